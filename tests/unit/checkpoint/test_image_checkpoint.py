@@ -40,19 +40,6 @@ def test_scratch_makes_a_convnext_of_given_stages(tiny: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("model_type", "sizes"),
-    [
-        ("resnet", "hidden_sizes=[8,16]&depths=[1,1]&embedding_size=8"),
-        ("vit", "hidden_size=8&num_hidden_layers=1&num_attention_heads=2&intermediate_size=8"),
-        ("mobilenet_v2", "depth_multiplier=0.25&image_size=32"),
-    ],
-)
-def test_scratch_makes_other_models_of_images(tmp_path: Path, model_type: str, sizes: str) -> None:
-    manifest = prepare_checkpoint(tmp_path, f"scratch:{model_type}?{sizes}")
-    assert manifest["model_type"] == model_type
-
-
-@pytest.mark.parametrize(
     ("sizes", "said"),
     [
         ("hidden_sizes=[8,16]&depths=[1,1]", "invalid model sizes"),

@@ -11,7 +11,7 @@ from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
 from tightrope.data.splits import fingerprint
-from tightrope.errors import ConfigError, TightropeError
+from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
 
 SOURCE = "docstrings:networkx,sklearn"
@@ -68,11 +68,6 @@ def test_packages_are_read_up_to_the_quota_but_never_imported() -> None:
     assert {label for _, label in material.train} == {0, 1}
     assert 50 <= len(material.train) <= 56
     assert not {"altair", "narwhals"} & (set(sys.modules) - before)
-
-
-def test_a_package_with_too_few_texts_is_an_error_that_names_the_key(tmp_path: Path) -> None:
-    with pytest.raises(TightropeError, match=r"docstrings:.*splits\.train asks for 90000; lower"):
-        prepare(tmp_path, "docstrings:tabulate,networkx", train=90_000)
 
 
 def test_a_package_that_is_not_installed_is_a_config_error() -> None:

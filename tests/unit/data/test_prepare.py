@@ -11,7 +11,7 @@ from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
 from tightrope.data.ranges import SPLITS, TIMING_SAMPLES, rows_of
-from tightrope.data.source import local_files, parse_source
+from tightrope.data.source import local_files
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
 from tightrope.data.splits import TEXTS, fingerprint, limited, stratified, unique
@@ -49,11 +49,6 @@ def test_a_text_is_taken_once_and_with_two_labels_not_at_all() -> None:
     assert unique([*rows, ("fine", 1), ("bad", 0)]) == [("A  good, film!", 1), ("bad", 0)]
 
 
-def test_balanced_cuts_each_label_to_the_rarest() -> None:
-    rows = stratified(POOL, balanced=True, seed=0)
-    assert (len(rows), ones(rows)) == (200, 100)
-
-
 def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> None:
     parts = split(Material(["a", "b"], POOL))
     for rows in parts.values():
@@ -63,6 +58,8 @@ def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> 
     sizes = {name: len(rows) for name, rows in parts.items()}
     assert sizes == {"train": 280, "evaluation": 80, "calibration": 40}
     assert sorted(row for rows in parts.values() for row in rows) == sorted(POOL)
+    balanced = stratified(POOL, balanced=True, seed=0)
+    assert (len(balanced), ones(balanced)) == (200, 100)
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["pool", "own evaluation"])
@@ -81,13 +78,6 @@ def test_a_split_of_another_size_moves_no_other_example(own: bool) -> None:
     # the limits of a plan are larger than the split for timing
     assert few["timing"][:60] == small["timing"][:60]
     assert {**few, "timing": None} == {**small, "timing": None}
-
-
-def test_without_a_size_of_train_another_evaluation_split_changes_train_alone() -> None:
-    small, large = (split(Material(["a", "b"], POOL), evaluation=size) for size in (50, 200))
-    assert large["train"] == small["train"][: len(large["train"])]
-    assert (len(small["train"]), len(large["train"])) == (310, 160)
-    assert large["calibration"] == small["calibration"]
 
 
 def test_timing_takes_the_first_of_the_evaluation_order_whatever_its_size() -> None:
@@ -164,10 +154,6 @@ def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
         split(material, **sizes)
 
 
-def test_a_class_without_any_text_is_no_matter_of_the_splits() -> None:
-    assert len(split(rare(0), pool=40)["calibration"]) == 40
-
-
 def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
     manifest = tmp_path / "data.json"
     sizes = {"train": None, "evaluation": 5}
@@ -179,27 +165,10 @@ def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path
     assert len(set(seeds + others)) == 8
 
 
-def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,label\nhello,1\nworld,1\n")
-    with pytest.raises(TightropeError, match="needs two labels"):
-        prepare_splits(
-            tmp_path / "out" / "data.json",
-            source=f"files:{tmp_path}/a.csv",
-            columns={"text": "text", "label": "label"},
-            splits={"train": None, "evaluation": None},
-            pool=1,
-            seed=0,
-        )
-
-
 @pytest.mark.parametrize("source", ["", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"])
 def test_a_source_of_no_known_kind_is_a_config_error(source: str) -> None:
     with pytest.raises(ConfigError):
         local_files(source)
-
-
-def test_a_place_may_hold_a_colon() -> None:
-    assert parse_source("files:c:/x.csv") == ("files", "c:/x.csv")
 
 
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,35 +184,20 @@ COLUMNS = {"text": "text", "label": "label"}
 HUB = "hub:a/b@main"
 
 
-def hub_tables(*, named: bool) -> DatasetDict:
-    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
-    labels = {"train": [0, 1], "validation": [1], "test": [-1]} if named else {"train": [3, 1]}
-    rows = {
-        split: {"text": [f" {split} {i} " for i in range(len(values))], "label": values}
-        for split, values in labels.items()
-    }
-    given = features if named else None
-    return DatasetDict({name: Dataset.from_dict(row, features=given) for name, row in rows.items()})
+def hub_table(texts: list, labels: list[int | None], names: list[str] | None) -> Dataset:
+    kinds = {"text": Value("string"), "label": ClassLabel(names=names)} if names else None
+    return Dataset.from_dict({"text": texts, "label": labels}, kinds and Features(kinds))
 
 
 def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
-    material = material_of(HUB, hub_tables(named=True), COLUMNS)
-    assert material == Material(
-        ["bad", "good"], [("train 0", 0), ("train 1", 1)], [("validation 0", 1)]
-    )
-
-
-def test_a_hub_data_set_with_one_split_is_a_pool_of_sorted_labels() -> None:
-    material = material_of(HUB, hub_tables(named=False), COLUMNS)
-    assert material == Material(["1", "3"], [("train 0", 1), ("train 1", 0)])
-
-
-def test_rows_of_the_hub_without_text_or_label_are_left_out_and_counted() -> None:
-    rows = {"text": ["one", " ", None, "four", "five"], "label": [0, 1, 1, -1, None]}
-    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
-    tables = DatasetDict({"train": Dataset.from_dict(rows, features=features)})
-    material = material_of(HUB, tables, COLUMNS)
-    assert (material.train, material.left_out) == ([("one", 0)], 4)
+    """Rows without text or label are left out and counted; a single split is a pool."""
+    names = ["bad", "good"]
+    texts, labels = [" one ", " ", None, "four", "five", "two"], [0, 1, 1, -1, None, 1]
+    tables = {"train": hub_table(texts, labels, names), "validation": hub_table(["a"], [1], names)}
+    found = material_of(HUB, DatasetDict(tables | {"test": hub_table(["b"], [-1], names)}), COLUMNS)
+    assert found == Material(names, [("one", 0), ("two", 1)], [("a", 1)], left_out=4)
+    pool = material_of(HUB, DatasetDict({"train": hub_table(["a", "b"], [3, 1], None)}), COLUMNS)
+    assert pool == Material(["1", "3"], [("a", 1), ("b", 0)])
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,10 @@ def test_words_of_the_file_names_say_which_split_a_file_is(tmp_path: Path) -> No
     assert [text for text, _ in material.evaluation] == texts[20:]
     write_table(tmp_path / "my_validation.csv", ROWS[:5])
     assert [text for text, _ in read(tmp_path / "my_*.csv").evaluation] == texts[:5]
-
-
-def test_a_file_that_fits_no_split_is_named(tmp_path: Path) -> None:
-    for name in ("train.csv", "dev.csv", "notes.csv"):
-        write_table(tmp_path / name)
+    source = f"files:{tmp_path}/*.csv"
+    assert local_files(source) == sorted(map(str, tmp_path.iterdir()))
+    assert libraries(source) == {"pandas": pandas.__version__}
+    write_table(tmp_path / "notes.csv")
     with pytest.raises(TightropeError, match=r"notes\.csv: its name says neither"):
         read(tmp_path / "*.csv")
 
@@ -190,19 +189,6 @@ def test_half_of_a_gzip_file_is_one_line(tmp_path: Path) -> None:
             with pytest.raises(TightropeError, match=r"a\.csv\.gz: cannot be read as a ta") as one:
                 attempt(tmp_path / "a.csv.gz")
             assert "\n" not in str(one.value)
-
-
-def test_a_pattern_without_matches_is_a_config_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no file matches"):
-        local_files(f"files:{tmp_path}/*.csv")
-
-
-def test_local_files_are_all_that_match_sorted(tmp_path: Path) -> None:
-    for name in ("b.tsv", "a.tsv"):
-        write_table(tmp_path / name)
-    source = f"files:{tmp_path}/*.tsv"
-    assert local_files(source) == [f"{tmp_path}/a.tsv", f"{tmp_path}/b.tsv"]
-    assert libraries(source) == {"pandas": pandas.__version__}
 
 
 def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:

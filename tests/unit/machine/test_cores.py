@@ -79,11 +79,3 @@ def test_where_the_kernel_says_nothing_each_processor_is_a_core(
     assert physical_cores() == min(len(PROCESSORS), cpu_quota())
     assert pinned_processors(1) == [FIRST]
     assert frequency(FIRST) is None
-
-
-def test_a_frequency_is_the_kernels_in_kilohertz(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cores, "TOPOLOGY", write_topology(tmp_path, None, FIRST))
-    assert frequency(FIRST, "cpuinfo_max_freq") == FAST
-    assert frequency(FIRST) is None

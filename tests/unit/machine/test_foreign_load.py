@@ -1,6 +1,7 @@
 """What the kernel counts: in files of the test as it writes them, and of real processes."""
 
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,6 @@ from tightrope.machine import foreign_load
 from tightrope.machine.foreign_load import (
     TICKS,
     Counters,
-    any_other_thread_runs,
     counters,
     idle_seconds,
     settle,
@@ -22,7 +22,6 @@ from tightrope.machine.foreign_load import (
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
-OWN = threading.get_native_id()
 
 
 @pytest.fixture
@@ -54,22 +53,13 @@ def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks:
     write_task(tasks, 7, "schedstat", "2500000000 500000000 40")
     write_task(tasks, 8, "schedstat", "1000000000 250000000 3")
     found = counters()
-    assert found.threads == {7: 2.5, 8: 1.0}
-    assert found.waited_s == pytest.approx(0.75)
-
-
-def test_where_the_kernel_counts_no_waiting_it_is_unknown(tasks: Path) -> None:
-    write_task(tasks, OWN, "schedstat", "")
+    assert (found.threads, found.waited_s) == ({7: 2.5, 8: 1.0}, pytest.approx(0.75))
+    # a kernel that does not count it
+    shutil.rmtree(tasks / "8")
+    write_task(tasks, 7, "schedstat", "")
     found = counters()
     assert found.waited_s is None
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
-
-
-def test_the_seconds_of_a_thread_are_those_of_its_own_clock() -> None:
-    before, began = counters(), time.thread_time()
-    wait(0.2)
-    counted, used = counters().since(before), time.thread_time() - began
-    assert counted.threads[OWN] == pytest.approx(used, abs=0.02)
 
 
 def test_a_program_on_the_same_processor_makes_a_process_wait_again_and_again() -> None:
@@ -105,20 +95,15 @@ def test_a_processor_that_a_program_has_is_not_idle() -> None:
         assert idle_seconds([ONE]) - before < 0.1
 
 
-@pytest.mark.parametrize(("state", "runs"), [("R", True), ("S", False)])
-def test_another_thread_runs_where_the_kernel_says_so(tasks: Path, state: str, runs: bool) -> None:
-    write_task(tasks, OWN, "stat", f"{OWN} (python) R 1 2")
-    write_task(tasks, 7, "stat", f"7 (a name) R) {state} 1 2")
-    assert any_other_thread_runs() is runs
-
-
 def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: Path) -> None:
-    write_task(tasks, 7, "stat", "7 (omp) R 1 2")
+    own = threading.get_native_id()
+    write_task(tasks, own, "stat", f"{own} (python) R 1 2")
+    write_task(tasks, 7, "stat", "7 (a name) S) R 1 2")
     began = time.perf_counter()
     settle(limit_seconds=0.1)
     assert time.perf_counter() - began >= 0.1
-    write_task(tasks, 7, "later", "7 (omp) S 1 2")
+    write_task(tasks, 7, "later", "7 (a name) R) S 1 2")
     threading.Timer(0.2, (tasks / "7/later").replace, [tasks / "7/stat"]).start()
-    settle(limit_seconds=60)
+    settle(limit_seconds=20)
     assert not (tasks / "7/later").exists()
-    assert time.perf_counter() - began < 60
+    assert time.perf_counter() - began < 20

@@ -35,9 +35,6 @@ def refused(*arguments: Any, by: Any) -> str:
 def test_without_a_driver_the_line_says_what_needs_which_cuda() -> None:
     words = refused("PyTorch 2.13.0", "13.0", by=require_gpu)
     assert words.startswith("no NVIDIA GPU: PyTorch 2.13.0 needs one and a driver for CUDA 13.0")
-
-
-def test_a_library_without_cuda_is_named() -> None:
     words = refused("PyTorch 2.13.0+cpu", None, by=require_gpu)
     assert words == "PyTorch 2.13.0+cpu was built without CUDA: install what envs/gpu.txt names"
 

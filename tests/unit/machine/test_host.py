@@ -15,8 +15,6 @@ from tightrope.machine.host import (
     describe_host,
     fingerprint,
     for_device,
-    host_key,
-    named,
     numerics_fingerprint,
     require_host,
     require_kind,
@@ -126,12 +124,6 @@ def test_a_node_without_the_instructions_of_its_host_is_refused(tmp_path: Path) 
     require_host(" ".join(["cpu@genoa", *own]), tmp_path)
     with pytest.raises(TightropeError, match=r"lacks sve, which hosts.genoa.isa promises"):
         require_host(" ".join(["cpu@genoa", *own, "sve"]), tmp_path)
-
-
-def test_a_summary_calls_a_host_by_the_name_of_its_kind() -> None:
-    assert host_key(HOST) == host_key(named(HOST, None)) == fingerprint(HOST)
-    assert host_key(named(HOST, "genoa")) == "genoa"
-    assert fingerprint(named(HOST, "genoa")) == fingerprint(HOST)
 
 
 def test_the_gpu_of_a_host_is_the_one_that_was_chosen_with_its_uuid(tmp_path: Path) -> None:

@@ -5,36 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from busy import PROCESSORS, busy_child, hashing, wait
-from disturbed import BUSY, QUIET, WAITED
-from tightrope.jobs.child import Child
+from busy import PROCESSORS
+from disturbed import QUIET, WAITED
 from tightrope.machine import foreign_load
 from tightrope.machine.interference import (
-    BLUR,
     MAX_FOREIGN_CORES,
     Windows,
     disturbance,
     fewest_pairs,
     of_pair,
     undisturbed,
-    window_seconds,
 )
-from tightrope.measure.timed_engine import TimedEngine
-from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
 UNKNOWN = {**QUIET, "waited": None}
-BLOCK = {"seconds": 0.05, "waited_s": 0.0, "preempted": 0, "stolen_s": 0.0}
-
-
-def block(**changes: Any) -> dict[str, Any]:
-    return {**BLOCK, **changes}
-
-
-def pair(first: dict[str, Any], second: dict[str, Any], threads: int = 1) -> dict[str, Any]:
-    return of_pair([first, second], threads, 3)
+BLOCK = {"seconds": 0.05, "waited_s": 0.0, "preempted": 1, "stolen_s": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -52,13 +38,8 @@ def pair(first: dict[str, Any], second: dict[str, Any], threads: int = 1) -> dic
 def test_of_a_pair_the_block_that_had_it_worse_counts(
     worse: dict[str, Any], threads: int, expected: dict[str, Any], turned: bool
 ) -> None:
-    blocks = [block(preempted=1), block(**{"preempted": 1} | worse)]
-    found = pair(*(reversed(blocks) if turned else blocks), threads=threads)
-    assert found == pytest.approx({**QUIET, "window": 3} | expected)
-
-
-def test_how_long_a_block_took_is_no_reason() -> None:
-    assert disturbance(pair(block(seconds=60.0), block()) | {"window": 0}, BUSY) is None
+    blocks = [BLOCK | worse, BLOCK] if turned else [BLOCK, BLOCK | worse]
+    assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +64,7 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran(
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
-    return block(gpu={"throttled": throttled, "other_processes": others})
+    return BLOCK | {"gpu": {"throttled": throttled, "other_processes": others}}
 
 
 @pytest.mark.parametrize(
@@ -102,15 +83,15 @@ def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[s
 def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared(
     state: dict[str, Any], expected: str | None, turned: bool
 ) -> None:
-    blocks = (state, on_gpu([])) if turned else (on_gpu([]), state)
-    assert disturbance(pair(*blocks) | {"window": 0}, [0.0]) == expected
+    blocks = [state, on_gpu([])] if turned else [on_gpu([]), state]
+    assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
 
 
 def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:
-    found = pair(on_gpu(["power cap", "thermal slowdown"]), on_gpu(["power cap"], 2))
+    found = of_pair([on_gpu(["thermal slowdown", "power cap"]), on_gpu(["power cap"], 2)], 1, 0)
     assert found["throttled"] == ["power cap", "thermal slowdown"]
     assert found["other_processes"] == 2
-    assert pair(on_gpu(None, None), on_gpu(None, None))["other_processes"] is None
+    assert of_pair([on_gpu(None, None)] * 2, 1, 0)["other_processes"] is None
 
 
 @pytest.mark.parametrize(
@@ -144,17 +125,6 @@ def test_a_number_takes_more_than_half_of_the_pairs_that_were_asked_for(
     asked: int, measured: int, fewest: int
 ) -> None:
     assert fewest_pairs(measured, {"pairs": asked}) == fewest
-
-
-@pytest.mark.parametrize("processors", [2, 64])
-def test_a_window_is_so_long_that_ticks_hardly_blur_it(processors: int) -> None:
-    """By drawing when the counters of half-busy processors are read: they are whole ticks."""
-    length = window_seconds(processors)
-    draw = np.random.default_rng(processors)
-    before = draw.uniform(0, 1, (4000, processors))
-    idle = draw.uniform(0.4, 0.6, (4000, processors)) * length
-    counted = np.floor((before + idle) * 100) / 100 - np.floor(before * 100) / 100
-    assert np.std((counted - idle).sum(axis=1) / length) == pytest.approx(BLUR, rel=0.1)
 
 
 @pytest.fixture
@@ -202,31 +172,3 @@ def test_the_last_window_is_closed_after_half_of_its_length_else_it_is_unknown(
     assert (windows.cores, windows.index) == ([None], 1)
     windows.seconds = 2 * (time.monotonic() - windows.began[0])
     assert windows.close_when_due(last=True) == 1
-
-
-def test_a_program_on_its_processor_fills_a_window() -> None:
-    with busy_child(ONE):
-        windows = Windows([ONE], time.process_time)
-        time.sleep(1.1)
-        assert windows.close_when_due() == pytest.approx(1.0, abs=0.15)
-
-
-def measured(run: Callable[[Any], Any], inputs: Any, threads: int) -> dict[str, Any]:
-    """A pair of blocks of an engine on one processor, in the first window."""
-    with Child(TimedEngine(lambda: (run, {}), [inputs], [ONE]), LIMITS) as worker:
-        worker.ask("load")
-        worker.ask("first_call", 0)
-        return of_pair([worker.ask("block", 0, 0.3, 1, 30.0) for _ in range(2)], threads, 0)
-
-
-def test_threads_that_wait_for_each_other_are_the_engines_own() -> None:
-    """Two threads on one processor: either waits half of the time."""
-    found = measured(lambda work: hashing(2)(work), bytes(4 << 20), 2)
-    assert found["waited"] > 0.2
-    assert disturbance(found, [0.0]) is None
-
-
-def test_a_pair_beside_a_program_on_their_processor_does_not_count() -> None:
-    with busy_child(ONE):
-        found = measured(lambda _: wait(0.01), None, 1)
-    assert disturbance(found, BUSY) == "waited"

@@ -56,13 +56,7 @@ def test_it_waits_while_a_program_runs_and_then_goes_on(
     lost = wait_for(one)
     assert 0.3 < lost < 30
     assert one.lost_s == lost == 60 - one.left_s
-
-
-def test_on_a_quiet_machine_there_is_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = machine(monkeypatch, seconds=60, busy_s=-10)
-    # a program that takes the processor between two looks at the clock may repeat a sample
-    assert one.wait() < 30
-    assert lines(one) == []
+    assert lines(one) == []  # of a short wait
 
 
 def test_between_bursts_less_than_half_of_a_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,25 +81,12 @@ def test_it_goes_on_when_its_seconds_are_spent_and_names_the_programs_once(
     assert 1 <= len(one.busiest) <= 3
 
 
-def test_without_any_seconds_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = machine(monkeypatch, seconds=0, busy_s=3600)
-    assert one.wait() == 0
-    assert (lines(one), one.busiest) == ([], {})
-
-
 def test_no_more_is_given_back_than_is_left() -> None:
     one = QuietMachine([ONE], 10.0, io.StringIO())
     assert (one.lose(4.0), one.left_s) == (4.0, 6.0)
     assert (one.lose(8.0), one.left_s) == (6.0, 0.0)
     assert one.lose(1.0) == 0
     assert one.lost_s == 13.0
-
-
-def test_the_loudest_three_are_kept_with_the_most_that_they_used() -> None:
-    one = QuietMachine([ONE], 10.0, io.StringIO())
-    one.remember([Program("a", 0.5), Program("b", 0.9), Program("c", 0.1)])
-    one.remember([Program("a", 0.2), Program("d", 0.7), Program("c", 0.6)])
-    assert list(one.busiest.items()) == [("b", 0.9), ("d", 0.7), ("c", 0.6)]
 
 
 def test_foreign_cores_are_those_of_the_named_processors() -> None:

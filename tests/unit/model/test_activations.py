@@ -1,10 +1,13 @@
 """Activations by name, and those of a real model replaced, kept with its weights."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import yaml
+from pruned_models import SIZES, model_of
 from tightrope.errors import TightropeError
 from tightrope.model.activations import (
     ACTIVATIONS,
@@ -19,44 +22,20 @@ from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
     BertForSequenceClassification,
-    ConvNextConfig,
-    ConvNextForImageClassification,
-    DistilBertConfig,
-    DistilBertForSequenceClassification,
     ResNetConfig,
     ResNetForImageClassification,
-    ViTConfig,
-    ViTForImageClassification,
 )
 from transformers.activations import ACT2FN
 
-WIDTHS = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
+
+def make_bert(**fields: object) -> Any:
+    config = BertConfig(**{**SIZES["bert"], "num_hidden_layers": 2, **fields})
+    return BertForSequenceClassification(config).eval()
 
 
-def make_bert(**fields: object) -> BertForSequenceClassification:
-    return BertForSequenceClassification(BertConfig(num_hidden_layers=2, **WIDTHS | fields)).eval()
-
-
-def make_distilbert() -> DistilBertForSequenceClassification:
-    sizes = {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32, "vocab_size": 50}
-    return DistilBertForSequenceClassification(DistilBertConfig(**sizes))
-
-
-def make_convnext() -> ConvNextForImageClassification:
-    return ConvNextForImageClassification(
-        ConvNextConfig(depths=[1, 1, 2, 1], hidden_sizes=[4, 8, 8, 8])
-    )
-
-
-def make_resnet() -> ResNetForImageClassification:
+def make_resnet() -> Any:
     sizes = {"embedding_size": 4, "hidden_sizes": [4, 8], "depths": [1, 2]}
     return ResNetForImageClassification(ResNetConfig(layer_type="basic", **sizes))
-
-
-def make_vit() -> ViTForImageClassification:
-    return ViTForImageClassification(
-        ViTConfig(num_hidden_layers=2, **{k: v for k, v in WIDTHS.items() if k != "vocab_size"})
-    )
 
 
 def count(model: nn.Module, *kinds: type) -> int:
@@ -90,25 +69,25 @@ def test_each_name_is_the_function_of_that_name(name: str, formula) -> None:
     torch.testing.assert_close(make_activation(name)(x), formula(x), rtol=1e-7, atol=1e-9)
 
 
-def test_an_unknown_name_is_an_error_with_those_that_there_are() -> None:
+def test_an_unknown_name_and_a_model_without_activations_are_errors() -> None:
     with pytest.raises(TightropeError, match=r"activation swoosh: unknown; there are gelu, .*relu"):
-        make_activation("swoosh")
-    with pytest.raises(TightropeError, match="swoosh"):
         replace_activations(make_bert(), "swoosh")
+    flat = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Softmax(-1))
+    with pytest.raises(TightropeError, match="Sequential: has no activation that can be replaced"):
+        replace_activations(flat, "relu")
 
 
 @pytest.mark.parametrize(
     ("make", "places"),
     [
-        (make_bert, 2),
-        (make_distilbert, 3),
-        (make_convnext, 5),
+        (lambda: model_of("bert"), 4),
+        (lambda: model_of("distilbert"), 4),
+        (lambda: model_of("convnext"), 7),
         # of the stem, and two of each of three blocks
         (make_resnet, 7),
-        (make_vit, 2),
     ],
 )
-def test_every_activation_of_a_model_is_replaced(make, places: int) -> None:
+def test_every_activation_of_a_model_is_replaced(make: Callable[[], Any], places: int) -> None:
     model = make()
     assert count(model, *HIDDEN)
     assert replace_activations(model, "fast_swish") == places
@@ -135,12 +114,6 @@ def test_plain_functions_that_a_model_holds_are_replaced(function) -> None:
         layer.intermediate.intermediate_act_fn = function
     assert replace_activations(model, "fast_swish") == 2
     assert count(model, FastSwish) == 2
-
-
-def test_a_model_without_activations_is_an_error_by_its_class() -> None:
-    flat = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Softmax(-1))
-    with pytest.raises(TightropeError, match="Sequential: has no activation that can be replaced"):
-        replace_activations(flat, "relu")
 
 
 def test_the_name_is_kept_beside_the_weights_and_put_back(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import (
     FastSwish,
     fast_swish,
-    fast_swish_formula,
     fast_swish_slope,
 )
 from torch._dynamo.backends.common import aot_autograd
@@ -62,16 +60,10 @@ def test_below_minus_3_it_tends_to_0_from_below_and_its_gradient_never_dies(
     dtype: torch.dtype,
 ) -> None:
     x = -torch.logspace(np.log10(3.001), 18, 2000).to(dtype)
-    x.requires_grad_()
-    y = fast_swish(x)
+    y = fast_swish(x.requires_grad_())
     y.sum().backward()
-    assert (y < 0).all()
-    assert (y.diff() >= 0).all()
+    assert (y < 0).all() and (y.diff() >= 0).all() and y[-1] > -1e-18
     assert (x.grad < 0).all()
-    assert y[-1] > -1e-18
-    hardswish = x.detach().clone().requires_grad_()
-    torch.nn.functional.hardswish(hardswish).sum().backward()
-    assert (hardswish.grad == 0).all()
 
 
 def test_large_and_infinite_values_and_no_numbers_come_out_as_in_other_activations() -> None:
@@ -87,39 +79,16 @@ def test_large_and_infinite_values_and_no_numbers_come_out_as_in_other_activatio
     assert fast_swish_slope(x)[2].isnan()
 
 
-def test_the_gradient_is_that_of_numerical_differences_and_of_plain_autograd() -> None:
+def test_the_gradient_is_that_of_numerical_differences() -> None:
     torch.manual_seed(0)
     x = (torch.rand(300, dtype=torch.float64) * 12 - 7).requires_grad_()
     assert torch.autograd.gradcheck(torch.ops.tightrope.fast_swish, (x,))
-    weights = torch.randn_like(x)
-    grads = [
-        torch.autograd.grad((function(x) * weights).sum(), x)[0]
-        for function in (fast_swish, fast_swish_formula)
-    ]
-    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
 
 
-def saved_bytes(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> float:
-    """Bytes that autograd keeps for the backward, per element; storage kept twice counts once."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # the result lives on: else its memory would be given to another tensor
-        result = function(x.requires_grad_())
-    del result
-    return sum(kept.values()) / x.numel()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_its_own_backward_keeps_the_input_alone(dtype: torch.dtype) -> None:
-    x = torch.randn(1000).to(dtype)
-    own, plain = saved_bytes(fast_swish, x), saved_bytes(fast_swish_formula, x)
-    assert own == dtype.itemsize
-    assert own <= plain / 2
+def test_its_own_backward_keeps_the_input_alone() -> None:
+    x = torch.randn(1000, dtype=torch.bfloat16, requires_grad=True)
+    (kept,) = fast_swish(x).grad_fn.saved_tensors
+    assert kept is x
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -176,14 +145,6 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     assert len(graphs) == 2  # forward and backward
     assert not any("tightrope" in graph.code for graph in graphs)
-
-
-def test_exported_it_is_one_operator_and_decomposed_standard_ones() -> None:
-    program = torch.export.export(mlp(FastSwish()), (torch.randn(2, 16),))
-    names = [str(node.target) for node in program.graph.nodes]
-    assert "tightrope.fast_swish.default" in names
-    names = [str(node.target) for node in program.run_decompositions().graph.nodes]
-    assert not any(name.startswith("tightrope") for name in names)
 
 
 def test_a_package_of_aotinductor_needs_nothing_of_this_project(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tightrope.model.importance import (
     neuron_importance,
     taylor,
 )
-from tightrope.model.pruning import narrow, prune
+from tightrope.model.pruning import prune
 from tightrope.model.structures import largest
 from transformers import AutoConfig, AutoModelForImageClassification
 
@@ -111,21 +111,6 @@ def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     assert fewer_heads is None
     assert list(narrowing) == [16, 32]
     assert narrowing[16] >= narrowing[32] == 0
-
-
-def test_neurons_of_a_convnext_that_do_nothing_have_no_importance() -> None:
-    model = model_of("convnext")
-    idle = list(range(0, 64, 4))
-    with torch.no_grad():
-        model.base_model.encoder.stages[1].layers[1].pwconv2.weight[:, idle] = 0
-    batch = {"pixel_values": torch.randn(2, 3, 32, 32)}, torch.tensor([0, 1])
-    found = neuron_importance(model, [batch])
-    assert [index for index, value in enumerate(found[2]) if value == 0] == idle
-    whole = logits(model)
-    kept = [[*range(len(own))] for own in found]
-    kept[2] = [index for index in kept[2] if index not in idle]
-    narrow(stages_of(model)[1][1], len(kept[2]), kept[2])
-    torch.testing.assert_close(logits(model), whole)
 
 
 def test_a_model_of_another_form_is_named() -> None:

@@ -9,6 +9,7 @@ from pruned_models import logits, model_of
 from tightrope.errors import TightropeError
 from tightrope.model.attention_heads import heads_in, heads_of
 from tightrope.model.blocks import stage_widths
+from tightrope.model.noted_sizes import FIELD
 from tightrope.model.pruning import evenly, parameters, prune
 from transformers import (
     AutoConfig,
@@ -85,6 +86,7 @@ def test_a_convnext_with_fewer_blocks_is_an_ordinary_checkpoint(tmp_path: Path) 
             whole.base_model.encoder.stages[stage].layers[kept].pwconv1.weight,
         )
     model.save_pretrained(tmp_path)
+    assert FIELD not in (tmp_path / "config.json").read_text()
     again = AutoModelForImageClassification.from_pretrained(tmp_path).eval()
     torch.testing.assert_close(logits(again), logits(model))
 

@@ -60,6 +60,9 @@ BRANCH = """flag = Cast <to = 9> (always)
     >
 """
 TWICE = "float[n, 3] {0}, float[n, 3] other"
+SEGMENTS = {"before": "shifted = Add (ids, segments)\n", "ids": "shifted"}
+SWAPPED = {"input_ids": "attention_mask", "attention_mask": "input_ids"}
+LOGITS = SUM.replace("scores", "logits")
 
 
 @pytest.mark.parametrize(
@@ -68,14 +71,7 @@ TWICE = "float[n, 3] {0}, float[n, 3] other"
         (small_model(), {}),
         (small_model("int32[n, t] ids, int32[n, t] mask"), {}),
         # segments become zeros
-        (
-            small_model(
-                f"{INPUTS}, int64[n, t] segments",
-                before="shifted = Add (ids, segments)\n",
-                ids="shifted",
-            ),
-            {},
-        ),
+        (small_model(f"{INPUTS}, int64[n, t] segments", **SEGMENTS), {}),
         # a tensor inside has the name of an input, and names of inputs are swapped
         (small_model(before="input_ids = Identity (ids)\n", ids="input_ids"), {}),
         (
@@ -84,27 +80,19 @@ TWICE = "float[n, 3] {0}, float[n, 3] other"
                 ids="attention_mask",
                 mask="input_ids",
             ),
-            {"input_ids": "attention_mask", "attention_mask": "input_ids"},
+            SWAPPED,
         ),
         # an input is read in a branch
         (small_model(before=BRANCH, mask="chosen"), {}),
         # an output of another type, where a tensor inside is called logits
         (
             small_model(
-                end="logits = ReduceSum <keepdims = 0> (summed, middle)\n"
-                "scores = Cast <to = 11> (logits)",
-                output="double[n, 3] scores",
+                end=f"{LOGITS}\nscores = Cast <to = 11> (logits)", output="double[n, 3] scores"
             ),
             {},
         ),
         # of two outputs the one that is called logits
-        (
-            small_model(
-                end=f"{SUM}\nother = Neg (scores)".replace("scores", "logits"),
-                output=TWICE.format("logits"),
-            ),
-            {},
-        ),
+        (small_model(end=f"{LOGITS}\nother = Neg (logits)", output=TWICE.format("logits")), {}),
     ],
 )
 def test_it_takes_the_pipelines_names_and_types_and_answers_the_same(

@@ -71,6 +71,8 @@ def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -
     assert course.epochs[-1]["loss"] < course.epochs[0]["loss"]
     assert course.epochs[0]["loss"] == pytest.approx(np.mean(course.losses[:7]))
     assert course.epochs[0]["accuracy"] is None
+    # another seed draws other batches
+    assert not same(train(changes={"seed": 5, "epochs": 3})[0], plain[0])
 
 
 def test_a_gpu_would_not_round_float32_to_tf32() -> None:
@@ -173,10 +175,6 @@ def test_with_validate_a_tenth_is_judged_and_not_trained_on() -> None:
     assert course.epochs[-1]["accuracy"] > 0.8
     with pytest.raises(TightropeError, match="one example alone cannot be split"):
         train(subject(rows=1), {"validate": True})
-
-
-def test_another_seed_draws_other_batches(plain: Any) -> None:
-    assert not same(train(changes={"seed": 5})[0], plain[0])
 
 
 def test_a_loss_that_is_no_number_ends_the_training() -> None:
