@@ -34,10 +34,6 @@ class Device:
     def __init__(self, most: int = 99) -> None:
         self.most = most
 
-    def __call__(self, inputs: Any) -> float:
-        time.sleep(CALL)
-        return 0.0
-
     def on_streams(self, inputs: Any, count: int) -> tuple[list[Program], Any]:
         if count > self.most:
             raise MemoryError

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from busy import PROCESSORS
-from tightrope.measure.fixed_workload import ROUNDS, reference_workload
+from tightrope.jobs.child import supervised
+from tightrope.measure.fixed_workload import LIMITS, ROUNDS, reference_workload, timed_rounds
 
 
 def workload(processors: list[int]) -> tuple[dict[str, Any], float]:
@@ -26,8 +27,15 @@ def test_the_state_of_the_processors_is_twenty_rounds_load_and_frequencies() -> 
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS, "the caller keeps its processors"
 
 
+def pinned(processors: list[int]) -> set[int]:
+    """In a child: where its threads run."""
+    timed_rounds(processors)
+    return os.sched_getaffinity(0)
+
+
 @pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
 def test_each_of_the_processors_does_the_whole_work() -> None:
     two, used = workload(PROCESSORS[-2:])
     assert len(two["frequency_khz"]) == 2
+    assert supervised(pinned, PROCESSORS[-1:], limits=LIMITS) == {PROCESSORS[-1]}
     assert used > 1.5 * workload(PROCESSORS[-1:])[1]

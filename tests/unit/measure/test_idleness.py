@@ -1,6 +1,7 @@
 """The first call after a pause: the order of the pauses, and what is kept of calls."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of
     planned = list(schedule([0.1, 1, 10]))
     assert planned == list(schedule([0.1, 1, 10]))
     assert Counter(planned) == {0.1: 30, 1: 15, 10: 7}
+    assert {(1, 10), (10, 1)} <= set(pairwise(planned)), "each round in an order of its own"
     # a block of 0.1 s and its end come before each
     assert sum(planned) + 0.2 * len(planned) < 120
     for pause in (0.1, 1, 10):

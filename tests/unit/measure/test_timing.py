@@ -74,6 +74,9 @@ def test_calls_count_in_the_block_in_which_they_end_and_those_outside_do_not() -
     assert ends[0] < start and ends[-1] >= start + 0.2, "calls run before and after the window"
     # the first that ends in the window began before it
     assert sum(map(len, found)) == pytest.approx(len(inside) - 1, abs=1)
+    # each call is timed from the end of the one before
+    assert min(min(block) for block in found if block) >= 0.01
+    assert sum(map(sum, found)) <= 0.2
     # a call longer than a block leaves blocks empty
     slow = closed_loop(wait, 0.03, start=time.perf_counter(), seconds=0.1, blocks=10)
     assert [] in slow and any(slow)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from disturbed import facts
+from latency_records import latency_record, latency_shape
 from raced import HOST
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.machine_speed import FEWEST_JOBS, LOAD_ORDER_STD, MachineSpeed, drift_std
@@ -20,21 +21,11 @@ def record(
     seconds: float, variant: str = "cpu-openvino-fp32", *, disturbed: int = 0, **changes: Any
 ) -> LatencyRecord:
     """A variant twice as fast as its baseline, which takes so long; the first pairs are wild."""
-    alone = variant == BASELINE
     theirs = [[9.0]] * disturbed + [[seconds]] * 12
-    own = [[0.5 * one] for (one,) in theirs]
-    blocks = {
-        "blocks_s": theirs if alone else own,
-        "baseline_blocks_s": None if alone else theirs,
-    }
-    rest = {"first_call_s": 0.1, "stop": "width", "threads_busy": 1, "cores_used": 1.0}
-    shape = {"batch": 1, "sequence": 64, **blocks, **facts(disturbed, 12), **rest, "idle_share": 0}
-    known = {
-        **{"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 1},
-        **{"plan": {"pairs": 12, "loads": 1}, "processors": [0]},
-        **{"baseline": None if alone else BASELINE, "shapes": [shape]},
-    }
-    return LatencyRecord(**{**known, **changes})
+    both = (theirs, None) if variant == BASELINE else ([[0.5 * one] for (one,) in theirs], theirs)
+    shape = latency_shape(*both, **facts(disturbed, 12))
+    known = {"baseline": None if variant == BASELINE else BASELINE, "shapes": [shape]}
+    return latency_record(variant, **{**known, **changes})
 
 
 def spread_of(*records: LatencyRecord) -> float:

@@ -113,8 +113,11 @@ def test_a_member_of_another_task_or_without_an_engine_is_left_out_with_the_reas
     assert record.reason == f"fewer than two engines to compare; small: {reason}"
 
 
-def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
-    race = FamilyAtShape(0, Finalists([], [("a", "b"), ("a", "c")]), 0.1)
+@pytest.mark.parametrize(("within", "stop"), [(0.1, PRECISE), (1e-9, None)])
+def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise(
+    within: float, stop: str | None
+) -> None:
+    race = FamilyAtShape(0, Finalists([], [("a", "b"), ("a", "c")]), within)
     race.foreign_cores.append(0.0)
     counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
     for number in range(20):
@@ -125,7 +128,7 @@ def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
             }
             race.keep(blocks, load=number % 2, window=0, threads=1)
             race.look()
-    assert (race.stop, race.running(), race.out) == (PRECISE, ["a", "b", "c"], {})
+    assert (race.stop, race.running(), race.out) == (stop, ["a", "b", "c"], {})
     race.bury("a")
     assert race.running() == ["b", "c"]
 

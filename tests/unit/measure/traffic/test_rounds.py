@@ -44,6 +44,7 @@ NEARLY = (0.95, 1.05, *[1.0] * 99)
         # a disturbed round is followed by another and its time given back
         ((1.0,) * 99, [LOUD], 60.0, [4], 1),
         ((1.0,) * 99, [LOUD] * 4, 60.0, [7], 4),
+        (WILD, [LOUD] * 2, 60.0, [7], 2),
         # while time may be lost
         ((1.0,) * 99, [LOUD] * 99, 0.0, [3], 3),
         ((1.0,) * 99, [LOUD] * 99, 5.5, [6], 6),
