@@ -1,9 +1,10 @@
 # make summary    the pipeline, up to reports/summary.html
 # make bundle     [FORM=triton]: the pipeline, and archives of the recommended variants
-# make test       lint, then every test
+# make test       lint and the tests
+# make test-cluster  the tests of runs on a real Slurm, on this host (Debian: slurmctld slurmd munge, as root)
 # make lint       the checks of form only
 # make environment  only the packages that these need
-# make check      lint and the unit tests but those that time processes: three minutes
+# make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
 # make schema     write docs/summary.schema.json from the types of summary.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
@@ -48,10 +49,8 @@ endif
 # them crashes pytest ends: with another in its place it was seen to wait for ever.
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
-# Of `make test`: an expression of pytest's markers, such as "not long"; all tests where it is empty.
-SELECT ?=
 
-.PHONY: summary bundle environment test check lint rule-graph schema netron gpu-check clean-env
+.PHONY: summary bundle environment test test-cluster check lint rule-graph schema netron gpu-check clean-env
 
 summary: $(RUN_ENV)
 	@python -m snakemake --cores 1 reports/summary.html
@@ -65,15 +64,19 @@ bundle: summary
 # Lint runs beside the first tests, of engines, which time nothing.
 test: $(TEST_ENV)
 	@{ $(LINT); } >.venv/lint.log 2>&1 & lint=$$!
-	tests=0; $(TESTS) $(if $(SELECT),-m "$(SELECT)") || tests=$$?
+	tests=0; $(TESTS) tests --ignore tests/cluster --ignore tests/gpu || tests=$$?
 	if wait $$lint; then echo "lint: clean"; else cat .venv/lint.log; tests=1; fi
 	exit $$tests
+
+# One cluster, so one process.
+test-cluster: $(TEST_ENV)
+	@python -m pytest tests/cluster
 
 environment: $(TEST_ENV)
 
 check: $(TEST_ENV)
 	@{ $(LINT); } || exit 1
-	$(TESTS) tests/unit -m "not timed"
+	$(TESTS) tests/unit
 
 lint: $(TEST_ENV)
 	@$(LINT)

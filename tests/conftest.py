@@ -17,44 +17,6 @@ from tiny_images import BUCKETS, make_tiny_images
 from tiny_model import OPTIONS, TinyModel, build_variant, make_tiny_model, model_files
 
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
-# These tests time real processes. Another test, or a program of the machine, can spoil one of
-# them, so each may be repeated twice.
-TIMED = (
-    "engines/test_profile.py",
-    "engines/test_throughput.py",
-    "engines/test_traffic.py",
-    "unit/compare/test_remeasure.py",
-    "workflow/test_disturbed.py",
-    "workflow/test_interruption.py",
-    "workflow/test_terminal.py",
-)
-# What CI leaves out, by files, tests or parameters: whole runs of the pipeline for a feature whose
-# parts have tests of their own among the others, and the compilers of which one stays.
-LONG = (
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[inductor]",
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[pytorch]",
-    "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[inductor-",
-    "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[tvm-",
-    "engines/test_engine_folder.py::test_a_full_scratch_disk_is_no_failure_of_the_variant[ind",
-    "engines/test_gpu_check.py",
-    "engines/test_image_engines.py::test_logits_of_images_are_those_of_pytorch_fp32[cpu-compile-",
-    "engines/test_packages.py::test_a_package_runs_without_transformers_torchao_and_a_compiler[ind",
-    "engines/test_profile.py::test_the_verdict_is_what_the_model_was_built_for[inductor-",
-    "engines/test_using_an_engine.py::"
-    "test_a_program_of_the_page_answers_as_the_engine_that_was_measured[compile-",
-    "pages/test_own_onnx.py",
-    "workflow/test_bad_nodes.py::test_a_full_scratch_disk_is_one_line",
-    "workflow/test_ended_jobs.py::test_a_failed_export_leaves_the_engines_of_pytorch",
-    "workflow/test_given_qdq.py",
-    "workflow/test_gpu_variants.py::test_a_repair_with_attention_is_one_for_a_gpu",
-    "workflow/test_padded_shapes.py",
-    "workflow/test_stored.py::test_a_failure_in_storage_is_tried_again",
-    "workflow/test_stored.py::test_a_folder_elsewhere_is_storage_too",
-    "workflow/test_stored.py::test_a_job_that_dies_is_in_the_report",
-    "workflow/test_stored.py::test_what_was_disturbed_is_measured_again",
-    "workflow/test_tensorrt_11_page.py",
-    "workflow/test_training_runs.py::test_a_training_that_fails_is_a_record_in_the_report",
-)
 # It makes the project that all workflow tests copy, while the other process tests engines.
 FIRST = "workflow/test_terminal.py"
 
@@ -181,17 +143,7 @@ def told(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that time processes and those that take long, and put all in their order.
-
-    Those marked `gpu` are skipped where there is none.
-    """
-    for item in items:
-        name = item.nodeid.removeprefix("tests/")
-        if name.startswith(TIMED):
-            item.add_marker(pytest.mark.timed)
-            item.add_marker(pytest.mark.flaky(reruns=2))
-        if name.startswith(LONG):
-            item.add_marker(pytest.mark.long)
+    """Put all tests in their order, and skip those marked `gpu` where there is none."""
     items.sort(key=order)
     if nvidia_gpu()[0] is None:
         for item in items:
@@ -216,6 +168,5 @@ def order(item: pytest.Item) -> int:
     """
     if item.path.as_posix().endswith(FIRST):
         return 0
-    # the other files of tests/cluster come last: they share one cluster, in turn
-    places = ({"engines", "gpu"}, {"workflow", "test_runs_on_slurm.py"}, {"browser"})
+    places = ({"engines", "gpu"}, {"workflow"}, {"browser"})
     return next((n for n, one in enumerate(places, 1) if one & set(item.path.parts)), 4)

@@ -25,13 +25,21 @@ def finished(fresh: Project, made_once: Callable[..., Path]) -> Project:
 
 
 @pytest.fixture(scope="session")
-def whole(fresh: Project, made_once: Callable[..., Path]) -> Project:
-    """A run with everything that can be asked for; to be copied or read, not to be changed."""
+def whole(finished: Project, repository: Path, made_once: Callable[..., Path]) -> Project:
+    """A run with everything that can be asked for; to be copied or read, not to be changed.
+
+    In the folder `reached` beside it its jobs have written which functions they ran, for which
+    test_reach.py asks.
+    """
 
     def run(folder: Path) -> None:
-        project = fresh.copy(folder)
+        reached = folder.with_name("reached")
+        shutil.rmtree(reached, ignore_errors=True)
+        reached.mkdir()
+        project = finished.copy(folder)
         project.configure(**WHOLE)
-        project.run()
+        profiled = repository / "tests/support/profiled"
+        project.run(PYTHONPATH=str(profiled), REACHED=str(reached))
 
     return Project(made_once("whole", run), WHOLE["models"])
 
