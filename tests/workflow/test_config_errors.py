@@ -1,13 +1,13 @@
-"""A wrong configuration ends before anything runs, with one line that says how to mend it.
+"""A wrong configuration ends before anything runs, with one line that says how to mend it."""
 
-One case of each kind: the checks themselves are told apart in tests/unit/test_config.py.
-"""
-
+from contextlib import chdir
 from copy import deepcopy
 from typing import Any
 
 import pytest
 import yaml
+from tightrope.errors import ConfigError
+from tightrope.plan.config import checked
 from tiny_project import CONFIG, MODEL, Project
 
 PROFILE = "Using workflow specific profile"
@@ -24,14 +24,13 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return document
 
 
-UNKNOWN_KEYS = [
-    ("accuracy_budget", 2, "accuracy_budget_points"),
-    ("calibration.sample", [8], "samples"),
-    ("engines.openvno", ["fp32"], "openvino"),
-    (f"models.{MODEL}.checkpont", "scratch:bert", "checkpoint"),
-    (f"models.{MODEL}.train.epoch", 1, "epochs"),
-]
 WRONG_VALUES = [
+    ("accuracy_budget", 2, ["unknown key", 'did you mean "accuracy_budget_points"?']),
+    ("calibration.sample", [8], ["unknown key", 'did you mean "samples"?']),
+    ("engines.openvno", ["fp32"], ["unknown key", 'did you mean "openvino"?']),
+    (f"models.{MODEL}.checkpont", "scratch:bert", ["unknown", 'did you mean "checkpoint"?']),
+    (f"models.{MODEL}.train.epoch", 1, ["unknown key", 'did you mean "epochs"?']),
+    ("shapes", [{"batch": 1, "sequence": 64}], ["sequence = 64", MODEL, "at most 32 tokens"]),
     ("threads", "two", ["threads = 'two'", "'auto' or integer"]),
     ("shapes", [{"batch": 0, "sequence": 8}], ["shapes (entry 1).batch = 0", "minimum of 1"]),
     ("shapes", [{"batch": 1}], ["shapes (entry 1)", "besides batch a shape has sequence"]),
@@ -70,15 +69,21 @@ def configure(project: Project, document: dict[str, Any]) -> None:
     (project / "config/config.yaml").write_text(yaml.safe_dump(document))
 
 
-@pytest.mark.parametrize(("key", "value", "right"), UNKNOWN_KEYS)
-def test_an_unknown_key_is_named_and_the_nearest_right_one_is_offered(
-    unrun: Project, key: str, value: Any, right: str
+def refusal(project: Project, document: dict[str, Any]) -> str:
+    """The line that refuses a configuration in the project's folder."""
+    with chdir(project.folder), pytest.raises(ConfigError) as caught:
+        checked(document, "config/schema.yaml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "value", "said"), WRONG_VALUES)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    fresh: Project, key: str, value: Any, said: list[str]
 ) -> None:
-    configure(unrun, changed(key, value))
-    line = one_line(unrun)
-    assert key.rpartition(".")[2] in line
-    assert "unknown key" in line
-    assert f'did you mean "{right}"?' in line
+    line = refusal(fresh, changed(key, value))
+    assert "\n" not in line
+    for words in said:
+        assert words in line
 
 
 def test_a_checkpoint_with_another_head_is_refused_before_anything_runs(unrun: Project) -> None:
@@ -88,8 +93,7 @@ def test_a_checkpoint_with_another_head_is_refused_before_anything_runs(unrun: P
     (folder / "model.safetensors").touch()
     document = changed(f"models.{MODEL}.checkpoint", "path:tokens")
     document["models"][MODEL]["train"] = None
-    configure(unrun, document)
-    line = one_line(unrun)
+    line = refusal(unrun, document)
     assert "path:tokens: BertForTokenClassification classifies each token; only models" in line
 
 
@@ -111,18 +115,7 @@ def test_a_table_that_cannot_be_used_is_named_before_anything_runs(
     unrun: Project, table: str, said: str
 ) -> None:
     (unrun / "texts.csv").write_text(table)
-    for words in ((), ("--dry-run",)):
-        assert said in one_line(unrun, *words)
-
-
-@pytest.mark.parametrize(("key", "value", "said"), WRONG_VALUES)
-def test_a_wrong_value_is_named_with_what_is_allowed(
-    unrun: Project, key: str, value: Any, said: list[str]
-) -> None:
-    configure(unrun, changed(key, value))
-    line = one_line(unrun)
-    for words in said:
-        assert words in line
+    assert said in refusal(unrun, CONFIG)
 
 
 def test_a_shape_longer_than_the_model_takes_is_refused_before_anything_runs(
@@ -134,29 +127,16 @@ def test_a_shape_longer_than_the_model_takes_is_refused_before_anything_runs(
     (folder / "model.safetensors").write_bytes(b"weights")
     document = changed("shapes", [{"batch": 1, "sequence": 64}])
     document["models"][MODEL]["checkpoint"] = "path:small"
-    configure(unrun, document)
-    line = one_line(unrun)
+    line = refusal(unrun, document)
     for words in ("sequence = 64", MODEL, "at most 32 tokens"):
         assert words in line
 
 
-def test_a_shape_longer_than_a_scratch_model_takes_is_refused_before_anything_runs(
-    unrun: Project,
-) -> None:
-    configure(unrun, changed("shapes", [{"batch": 1, "sequence": 64}]))
-    line = one_line(unrun, "--dry-run")
-    for words in ("sequence = 64", MODEL, "at most 32 tokens"):
-        assert words in line
-
-
-def test_a_dry_run_and_lint_refuse_a_wrong_configuration_too(unrun: Project) -> None:
+def test_a_run_a_dry_run_and_lint_refuse_a_wrong_configuration(unrun: Project) -> None:
     configure(unrun, changed("accuracy_budget", 2))
-    for word in ("--dry-run", "--lint"):
-        assert "accuracy_budget: unknown key" in one_line(unrun, word)
-
-
-def test_an_empty_configuration_says_which_file_to_give(unrun: Project) -> None:
-    (unrun / "config/config.yaml").write_text("{}\n")
+    for words in ((), ("--dry-run",), ("--lint",)):
+        assert "accuracy_budget: unknown key" in one_line(unrun, *words)
+    configure(unrun, {})
     assert "the configuration is empty" in one_line(unrun)
 
 

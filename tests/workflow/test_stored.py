@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,17 +153,10 @@ def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3:
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
-def test_a_failure_in_storage_is_tried_again_when_it_is_asked_for(on_s3: Stored) -> None:
-    on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"status": "failed", "reason": "planted"}')
-    done = on_s3.snakemake("--config", "retry_failed=true")
-    assert done.returncode == 0, done.stdout
-    assert "measure accuracy" in done.stdout
-    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
-
-
-def test_what_was_disturbed_is_measured_again_when_it_is_asked_for(
+def test_what_failed_or_was_disturbed_in_storage_is_made_again_when_it_is_asked_for(
     on_s3: Stored, tmp_path: Path
 ) -> None:
+    on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"status": "failed", "reason": "planted"}')
     file = tmp_path / "record.json"
     on_s3.in_storage(FETCH, f"tiny/{LATENCY}", str(file))
     record = json.loads(file.read_text())
@@ -172,10 +164,11 @@ def test_what_was_disturbed_is_measured_again_when_it_is_asked_for(
     for pair in [pair for shape in record["shapes"] for pair in shape["pairs"]]:
         pair["stolen"] = 1.0
     on_s3.in_storage(PUT, f"tiny/{LATENCY}", str(written(file, record)))
-    done = on_s3.snakemake("--config", "remeasure=disturbed")
+    done = on_s3.snakemake("--config", "retry_failed=true", "remeasure=disturbed")
     assert done.returncode == 0, done.stdout
     # others of the run may have been disturbed indeed
-    assert re.search(r"measure latency +tiny/cpu-onnxruntime-int8-minmax-8\n", done.stdout)
+    for kind in ("accuracy", "latency"):
+        assert re.search(rf"measure {kind} +tiny/cpu-onnxruntime-int8-minmax-8\n", done.stdout)
     assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
@@ -199,18 +192,3 @@ def test_a_failed_record_in_storage_is_told_when_its_job_ends(on_s3: Stored) -> 
     job = r"measure latency +tiny/cpu-onnxruntime-int8-minmax-8\n +failed: .*too slow"
     assert re.search(job, done.stdout)
     assert "1 with a failed record" in done.stdout
-
-
-@pytest.mark.skipif(shutil.which("rsync") is None, reason="no rsync, which the plugin calls")
-def test_a_folder_elsewhere_is_storage_too(
-    fresh: Project, finished: Project, finished_onnx: Project, tmp_path: Path
-) -> None:
-    project = Project(fresh.copy(tmp_path / "project").folder, ONNX_MODELS)
-    write_own_onnx(project, finished)
-    project.configure(**SETTINGS)
-    stored = Stored(project, words_for(tmp_path, "fs", str(tmp_path / "kept")), {})
-    done = stored.snakemake()
-    assert done.returncode == 0, done.stdout
-    local = json.loads((finished_onnx / "reports/summary.json").read_text())
-    assert results(stored.summary()).items() <= results(local).items()
-    assert stored.plan() == set()

@@ -82,13 +82,13 @@ def test_where_the_output_is_no_terminal_each_job_is_one_line_of_plain_text(unru
 
 
 def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun: Project) -> None:
-    printed = on_a_terminal(unrun, "--", DATA, SOURCE)
+    printed = on_a_terminal(unrun, "--", CHECKPOINT, columns=140)
     text = without_escapes(printed)
-    assert PREPARED.search(text), text
-    assert "0/2 jobs" in text
-    assert "prepare data" in text
+    assert re.search(r"^\[4/4\].*train model +tiny$", text, re.MULTILINE), text
+    assert "0/4 jobs" in text
+    assert "fine-tuning: step" not in text
     assert COLOR.search(printed)
-    assert printed.rindex("2 of 2 jobs in") > printed.rindex("\x1b[?25h")
+    assert printed.rindex("4 of 4 jobs in") > printed.rindex("\x1b[?25h")
 
 
 def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None:
@@ -102,12 +102,6 @@ def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None
     assert "ModuleNotFoundError: No module named 'nothing_such'" in lines
     assert "               error: returned non-zero exit status 1." in lines
     assert printed.rindex("1 ended with an error") > printed.rindex("\x1b[?25h")
-
-
-def test_on_a_terminal_the_bar_alone_says_how_far_a_training_is(unrun: Project) -> None:
-    text = without_escapes(on_a_terminal(unrun, "--", CHECKPOINT, columns=140))
-    assert re.search(r"^\[4/4\].*train model +tiny$", text, re.MULTILINE), text
-    assert "fine-tuning: step" not in text
 
 
 def test_an_interrupted_run_gives_the_terminal_back(unrun: Project) -> None:
@@ -128,12 +122,6 @@ def test_no_color_leaves_the_bar_and_takes_the_colors(unrun: Project) -> None:
     printed = on_a_terminal(unrun, "--", DATA, SOURCE, NO_COLOR="1")
     assert "1/2 jobs" in without_escapes(printed)
     assert not COLOR.search(printed)
-
-
-def test_a_second_run_tells_its_time_from_the_first(project: Project) -> None:
-    done = project.snakemake("--forcerun", "summarize", "--", "reports/summary.html")
-    told = r"^2 jobs, about \d+(\.\d)? s, estimated from earlier runs$"
-    assert re.search(told, done.stdout, re.MULTILINE), done.stdout
 
 
 def test_a_job_that_ends_with_an_error_gives_its_reason_and_its_log(unrun: Project) -> None:
@@ -185,8 +173,12 @@ def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(
     assert lines == ["Nothing to be done (all requested files are present and up to date)."]
 
 
-def test_a_run_ends_with_the_decision(project: Project) -> None:
-    done = project.snakemake("--forcerun", "render_report", "--", "reports/summary.html")
+def test_a_second_run_tells_its_time_from_the_first_and_ends_with_the_decision(
+    project: Project,
+) -> None:
+    done = project.snakemake("--forcerun", "summarize", "--", "reports/summary.html")
+    told = r"^2 jobs, about \d+(\.\d)? s, estimated from earlier runs$"
+    assert re.search(told, done.stdout, re.MULTILINE), done.stdout
     lines = done.stdout.splitlines()
     (header,) = [number for number, line in enumerate(lines) if line.startswith("shape ")]
     assert lines[header].split() == ["shape", "variant", "ms", "speed-up", "accuracy", "verdict"]
