@@ -1,6 +1,5 @@
 """A real Slurm of two nodes of two types on this host, and the tiny project run on it once."""
 
-import fcntl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,15 +11,11 @@ from tiny_project import Project
 
 @pytest.fixture(scope="module")
 def cluster(made_once: Callable[..., Path]) -> Iterator[Cluster]:
-    """A running Slurm, one for all processes of the tests, whose programs are first in PATH.
-
-    A file of tests has it for itself: tests cancel jobs and take nodes away.
-    """
+    """A running Slurm, one for all tests, whose programs are first in PATH."""
     if reason := missing():
-        pytest.skip(reason)
+        pytest.exit(reason, returncode=1)
     found = Cluster(made_once("slurm", start_cluster))
-    with pytest.MonkeyPatch.context() as patch, (found.folder / "turn").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", found.path)
         yield found
 
