@@ -63,12 +63,14 @@ CONFIG: dict[str, Any] = {
     },
 }
 # Everything that can be asked for, in one run: a model, one that starts from it (pruned, taught by
-# it and trained for int8), one with another activation, and each study of one variant. A variant
-# with learnt ranges is of one model alone.
-SMALL, RELU = "small", "relu"
+# it and trained for int8), one with another activation, one that comes as a quantized ONNX file, a
+# padded shape, and each study of one variant. A variant with learnt ranges is of one model alone.
+SMALL, RELU, GIVEN = "small", "relu", "given"
+QUANTIZED = "own/quantized.onnx"
 LEARNT, INT8 = "cpu-onnxruntime-int8-qat-8", "cpu-openvino-int8-nncf-8"
 WHOLE: dict[str, Any] = {
     "engines": {"onnxruntime": ["int8", "int8-auto"], "openvino": ["int8"]},
+    "shapes": [*CONFIG["shapes"], {"batch": 2, "sequence": 8, "tokens": 5}],
     "accuracy_budget_points": 20.0,
     "traffic": {"variants": [LEARNT], "batch": 4, "buckets": 2, "seconds": 0.2},
     "throughput": {"variants": [LEARNT], "batches": [1, 4], "sequence": 8, "seconds": 0.2},
@@ -85,6 +87,10 @@ WHOLE: dict[str, Any] = {
             "qat": {"scheme": "u8s8", "epochs": 1, "batch": 16, "sequence": 16, "device": "cpu"},
         },
         RELU: {**CONFIG["models"][MODEL], "activation": "relu"},
+        GIVEN: {
+            **CONFIG["models"][MODEL],
+            **{"checkpoint": f"onnx:{QUANTIZED}", "quantized": True, "train": None},
+        },
     },
 }
 # The same model as an ONNX file of the user's own. No job that measures it imports PyTorch, which

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_project import ONNX_MODELS, WHOLE, Project, new_project, write_own_onnx
+from tiny_project import (MODEL, ONNX_MODELS, QUANTIZED, WHOLE, Project, new_project, write_own_onnx,)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,10 @@ def whole(finished: Project, repository: Path, made_once: Callable[..., Path]) -
         reached.mkdir()
         project = finished.copy(folder)
         project.configure(**WHOLE)
+        made = project / f"artifacts/{MODEL}"
+        (project / QUANTIZED).parent.mkdir()
+        shutil.copy2(made / "quantized/u8s8-minmax-8.onnx", project / QUANTIZED)
+        shutil.copy2(made / "checkpoint/tokenizer.json", (project / QUANTIZED).parent)
         profiled = repository / "tests/support/profiled"
         project.run(PYTHONPATH=str(profiled), REACHED=str(reached))
 

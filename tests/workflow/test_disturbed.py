@@ -53,7 +53,7 @@ def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(
 
 def test_without_anything_disturbed_nothing_is_measured_again(project: Project) -> None:
     as_if_disturbed(project)
-    assert project.run("--config", "remeasure=disturbed") <= REPORT
+    assert project.plan("--config", "remeasure=disturbed") <= REPORT
 
 
 def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(

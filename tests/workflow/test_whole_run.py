@@ -1,6 +1,7 @@
 """One run with everything that can be asked for: what each step wrote, and what the report says."""
 
 import hashlib
+import html
 import json
 from collections import Counter
 from typing import Any
@@ -10,10 +11,11 @@ from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.throughput import ThroughputRecord
 from tightrope.summary.document import Summary, read_summary
 from tightrope.summary.preparation import job_seconds
-from tiny_project import INT8, LEARNT, MODEL, RELU, SMALL, Project
+from tiny_project import GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, WHOLE, Project
 
-MODELS = (MODEL, SMALL, RELU)
+MODELS = (MODEL, SMALL, RELU, GIVEN)
 BASELINE = "cpu-pytorch-fp32"
+AS_GIVEN = ("cpu-onnxruntime-given", "cpu-openvino-given")
 PLAIN = (BASELINE, "cpu-onnxruntime-int8-minmax-8", "cpu-onnxruntime-int8-auto-minmax-8", INT8)
 
 
@@ -39,11 +41,45 @@ def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summa
     variants = {model: set() for model in MODELS}
     for result in summary["results"]:
         assert (result["status"], result["reason"]) == ("ok", None), result["variant"]
-        assert [row["batch"] for row in result["latency"]] == [1, 2]
+        names = ("batch", "sequence", "tokens")
+        rows = [{name: row[name] for name in names if name in row} for row in result["latency"]]
+        assert rows == WHOLE["shapes"]
         variants[result["model"]].add(result["variant"])
     assert variants[MODEL] == variants[RELU] == set(PLAIN)
     assert variants[SMALL] == {one.replace("minmax", "qat").replace("nncf", "qat") for one in PLAIN}
+    assert variants[GIVEN] == {"cpu-onnxruntime-fp32", *AS_GIVEN}
     assert whole.plan() == set()
+
+
+def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any, page: str) -> None:
+    for entries in ("recommendations", "races"):
+        found = [one["shape"] for one in summary[entries] if one["model"] == MODEL]
+        assert found == WHOLE["shapes"]
+    padded = next(one for one in summary["results"] if one["model"] == MODEL)["latency"][2]
+    assert padded["throughput_per_s"] == pytest.approx(2 / padded["mean_s"])
+    text = html.unescape(page).replace("\xa0", " ")
+    assert "batch 2 \N{MIDDLE DOT} 8 tokens" in text
+    assert "batch 2 \N{MIDDLE DOT} 5 of 8 tokens" in text
+    assert "latency.tokens" in (whole / "reports/summary.csv").read_text().splitlines()[0]
+
+
+def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(
+    whole: Project, summary: Any, page: str
+) -> None:
+    results = {one["variant"]: one for one in summary["results"] if one["model"] == GIVEN}
+    for name in AS_GIVEN:
+        assert (results[name]["precision"], results[name]["calibration"]) == ("given", None)
+        assert results[name]["audit"]["status"] == "ok"
+        counts = results[name]["executed"].values()
+        assert sum(one.get("int8", 0) for one in counts) > 0
+        engine = record(whole, f"artifacts/{GIVEN}/engines/{name}/engine.json")
+        assert list(engine["sources"]) == ["model.onnx"]
+    judged = {one["variant"]: one["unquantized"] for one in summary["quantization"]}
+    assert {judged[name] for name in AS_GIVEN} == {"cpu-onnxruntime-fp32"}
+    log = whole.log(f"simplify_onnx/{GIVEN}")
+    assert "a quantized file: its logits differ from its float model's by" in log
+    assert "in the file as given" in page
+    assert not (whole / f"artifacts/{GIVEN}/calibration").exists()
 
 
 def test_each_section_of_the_page_is_there(page: str) -> None:
@@ -101,7 +137,7 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> Non
             assert {one["group"] for one in shape["operators"]} <= set(shape["groups"])
             assert shape["around"]["prepare_s"] > shape["around"]["finish_s"] > 0
             assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
-    small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
+    small, large, _ = (one["groups"]["products"]["operations"] for one in found["shapes"])
     assert small < large
     peaks = record(whole, "artifacts/machine/cpu.peaks.json")
     # bf16 where this CPU has products in it
