@@ -40,12 +40,13 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     """Have jobs that ended write their failures, then the report made; to be called on errors."""
     if not workflow.is_main_process or STOPPED.is_set():
         return
+    before = known()
     failed = [job for job in workflow.scheduler.failed if job.rule.name not in REPORTING]
     rules = {job.rule.name for job in workflow.dag.needrun_jobs(exclude_finished=False)}
     reasons = reasons_of(workflow.dag, failed, ended_jobs) if "render_report" in rules else {}
     try:
         if reasons:
-            write_json(FILE, {**reasons, **known()})
+            write_json(FILE, {**reasons, **before})
             made = {str(path) for job in workflow.dag.jobs for path in job.output}
             for path in ended_jobs.ahead & made:  # else what is made from it now seems older
                 os.utime(path)
@@ -54,7 +55,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
             workflow.persistence.started(job)
     except (OSError, StorageError):  # the disk is full, for which they may have ended
         return
-    if reasons.keys() <= known().keys() or reasons.keys() >= {*plan.models}:
+    if reasons.keys() <= before.keys() or reasons.keys() >= {*plan.models}:
         return
     print("Jobs ended without a result: the report is written without them.", file=sys.stderr)
     snakemake({})

@@ -10,8 +10,8 @@ from tightrope.terminal.job_files import files_of, read_log
 from tightrope.terminal.jobs import reason_in_log, reason_of_crash
 from tightrope.terminal.plugin import LOGGER
 
-# what Snakemake adds to the words of a scheduler
-LOOK_ELSEWHERE = re.compile(r"\s*For further error details see the cluster/cloud log.*$", re.DOTALL)
+# what Snakemake adds to the words of a scheduler: a command of some kilobytes, where else to look
+LOOK_ELSEWHERE = re.compile(r"\s*(sbatch call:|For further error details see the).*$", re.DOTALL)
 # words of sbatch, in small letters, that refuse a job, and the value of a profile that decides it
 ABOUT = {
     "feature specification": "`constraint`, or that of the host under `hosts`",

@@ -82,7 +82,8 @@ def test_a_refusal_of_sbatch_names_the_setting_to_change(
     log: Path, words: str, setting: str
 ) -> None:
     refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
-    assert ended(log, rule_msg=refusal) == f"{refusal} Set {setting}: see profiles/README.md"
+    message = f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
+    assert ended(log, rule_msg=message) == f"{refusal} Set {setting}: see profiles/README.md"
 
 
 def test_a_signal_ends_a_job_on_this_machine(log: Path) -> None:
