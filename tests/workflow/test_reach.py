@@ -1,6 +1,7 @@
 """What a job runs is in the digest of its code, else a change of it would make nothing stale."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from tightrope.artifacts.provenance import code_digest, sources_of
@@ -30,9 +31,14 @@ def test_every_function_that_a_job_runs_is_in_the_digest_of_its_code(whole: Proj
         assert not ran - digested, (rule, wildcards)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def top_level(path: Path, line: int) -> str:
     """The definition of a module in which a line is."""
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path).body:
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
         if first <= line <= (node.end_lineno or first):
             return (defined_by(node) or ["*"])[0]

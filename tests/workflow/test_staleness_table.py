@@ -66,7 +66,10 @@ def of_variants(*names: str) -> set[str]:
 
 
 CALIBRATION = CONFIG["calibration"]
-AUTO = {"onnxruntime": ["int8", "int8-auto"]}
+AUTO: dict[str, Any] = {
+    "engines": {**CONFIG["engines"], "onnxruntime": ["int8", "int8-auto"]},
+    "accuracy_budget_points": 20.0,
+}
 OTHERS = {"cpu-pytorch-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"}
 OPENVINOS = ("cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8")
 NOTHING: set[str] = set()
@@ -164,29 +167,27 @@ ROWS: dict[str, Row] = {
     "one more of shapes, padded": (
         {},
         {"shapes": [*CONFIG["shapes"], {"batch": 2, "sequence": 8, "tokens": 5}]},
-        {"measure_latency/*", "measure_profile/*", "measure_requests/*", "measure_idleness/*"}
-        | RACE,
+        {"measure_latency/*"} | RACE,
     ),
     "latency.calls": ({}, latency(calls=5), {"measure_latency/*"} | RACE),
     "latency.accept_disturbed": ({}, latency(accept_disturbed=False), RACE),
     "decision.seconds": ({}, {"decision": {"seconds": 2}}, RACE),
     "accuracy_budget_points": ({}, {"accuracy_budget_points": 2.0}, RACE),
     "accuracy_budget_points with int8-auto": (
-        {"engines": AUTO},
-        {"engines": AUTO, "accuracy_budget_points": 30.0},
+        AUTO,
+        {"accuracy_budget_points": 30.0},
         {"search_operators/*", "*-auto", "*-int8-auto-*"} | RACE,
     ),
     "one more calibration.methods with int8-auto": (
-        {"engines": AUTO},
-        {"engines": AUTO, "calibration": {**CALIBRATION, "methods": ["minmax", "entropy"]}},
+        AUTO,
+        {"calibration": {**CALIBRATION, "methods": ["minmax", "nncf", "entropy"]}},
         chain("entropy-8") | {"*entropy-8-auto"},
     ),
     "host with int8-auto": (
-        {"engines": AUTO},
-        {"engines": AUTO, "host": "other"},
+        AUTO,
+        {"host": "other"},
         ENGINES
-        | {"measure_costs/*", "measure_training/*", "measure_peaks/*"}
-        | {"measure_requests/*"},
+        | {"measure_costs/*", "measure_training/*", "measure_peaks/*", "measure_requests/*"},
     ),
     "accuracy_seconds": ({}, {"accuracy_seconds": 800}, {"measure_accuracy/*"} | RACE),
     "goal": ({}, {"goal": {"minimize": "memory"}}, RACE),

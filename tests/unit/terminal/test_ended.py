@@ -82,7 +82,9 @@ def test_a_refusal_of_sbatch_names_the_setting_to_change(
     log: Path, words: str, setting: str
 ) -> None:
     refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
-    message = f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
+    message = (
+        f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
+    )
     assert ended(log, rule_msg=message) == f"{refusal} Set {setting}: see profiles/README.md"
 
 
