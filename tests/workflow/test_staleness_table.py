@@ -187,7 +187,13 @@ ROWS: dict[str, Row] = {
         AUTO,
         {"host": "other"},
         ENGINES
-        | {"measure_costs/*", "measure_training/*", "measure_peaks/*", "measure_requests/*"},
+        | {
+            "measure_costs/*",
+            "describe_graph/*",
+            "measure_training/*",
+            "measure_peaks/*",
+            "measure_requests/*",
+        },
     ),
     "accuracy_seconds": ({}, {"accuracy_seconds": 800}, {"measure_accuracy/*"} | RACE),
     "goal": ({}, {"goal": {"minimize": "memory"}}, RACE),
