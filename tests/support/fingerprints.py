@@ -1,8 +1,9 @@
-"""What each job of a configuration is made from, without running any: for tests of staleness."""
+"""Snakemake's rules and jobs of a project in this process, without running any job."""
 
 import hashlib
 import sys
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,9 @@ from snakemake.settings.types import (
 COMMAND = ["snakemake", "--dry-run", "--cores", "2"]
 
 
-def fingerprints(folder: Path) -> dict[str, str]:
-    """From each job, `{rule}/{wildcards}`, to a digest of its params, and of all it is made from.
-
-    Snakemake plans the project in this folder, as if nothing were made yet. The digests of inputs
-    are those of the jobs that make them, or of their content.
-    """
+@contextmanager
+def planned(folder: Path) -> Iterator[Any]:
+    """Snakemake's workflow of the project in this folder, planned as if nothing were made yet."""
     quiet = OutputSettings(quiet={Quietness.ALL})
     with chdir(folder), patch.object(sys, "argv", COMMAND), SnakemakeApi(quiet) as api:
         workflow = api.workflow(
@@ -38,7 +36,16 @@ def fingerprints(folder: Path) -> dict[str, str]:
         triggers = {RerunTrigger.PARAMS}
         dag = workflow.dag(DAGSettings(forceall=True, rerun_triggers=triggers))
         dag.execute_workflow(executor="dryrun")
-        jobs = list(workflow._workflow.dag.jobs)
+        yield workflow._workflow
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """From each job, `{rule}/{wildcards}`, to a digest of its params, and of all it is made from.
+
+    The digests of inputs are those of the jobs that make them, or of their content.
+    """
+    with planned(folder) as workflow:
+        jobs = list(workflow.dag.jobs)
         made_by = {str(path): job for job in jobs for path in job.products()}
 
         @cache
