@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tightrope.summary.cost import job_seconds
 from tightrope.summary.document import read_summary
-from tightrope.summary.preparation import job_seconds
 from tiny_project import CONFIG, MODEL, RACE, Project, drawn
 
 FOLDER = f"artifacts/{MODEL}"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.throughput import ThroughputRecord
+from tightrope.summary.cost import job_seconds
 from tightrope.summary.document import Summary, read_summary
-from tightrope.summary.preparation import job_seconds
 from tiny_project import INT8, LEARNT, MODEL, RELU, SMALL, Project
 
 MODELS = (MODEL, SMALL, RELU)

@@ -26,10 +26,9 @@ from tightrope.report.sections.steadiness import Remark, disturbed_section, rema
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
-from tightrope.summary.chance import poor_baseline
-from tightrope.summary.commands import bundle_command
-from tightrope.summary.document import Summary
-from tightrope.summary.truncation_words import truncation_words
+from tightrope.summary.accuracy import poor_baseline
+from tightrope.summary.document import Summary, bundle_command
+from tightrope.summary.models import truncation_words
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"

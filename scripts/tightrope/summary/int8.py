@@ -7,8 +7,7 @@ from typing import Any
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
-from tightrope.summary.result_types import Audit, Result, Search
+from tightrope.summary.result_types import Audit, OperatorSensitivity, Result, Search, Sensitivity
 from tightrope.variants import AUTO
 
 # records by (model, file stem)

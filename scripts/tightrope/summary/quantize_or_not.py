@@ -13,13 +13,18 @@ from tightrope.summary.decision_types import (
     Race,
 )
 from tightrope.summary.races import RaceKey, race_key, ratio_between
-from tightrope.summary.ratios import interval_of, ratio_entry
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result
+from tightrope.summary.result_types import (
+    Accuracy,
+    LatencyRow,
+    Ratio,
+    Result,
+    interval_of,
+    ratio_entry,
+)
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]
-
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS

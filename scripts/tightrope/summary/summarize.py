@@ -1,48 +1,111 @@
-"""Write reports/summary.json and summary.csv from all records of a run."""
+"""Write summary.json and summary.csv from the records of a run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 from tightrope import __version__
 from tightrope.artifacts.int8_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
+from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.race import RaceRecord
-from tightrope.summary.activations import activation_entries
-from tightrope.summary.cost import costs
-from tightrope.summary.decision_types import Race, Recommendation
+from tightrope.records.record import Record
+from tightrope.records.throughput import ThroughputRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.records.training import TrainingRecord
+from tightrope.summary.activations import Activation, activation_entries
+from tightrope.summary.causes import Causes, causes_entry
+from tightrope.summary.cost import costs, prepare_seconds
+from tightrope.summary.decision_types import Cost, GoalDecision, Race, Recommendation
 from tightrope.summary.document import About, Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.explain import explanations
-from tightrope.summary.families import Known, family_entries
-from tightrope.summary.family_members import read_checkpoints
-from tightrope.summary.family_types import Family
-from tightrope.summary.goal import decisions
-from tightrope.summary.goal_recommendations import for_goal
-from tightrope.summary.goal_types import Cost, GoalDecision
-from tightrope.summary.hosts import Machine, add_hosts
+from tightrope.summary.families import Known, family_entries, read_checkpoints
+from tightrope.summary.family_points import Family
+from tightrope.summary.goal import decisions, for_goal
+from tightrope.summary.idleness import Idleness, idleness_entry
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.int8 import made_records, with_search
-from tightrope.summary.model_types import Model
-from tightrope.summary.models import model_entry
+from tightrope.summary.models import Judged, SplitsByModel, by_model, model_entry, with_truncations
 from tightrope.summary.own_records import Engines, read_own, read_own_race
-from tightrope.summary.preparation import prepare_seconds
+from tightrope.summary.profile import Profile, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import RaceKey, race_entries
+from tightrope.summary.races import RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.requested import Requested
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import Model, Result
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import read_runs
-from tightrope.summary.speed_scale import with_races
-from tightrope.summary.splits import SplitsByModel, by_model
+from tightrope.summary.runs import Machine, add_hosts, read_runs
 from tightrope.summary.table import write_csv
-from tightrope.summary.truncation import Judged, with_truncations
-from tightrope.summary.workload_types import Activation, Traffic
+from tightrope.summary.throughput import Throughput, throughput_entries
+from tightrope.summary.traffic import Traffic, traffic_entries
+from tightrope.summary.training import Training, training_entries
+
+
+@dataclass(frozen=True)
+class Requested:
+    """Records of traffic, instances, operators, pauses, causes and trainings.
+
+    With `accept_disturbed` what other load disturbed has numbers too, and they are provisional.
+    """
+
+    traffic: list[TrafficRecord]
+    throughputs: list[ThroughputRecord]
+    profiles: list[ProfileRecord]
+    idleness: list[IdlenessRecord]
+    causes: list[CausesRecord]
+    trainings: list[TrainingRecord]
+    accept_disturbed: bool
+
+    @classmethod
+    def of(cls, inputs: Any, in_use: Engines, *, accept_disturbed: bool) -> Self:
+        """Return the records of a run, see `inputs.Inputs`; raises as `read_own` does."""
+        return cls(
+            [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
+            [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],
+            [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
+            [read_own(path, IdlenessRecord, in_use) for path in inputs.idleness],
+            [read_own(path, CausesRecord, in_use) for path in inputs.causes],
+            [read_own(path, TrainingRecord, in_use) for path in inputs.training],
+            accept_disturbed,
+        )
+
+    def records(self) -> Iterator[Record]:
+        """Yield all records."""
+        yield from (*self.traffic, *self.throughputs, *self.profiles)
+        yield from (*self.idleness, *self.causes, *self.trainings)
+
+    def traffic_entries(self) -> list[Traffic]:
+        """Return `traffic` of the summary, in record order."""
+        return traffic_entries(self.traffic, accept_disturbed=self.accept_disturbed)
+
+    def throughput_entries(self) -> list[Throughput]:
+        """Return `throughput` of the summary, in record order."""
+        return throughput_entries(self.throughputs, accept_disturbed=self.accept_disturbed)
+
+    def profile_entries(self) -> list[Profile]:
+        """Return `profiles` of the summary, in record order."""
+        return [profile_entry(record) for record in self.profiles]
+
+    def idleness_entries(self) -> list[Idleness]:
+        """Return `idleness` of the summary, in record order."""
+        accept = self.accept_disturbed
+        return [idleness_entry(one, accept_disturbed=accept) for one in self.idleness]
+
+    def causes_entries(self) -> list[Causes]:
+        """Return `causes` of the summary, in record order."""
+        accept = self.accept_disturbed
+        return [causes_entry(one, accept_disturbed=accept) for one in self.causes]
+
+    def training_entries(self) -> list[Training]:
+        """Return `training` of the summary, in record order."""
+        return training_entries(self.trainings, accept_disturbed=self.accept_disturbed)
 
 
 def summarize(

@@ -1,7 +1,7 @@
 """Throughput entries of summary.json."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.throughput import (
@@ -12,14 +12,57 @@ from tightrope.records.throughput import (
     samples_per_second,
 )
 from tightrope.statistics import unpaired_speedup
-from tightrope.summary.measured import measured_entry
-from tightrope.summary.noise import disturbed_while
-from tightrope.summary.ratios import ratio_entry
-from tightrope.summary.result_types import Ratio
-from tightrope.summary.throughput_types import Throughput, ThroughputPoint
+from tightrope.summary.measured import Measured, disturbed_while, measured_entry
+from tightrope.summary.result_types import Ratio, ratio_entry
 
 Facts = dict[str, Any]
 TOO_SLOW = "the calls were too slow: fewer than four blocks had one of each instance"
+
+
+class ThroughputPoint(TypedDict):
+    """So many instances with so many threads each, at one batch.
+
+    `reason` says why there are no numbers: the point was `skipped`, or else it failed.
+    `foreign_cores` are those that other programs used; `disturbed` says that it was too many, and
+    the numbers are None unless they are `provisional`.
+    """
+
+    instances: int
+    threads: int
+    batch: int
+    skipped: bool
+    reason: str | None
+    disturbed: str | None
+    provisional: bool
+    samples_per_s: float | None
+    low: float | None
+    high: float | None
+    calls: int | None
+    p50_s: float | None
+    p99_s: float | None
+    foreign_cores: float | None
+    peak_rss_bytes: int | None
+
+
+class Throughput(Measured):
+    """Throughput of a variant by instances, threads and batch.
+
+    `single` is the fastest point of one instance with all threads, `gain` the samples per second
+    of `best` over it; `best_within_bound` is the fastest whose p99 is known and within
+    `p99_bound_s`.
+    """
+
+    cores: int
+    sequence: int | None
+    height: int | None
+    width: int | None
+    p99_bound_s: float | None
+    spent_s: float
+    points: list[ThroughputPoint]
+    best: ThroughputPoint | None
+    best_within_bound: ThroughputPoint | None
+    single: ThroughputPoint | None
+    gain: Ratio | None
 
 
 def throughput_entries(
@@ -52,7 +95,7 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
         "best": best,
         "best_within_bound": fastest(one for one in points if is_within(one, bound_s)),
         "single": single,
-        "gain": gain(record.points, points, best, single),
+        "gain": gain_entry(record.points, points, best, single),
     }
 
 
@@ -116,7 +159,7 @@ def is_within(point: ThroughputPoint, bound_s: float | None) -> bool:
     return bound_s is not None and point["p99_s"] is not None and point["p99_s"] <= bound_s
 
 
-def gain(
+def gain_entry(
     measured: Sequence[Facts],
     points: Sequence[ThroughputPoint],
     best: ThroughputPoint | None,

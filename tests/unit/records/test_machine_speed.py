@@ -8,8 +8,13 @@ import pytest
 from disturbed import facts
 from latency_records import latency_record, latency_shape
 from raced import HOST
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import FEWEST_JOBS, LOAD_ORDER_STD, MachineSpeed, drift_std
+from tightrope.records.latency import (
+    FEWEST_JOBS,
+    LOAD_ORDER_STD,
+    LatencyRecord,
+    MachineSpeed,
+    drift_std,
+)
 from tightrope.statistics import speedup
 from tightrope.summary.results import latency_entry
 

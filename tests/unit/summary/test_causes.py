@@ -5,10 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 from raced import HOST
-from tightrope.records.causes import CausesRecord
-from tightrope.records.rounds import FEWEST_ROUNDS
-from tightrope.summary.causes import causes_entry
-from tightrope.summary.causes_types import Causes
+from tightrope.records.profile import CausesRecord
+from tightrope.records.record import FEWEST_ROUNDS
+from tightrope.summary.causes import Causes, causes_entry
 
 WORDS = {"cause": "25 % of the request is padding", "setting": "buckets: {sequence: [96]}"}
 

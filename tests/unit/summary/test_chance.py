@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.summary.chance import chance_of, poor_baseline
+from tightrope.summary.accuracy import chance_of, poor_baseline
 from tightrope.terminal.decision import closing_words
 
 BASELINE = "cpu-pytorch-fp32"

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tightrope.summary.code import SCRIPTS, step_digests
+from tightrope.summary.inputs import SCRIPTS, step_digests
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from raced import HOST, PLACE, SHAPE, planted, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, is_disturbed
-from tightrope.summary.families import Known, family_entries
-from tightrope.summary.family_words import member_verdict
+from tightrope.summary.families import Known, family_entries, member_verdict
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"

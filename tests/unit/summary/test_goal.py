@@ -18,7 +18,7 @@ from goals import (
     row,
 )
 from raced import PLACE, SHAPE
-from tightrope.summary.goal_recommendations import for_goal
+from tightrope.summary.goal import for_goal
 
 WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"
 

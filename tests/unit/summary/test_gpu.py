@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from gpu_states import STATE, state
-from tightrope.summary.gpu import gpu_entry
+from tightrope.summary.results import gpu_entry
 
 
 def entry(*states: Any, **fields: Any) -> Any:

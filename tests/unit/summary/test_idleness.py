@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.host import fingerprint
 from tightrope.records.idleness import FEWEST, IdlenessRecord
-from tightrope.summary.idleness import idleness_entry
-from tightrope.summary.idleness_types import Idleness
+from tightrope.summary.idleness import Idleness, idleness_entry
 
 SHAPE = {"batch": 1, "sequence": 64}
 

@@ -16,11 +16,11 @@ from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import Record
+from tightrope.summary.accuracy import ReferenceLogits
 from tightrope.summary.document import Summary, read_summary, write_summary
-from tightrope.summary.logits import ReferenceLogits
-from tightrope.summary.model_runs import kept
-from tightrope.summary.reading import read_record
+from tightrope.summary.own_records import read_record
 from tightrope.summary.results import not_planned_entry
+from tightrope.summary.runs import kept
 
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
 

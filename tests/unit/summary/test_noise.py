@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
-from tightrope.summary.noise import drift, reasons, why_disturbed
+from tightrope.summary.measured import drift, why_disturbed, why_noisy
 
 PREEMPTED = {**QUIET, "waited": None, "preempted": 500.0}
 STOLEN = {**QUIET, "stolen": 0.5}
@@ -64,19 +64,19 @@ def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:
 
 @pytest.mark.parametrize("known", [[], [0.1], [None], [None, 0.05]])
 def test_little_or_unknown_foreign_load_is_no_noise(known: list[float | None]) -> None:
-    assert reasons(shape(foreign_cores=known), None) == []
+    assert why_noisy(shape(foreign_cores=known), None) == []
 
 
 def test_other_programs_are_a_reason_with_what_they_used_of_all_the_time() -> None:
     """A single short window says little: it is blurred by the ticks of idle time."""
-    (reason,) = reasons(shape(foreign_cores=[0.0, 1.26, None, 0.3]), None)
+    (reason,) = why_noisy(shape(foreign_cores=[0.0, 1.26, None, 0.3]), None)
     assert reason == "other programs or the hypervisor used 0.5 cores of its processors"
-    assert reasons(shape(foreign_cores=[0.0, 0.0, None, 0.3]), None) == []
+    assert why_noisy(shape(foreign_cores=[0.0, 0.0, None, 0.3]), None) == []
 
 
 def test_an_engine_that_works_out_of_turn_is_a_reason() -> None:
-    assert reasons(shape(idle_share=0.02), None) == []
-    (reason,) = reasons(shape(idle_share=0.31), None)
+    assert why_noisy(shape(idle_share=0.02), None) == []
+    (reason,) = why_noisy(shape(idle_share=0.31), None)
     assert reason == "the engine that was not timed used 31 % of a core"
 
 
@@ -99,9 +99,9 @@ def test_one_slow_round_is_no_drift() -> None:
 
 def test_without_a_reference_nothing_is_said_of_drift() -> None:
     assert drift(None) == []
-    assert reasons(shape(), None) == []
+    assert why_noisy(shape(), None) == []
 
 
 def test_all_reasons_are_told_at_once() -> None:
     one = shape(foreign_cores=[2.0], idle_share=0.5)
-    assert len(reasons(one, reference([1.0], [2.0]))) == 3
+    assert len(why_noisy(one, reference([1.0], [2.0]))) == 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from manifests import ENGINE
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.summary.preparation import prepare_seconds
+from tightrope.summary.cost import prepare_seconds
 
 # as Snakemake writes it
 TIMED = "s\th:m:s\tmax_rss\n{seconds}\t0:00:12\t-\n"

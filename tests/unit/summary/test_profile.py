@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.host import fingerprint
 from tightrope.records.profile import ProfileRecord
-from tightrope.summary.profile import LONGEST, profile_entry
-from tightrope.summary.profile_types import Profile
+from tightrope.summary.profile import LONGEST, Profile, profile_entry
 
 SHAPE = {"batch": 1, "sequence": 64}
 PRODUCTS = {

@@ -9,11 +9,10 @@ import pytest
 from raced import planted, race_record, race_shape
 from tightrope.statistics import Interval
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_entries, race_key
-from tightrope.summary.ratios import ratio_entry
+from tightrope.summary.races import race_entries, race_key, with_races
 from tightrope.summary.recommend import recommendations
+from tightrope.summary.result_types import ratio_entry
 from tightrope.summary.results import variant_fields
-from tightrope.summary.speed_scale import with_races
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
 
 EXAMPLE = Path(__file__).parents[2] / "data/summary.json"

@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.records.race_statistics import beaten_by
-from tightrope.summary.races import race_entries
-from tightrope.summary.reasons import why_nothing
-from tightrope.summary.recommend import recommendations
+from tightrope.records.race import beaten_by
+from tightrope.summary.races import race_entries, with_races
+from tightrope.summary.recommend import recommendations, why_nothing
 from tightrope.summary.results import variant_fields
-from tightrope.summary.speed_scale import with_races
 from tightrope.variants import parse
 
 LARGE = {"batch": 16, "sequence": 128}

@@ -7,8 +7,7 @@ from disturbed import QUIET, facts
 from gpu_states import state
 from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, drift_std
+from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.accuracy import Split
 from tightrope.summary.results import latency_entry, not_planned_entry, result_entry

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.summary.races import race_entries, ratio_between
-from tightrope.summary.speed_scale import with_races
+from tightrope.summary.races import race_entries, ratio_between, with_races
 
 BASELINE, BEHIND = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
 QUICK, SLOW, THIRD = "cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"

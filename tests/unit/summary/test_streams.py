@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from gpu_states import state
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.streams import streams_entry
+from tightrope.summary.results import streams_entry
 
 
 def blocks(streams: int, calls: list[int], **changes: Any) -> dict[str, Any]:

@@ -17,13 +17,12 @@ from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.race import RaceRecord
-from tightrope.records.race_statistics import beaten_by
+from tightrope.records.race import RaceRecord, beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.hosts import Machine, add_hosts
 from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.models import by_model, evaluation_split
 from tightrope.summary.own_records import (
     Engines,
     OwnAudits,
@@ -32,8 +31,7 @@ from tightrope.summary.own_records import (
     require_data,
 )
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import read_runs
-from tightrope.summary.splits import by_model, evaluation_split
+from tightrope.summary.runs import Machine, add_hosts, read_runs
 from tightrope.summary.summarize import summarize
 
 HOST = {

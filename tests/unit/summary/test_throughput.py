@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.throughput import ThroughputRecord
-from tightrope.summary.throughput import TOO_SLOW, throughput_entry
-from tightrope.summary.throughput_types import Throughput
+from tightrope.summary.throughput import TOO_SLOW, Throughput, throughput_entry
 
 VARIANT = "cpu-onnxruntime-fp32"
 PLAN = {"batches": [1, 4], "p99_ms": None}

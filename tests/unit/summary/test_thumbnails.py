@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 from small_images import encoded, noise
-from tightrope.summary.thumbnails import MOST, SIDE, flipped_indices, thumbnails
+from tightrope.summary.examples import MOST, SIDE, flipped_indices, thumbnails
 
 PREFIX = "data:image/jpeg;base64,"
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from tightrope.summary.truncation_words import truncation_words
+from tightrope.summary.models import truncation_words
 
 CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.report.charts.lengths import length_bars, length_chart
 from tightrope.report.style.numbers import is_number, percentage, shape_of, whole
-from tightrope.summary.workload_types import Traffic
+from tightrope.summary.traffic import Traffic
 
 Record = Mapping[str, Any]
 SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")

@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope.report.charts.training import training_chart
 from tightrope.report.style.numbers import is_number, percentage, points, significant
-from tightrope.summary.workload_types import Spread, Training
+from tightrope.summary.training import Spread, Training
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
