@@ -9,8 +9,7 @@ import pytest
 from gpu_states import GPU
 from page_parts import PARTS
 from tightrope.errors import ArtifactError
-from tightrope.report.context import sections
-from tightrope.report.page import render_page
+from tightrope.report.page import render_page, sections
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.figures import number_front, trade_offs
 from tightrope.report.sections.speedups import speedups

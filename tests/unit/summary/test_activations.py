@@ -11,8 +11,7 @@ from page_parts import PARTS
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.report.context import sections
-from tightrope.report.page import render_page
+from tightrope.report.page import render_page, sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
 from tightrope.summary.activations import activation_entries

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from page_parts import PARTS
 from tightrope.records.training import TrainingRecord
-from tightrope.report.context import sections
-from tightrope.report.page import render_page
+from tightrope.report.page import render_page, sections
 from tightrope.report.sections.training import training_section
 from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import vl_convert
-from tightrope.report.charts.int8 import (
+from tightrope.report.sections.int8_figures import (
     accuracy_over_samples,
     agreement_over_samples,
     sensitivity_chart,

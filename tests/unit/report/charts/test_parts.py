@@ -11,11 +11,11 @@ import pytest
 import vl_convert
 from colour_vision import SIGHT, contrast, lab, linear
 from jsonschema import ValidationError
-from tightrope.report.charts.lengths import BARS, length_bars, length_chart
-from tightrope.report.charts.parts import log_ticks
-from tightrope.report.charts.speedups import speedup_chart
-from tightrope.report.charts.trade_off import accuracy_latency_chart
-from tightrope.report.context import sections
+from tightrope.report.charts import log_ticks
+from tightrope.report.page import sections
+from tightrope.report.sections.figures import accuracy_latency_chart
+from tightrope.report.sections.speedups import speedup_chart
+from tightrope.report.sections.traffic import BARS, length_bars, length_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
 
 ROOT = Path(__file__).parents[4]

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import Block, describe, fold_repetitions
-from tightrope.report.graphs.without_weights import without_weights
+from tightrope.report.graphs.write import without_weights
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 

@@ -11,8 +11,7 @@ from tightrope.artifacts.failures import failure_in, write_failure
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Limits
 from tightrope.onnx.file import load_onnx
-from tightrope.report.graphs.without_weights import LEFT_OUT, without_weights
-from tightrope.report.graphs.write import describe_graph
+from tightrope.report.graphs.write import LEFT_OUT, describe_graph, without_weights
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 

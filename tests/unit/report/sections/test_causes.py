@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from page_parts import PARTS
 from tightrope.report.page import render_page
-from tightrope.report.sections.causes import causes_section
+from tightrope.report.sections.profile import causes_section
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 MODEL, HOST, VARIANT = "minilm-docstrings", "5c1f0a77d2e9", "cpu-openvino-fp32"

@@ -10,8 +10,7 @@ import altair as alt
 import pytest
 from page_parts import PARTS
 from tightrope.report.page import render_page
-from tightrope.report.sections.family import families_section
-from tightrope.report.sections.family_words import change_words, parameter_words
+from tightrope.report.sections.family import change_words, families_section, parameter_words
 
 ROOT = Path(__file__).parents[4]
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from page_parts import PARTS
 from tightrope.report.page import render_page
-from tightrope.report.sections.goal import goal_section
+from tightrope.report.sections.decision import goal_section
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 MODEL, VARIANT = "minilm-docstrings", "cpu-openvino-bf16"

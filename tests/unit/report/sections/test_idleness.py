@@ -6,7 +6,7 @@ from typing import Any
 
 from page_parts import PARTS
 from tightrope.report.page import render_page
-from tightrope.report.sections.idleness import idleness_section, idleness_words
+from tightrope.report.sections.requested import idleness_section, idleness_words
 from tightrope.report.style.numbers import TIMES
 
 EXAMPLE = Path(__file__).parents[3] / "data/summary.json"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tightrope.report.context import sections
+from tightrope.report.page import sections
 from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
 

@@ -1,7 +1,7 @@
 """Markdown of what files say."""
 
 import pytest
-from tightrope.report.style.markdown import code_span, plain_text
+from tightrope.report.style.marks import code_span, plain_text
 
 
 def test_a_code_span_has_no_end_of_its_own() -> None:
