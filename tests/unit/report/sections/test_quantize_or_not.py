@@ -1,16 +1,9 @@
 """What the report says of quantizing at all, from entries of the summary written by hand."""
 
-import json
-from html.parser import HTMLParser
-from pathlib import Path
-
 import pytest
-from page_parts import PARTS
-from tightrope.report.page import render_page
+from report_pages import example, page, page_of
 from tightrope.report.sections.quantize_or_not import quantization_section
 
-ROOT = Path(__file__).parents[4]
-EXAMPLE = ROOT / "tests/data/summary.json"
 FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
 SLOWER = {"ratio": 0.8, "low": 0.7, "high": 0.9, "verdict": "slower"}
 EQUAL = {"ratio": 1.0, "low": 1.0, "high": 1.0, "verdict": "tie"}
@@ -162,39 +155,12 @@ def test_other_variants_with_the_same_reasons_are_one_group():
     ]
 
 
-class Words(HTMLParser):
-    """The text that a reader sees, and the ids and addresses of the page."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.words, self.marks, self.hidden = [], [], False
-        self.feed(html)
-        self.text = " ".join(" ".join(self.words).split()).replace("\xa0", " ")
-
-    def handle_starttag(self, tag, attributes):
-        self.hidden = tag in ("script", "style")
-        self.marks += [value for name, value in attributes if name in ("id", "href")]
-
-    def handle_data(self, data):
-        if not self.hidden:
-            self.words.append(data)
+def text_of(document):
+    return page_of(document).text.replace("\xa0", " ")
 
 
-@pytest.fixture
-def page(tmp_path):
-    def rendered(change=lambda summary: None):
-        summary = json.loads(EXAMPLE.read_text())
-        change(summary)
-        source, target = tmp_path / "summary.json", tmp_path / "summary.html"
-        source.write_text(json.dumps(summary))
-        render_page(source, target, **PARTS)
-        return Words(target.read_text())
-
-    return rendered
-
-
-def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
-    text = page().text
+def test_the_page_has_the_table_and_what_not_to_quantize_under_what_to_deploy():
+    text = text_of(example())
     table = text[text.index("To quantize or not") : text.index("Accuracy and agreement over")]
     dot = "\N{MIDDLE DOT}"
     assert (
@@ -207,18 +173,9 @@ def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
     assert (
         "cpu-onnxruntime-int8-random-512 do not quantize : failed: collapsed: one answer" in table
     )
-
-
-def test_without_labels_the_table_says_that_speed_alone_decides(page):
-    text = page().text
-    table = text[text.rindex("To quantize or not") :]
-    assert (
-        "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides" in table
-    )
-
-
-def test_what_not_to_quantize_stands_under_what_to_deploy(page):
-    text = page().text
+    # of the model without labels
+    alone = "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides"
+    assert alone in text[text.rindex("To quantize or not") :]
     advice = text[: text.index("Accuracy against latency")]
     told = f"onnxruntime is slower with int8-dynamic than with fp32 (0.79{TIMES} at best)."
     assert advice.count("Do not quantize this one:") == 1
@@ -261,43 +218,34 @@ def test_no_cause_is_given_where_it_is_not_known(changes, machine):
     assert cause(entry(**changes), machines={"h": machine}) is None
 
 
-def test_the_cause_stands_with_the_sentence_and_above_the_table(page):
-    def forget_vnni(summary):
-        (host,) = summary["hosts"].values()
-        host["isa"] = ["avx2"]
-
+def test_the_cause_stands_with_the_sentence_and_above_the_table():
+    summary = example()
     told = "This CPU has no VNNI, the instruction that does the work of three in INT8 products."
-    found = page(forget_vnni).text
+    assert told not in text_of(summary)
+    (host,) = summary["hosts"].values()
+    host["isa"] = ["avx2"]
+    found = text_of(summary)
     assert found.count(told) >= 2 and f"at best). {told}" in found
     assert f"To quantize or not {told}" in found
-    assert told not in page().text
 
 
-def test_a_summary_of_before_has_neither_table_nor_sentence(page):
-    found = page(lambda summary: summary.pop("quantization"))
-    assert "To quantize or not" not in found.text and "Do not quantize" not in found.text
-    assert "All quantized variants" in found.text
+def test_a_summary_without_entries_has_neither_table_nor_sentence():
+    text = page(quantization=[]).text
+    assert "To quantize or not" not in text and "Do not quantize" not in text
+    assert "All quantized variants" in text
 
 
-def test_the_section_is_there_for_an_entry_alone(page):
-    def strip(summary):
-        for result in summary["results"]:
-            if "int8" in result["precision"]:
-                result.update(accuracy=None, audit=None, search=None)
-
-    found = page(strip)
-    assert {"int8", "#int8"} <= set(found.marks)
+def test_the_section_is_there_for_an_entry_alone_and_what_is_not_known_is_a_dash():
+    summary = example()
+    for result in summary["results"]:
+        if "int8" in result["precision"]:
+            result.update(accuracy=None, audit=None, search=None)
+    for one in summary["quantization"]:
+        one.update(speedup=None, verdict="undecided")
+        if one["accuracy"]:
+            unknown = ("delta", "delta_low", "delta_high", "flips")
+            one["accuracy"] |= {**dict.fromkeys(unknown), "verdict": "undecided"}
+    found = page_of(summary)
+    assert found.section("int8") and '<a href="#int8">' in found.html
     assert "To quantize or not" in found.text and "All quantized variants" not in found.text
-
-
-def test_what_is_not_known_is_a_dash(page):
-    def forget(summary):
-        for one in summary["quantization"]:
-            one.update(speedup=None, verdict="undecided")
-            if one["accuracy"]:
-                unknown = ("delta", "delta_low", "delta_high", "flips")
-                one["accuracy"] |= {**dict.fromkeys(unknown), "verdict": "undecided"}
-
-    text = page(forget).text
-    assert "\N{EN DASH} not compared \N{EN DASH} not compared \N{EN DASH} not compared" in text
-    assert "None" not in text
+    assert " ".join(["\N{EN DASH} not compared"] * 3) in found.text and "None" not in found.text

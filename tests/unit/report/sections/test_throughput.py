@@ -2,19 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import altair as alt
 import pytest
 import vl_convert
 from colour_vision import contrast
-from page_parts import PARTS
-from tightrope.report.page import render_page
+from report_pages import MODEL, page
 from tightrope.report.sections.throughput import division, throughput_section
 from tightrope.report.style.palette import HEAT, INKS, chart_config
 
-EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 VARIANT = "cpu-openvino-int8-bf16-nncf-512"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -130,34 +127,21 @@ def test_instances_and_threads_are_named() -> None:
     assert division(point(2, 1, 1, 1.0)) == "2 instances, 1 thread each"
 
 
-def page_of(folder: Path, *entries: dict[str, Any]) -> str:
-    """The page of the example with these entries of throughput, as its source."""
-    document = json.loads(EXAMPLE.read_text())
-    (folder / "summary.json").write_text(json.dumps({**document, "throughput": entries}))
-    render_page(folder / "summary.json", folder / "summary.html", **PARTS)
-    return (folder / "summary.html").read_text()
-
-
-def test_the_page_has_the_chart_its_table_and_what_failed(tmp_path: Path) -> None:
-    model = "minilm-docstrings"
-    failed = entry(model=model, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
-    page = page_of(tmp_path, entry(model=model), {**failed, "reason": "killed <b>by</b> SIGKILL"})
-    section = page[page.index('<section id="throughput">') :]
-    section = section[: section.index("</section>")]
+def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
+    failed = entry(model=MODEL, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
+    failed["reason"] = "killed <b>by</b> SIGKILL"
+    found = page(throughput=[entry(model=MODEL), failed])
+    section = found.section("throughput")
     assert "All 5 as a table" in section and section.count('class="plot"') == 1
     assert "slower already: 2 instances 500 samples/s" in section
     assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
-    assert '<a href="#throughput">Throughput</a>' in page
+    assert '<a href="#throughput">Throughput</a>' in found.html
 
 
-def test_images_and_disturbed_points_are_shown_too(tmp_path: Path) -> None:
+def test_images_and_disturbed_points_are_shown_too() -> None:
     disturbed = point(1, 8, 1, None, disturbed="other programs used up to 2.0 cores")
     own = {"sequence": None, "height": 32, "width": 32, "points": [disturbed]}
     own |= dict.fromkeys(("best", "best_within_bound", "single", "gain"))
-    page = page_of(tmp_path, entry(model="minilm-docstrings", **own))
-    assert "No point has a number." in page
-    assert "1 point of throughput" in page
-
-
-def test_without_throughput_the_page_has_no_section_on_it(tmp_path: Path) -> None:
-    assert 'id="throughput"' not in page_of(tmp_path)
+    html = page(throughput=[entry(model=MODEL, **own)]).html
+    assert "No point has a number." in html
+    assert "1 point of throughput" in html

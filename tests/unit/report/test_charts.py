@@ -18,7 +18,7 @@ from tightrope.report.sections.speedups import speedup_chart
 from tightrope.report.sections.traffic import BARS, length_bars, length_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "tests/data/summary.json"
 STYLE = ROOT / "scripts/tightrope/report/template/page.css"
 
