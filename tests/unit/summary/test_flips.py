@@ -1,23 +1,16 @@
 import pytest
 from accuracy_records import accuracy_record
+from raced import HOST
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.accuracy import Split, flipped
 
-HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 NAMES = ["bad", "good", "mixed"]
 
 
 def record(predictions: list[int], margins: list[float], labels: list[int]) -> AccuracyRecord:
-    return accuracy_record(
-        model="m",
-        variant="cpu-onnxruntime-fp32",
-        host=HOST,
-        libraries={},
-        data_sha256="d",
-        labels=labels,
-        predictions=predictions,
-        margins=margins,
-    )
+    identity = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
+    answers = {"labels": labels, "predictions": predictions, "margins": margins}
+    return accuracy_record(**identity, **answers, data_sha256="d")
 
 
 LABELS = [0, 1, 2, 1]
@@ -27,35 +20,13 @@ TEXTS = ["fine", "not bad", "so so", "well"]
 
 
 def test_the_one_of_which_the_baseline_was_surest_comes_first_and_the_first_of_equals() -> None:
-    assert flipped(OURS, THEIRS, Split("d", TEXTS, NAMES)) == [
-        {
-            "index": 2,
-            "text": "so so",
-            "label": "mixed",
-            "baseline": "mixed",
-            "prediction": "good",
-            "baseline_margin": 2.5,
-            "margin": 0.25,
-        },
-        {
-            "index": 1,
-            "text": "not bad",
-            "label": "good",
-            "baseline": "good",
-            "prediction": "mixed",
-            "baseline_margin": 0.125,
-            "margin": 0.5,
-        },
-        {
-            "index": 3,
-            "text": "well",
-            "label": "good",
-            "baseline": "mixed",
-            "prediction": "bad",
-            "baseline_margin": 0.125,
-            "margin": 1.5,
-        },
+    found = flipped(OURS, THEIRS, Split("d", TEXTS, NAMES))
+    assert [tuple(one.values()) for one in found] == [
+        (2, "so so", "mixed", "mixed", "good", 2.5, 0.25),
+        (1, "not bad", "good", "good", "mixed", 0.125, 0.5),
+        (3, "well", "good", "mixed", "bad", 0.125, 1.5),
     ]
+    assert list(found[0])[3:] == ["baseline", "prediction", "baseline_margin", "margin"]
 
 
 @pytest.mark.parametrize("ours", [1, 3])
