@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from accuracy_records import accuracy_record
+from raced import HOST
 from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
@@ -10,7 +11,6 @@ from tightrope.summary.accuracy import Split, accuracy_entry
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]
-HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "mixed"])

@@ -50,17 +50,18 @@ def test_speed_ups_of_those_that_raced_agree_with_the_race() -> None:
     assert rows[QUICK]["paired_s"] < rows[SLOW]["paired_s"]
 
 
-def test_the_time_of_each_is_the_baselines_over_its_speed_up() -> None:
-    rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003)
-    for name in (QUICK, BEHIND):
-        assert rows[name]["paired_s"] == pytest.approx(SECONDS / rows[name]["speedup"]["ratio"])
-    assert rows[BASELINE]["paired_s"] == SECONDS
-
-
-def test_who_did_not_race_keeps_its_speed_up() -> None:
+def test_who_did_not_race_keeps_its_speed_up_and_has_the_baselines_time_over_it() -> None:
     rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003, slow=0.0031)
     assert rows[BEHIND]["raced"] is False
     assert rows[BEHIND]["speedup"] == result(BEHIND, 1.5)["latency"][0]["speedup"]
+    for name in (QUICK, BEHIND):
+        assert rows[name]["paired_s"] == pytest.approx(SECONDS / rows[name]["speedup"]["ratio"])
+    assert rows[BASELINE]["paired_s"] == SECONDS
+    row = with_races([result(BASELINE, None), result(QUICK, 2.5)], {})[1]["latency"][0]
+    assert (row["raced"], row["paired_s"]) == (False, pytest.approx(SECONDS / 2.5))
+    # without a baseline the median of its own
+    alone = result(QUICK, None, p50_s=0.004) | {"baseline": BASELINE}
+    assert with_races([alone], {})[0]["latency"][0]["paired_s"] == 0.004
 
 
 @pytest.mark.parametrize("slow", [2.2, 4.0, 7.0])
@@ -93,19 +94,6 @@ def test_an_interval_holds_that_of_the_scale_and_that_of_the_race() -> None:
     own = half(ratio_between(race, SLOW, QUICK))
     assert half(rows[QUICK]["speedup"]) == pytest.approx(0.05)
     assert half(rows[SLOW]["speedup"]) == pytest.approx(math.hypot(0.05, own))
-
-
-def test_without_a_race_nothing_changes_but_the_time_by_which_is_compared() -> None:
-    found = with_races([result(BASELINE, None), result(QUICK, 2.5)], {})
-    row = found[1]["latency"][0]
-    assert row["raced"] is False
-    assert row["paired_s"] == pytest.approx(SECONDS / 2.5)
-
-
-def test_without_a_baseline_the_own_median_is_the_time() -> None:
-    alone = result(QUICK, None, p50_s=0.004) | {"baseline": BASELINE}
-    (found,) = with_races([alone], {})
-    assert found["latency"][0]["paired_s"] == 0.004
 
 
 def test_a_disturbed_row_has_no_time() -> None:
