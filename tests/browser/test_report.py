@@ -16,11 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     target = tmp_path_factory.mktemp("report") / "summary.html"
-    render_page(
-        ROOT / "tests/data/summary.json",
-        target,
-        **PARTS,
-    )
+    render_page(ROOT / "tests/data/summary.json", target, **PARTS)
     return target
 
 

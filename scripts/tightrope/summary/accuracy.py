@@ -189,12 +189,7 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord, logits: Reference
     count = min(len(record.predictions), len(baseline.predictions))
     flips = sum(map(ne, record.predictions, baseline.predictions))
     error, divergence = logits.distance(record.logits, count)
-    return {
-        "flips": flips,
-        "agreement": 1 - flips / count,
-        "logit_error": error,
-        "kl": divergence,
-    }
+    return {"flips": flips, "agreement": 1 - flips / count, "logit_error": error, "kl": divergence}
 
 
 def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[FlippedExample]:

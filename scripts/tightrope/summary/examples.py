@@ -66,9 +66,7 @@ def thumbnail(image: bytes, name: str) -> str | None:
 
 
 def with_examples(
-    summary: Summary,
-    judged: Mapping[tuple[str, str], AccuracyRecord],
-    splits: SplitsByModel,
+    summary: Summary, judged: Mapping[tuple[str, str], AccuracyRecord], splits: SplitsByModel
 ) -> Summary:
     """Return a summary whose models have their chance accuracy and thumbnails.
 
@@ -79,11 +77,7 @@ def with_examples(
         name: {
             **model,
             "chance": chance_of(name, judged),
-            "thumbnails": thumbnails_of(
-                model,
-                results.get(name, []),
-                splits[name]["evaluation"],
-            ),
+            "thumbnails": thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
         }
         for name, model in summary["models"].items()
     }

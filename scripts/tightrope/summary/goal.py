@@ -33,11 +33,7 @@ NAMES: Mapping[Bound, str] = {
     "memory_mb": "memory",
     "accuracy_points": "accuracy loss",
 }
-BOUND_UNITS: Mapping[Bound, str] = {
-    "p99_ms": "ms",
-    "memory_mb": "MB",
-    "accuracy_points": "points",
-}
+BOUND_UNITS: Mapping[Bound, str] = {"p99_ms": "ms", "memory_mb": "MB", "accuracy_points": "points"}
 # a bound that costs less than this is said to cost nothing
 NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant

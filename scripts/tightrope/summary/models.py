@@ -19,11 +19,7 @@ from tightrope.variants import parse
 # manifests of splits by model and split
 SplitsByModel = dict[str, dict[str, Path]]
 # splits, and the settings at whose number of tokens their texts are cut
-KEYS = {
-    "evaluation": "max_sequence",
-    "calibration": "max_sequence",
-    "train": "train.sequence",
-}
+KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 Paths = Iterable[Path | str]
 Judged = Mapping[tuple[str, str], AccuracyRecord]
 

@@ -43,34 +43,20 @@ def test_calibrating_and_quantizing_are_paid_as_the_build_is() -> None:
     found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=30.0)
     assert (found["prepare_s"], found["build_s"], found["spent_s"]) == (30.0, 60.0, 90.0)
     assert found["break_even_inferences"] == pytest.approx(90 / 0.003)
-
-
-def test_without_the_time_of_calibrating_there_is_no_break_even() -> None:
-    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
-    assert found["prepare_s"] is found["spent_s"] is found["break_even_inferences"] is None
-    assert found["saved_s"] == pytest.approx(0.003)
-
-
-def test_without_a_price_there_is_no_cost_but_a_break_even() -> None:
-    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None)
     assert (found["price_per_hour"], found["cost_per_million"]) == (None, None)
-    assert found["break_even_inferences"] == pytest.approx(60 / 0.003)
+    unknown = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
+    assert unknown["prepare_s"] is unknown["spent_s"] is unknown["break_even_inferences"] is None
+    assert unknown["saved_s"] == pytest.approx(0.003)
 
 
 def test_the_baseline_and_what_is_slower_never_break_even() -> None:
     for found in (entry(BASELINE, row(10.0), price=1.0), entry(INT8, row(10.0, 0.8), price=1.0)):
         assert found["break_even_inferences"] is found["break_even_at_most"] is None
-
-
-def test_what_may_be_slower_may_never_break_even() -> None:
-    found = entry(INT8, row(10.0, 1.05), price=1.0)
-    assert found["break_even_inferences"] == pytest.approx(60 / 0.0005)
-    assert found["break_even_at_most"] is None
-
-
-def test_a_disturbed_row_has_no_cost() -> None:
-    found = entry(INT8, row(None), price=1.0)
-    assert (found["cost_per_million"], found["break_even_inferences"]) == (None, None)
+    maybe = entry(INT8, row(10.0, 1.05), price=1.0)
+    assert maybe["break_even_inferences"] == pytest.approx(60 / 0.0005)
+    assert maybe["break_even_at_most"] is None
+    disturbed = entry(INT8, row(None), price=1.0)
+    assert (disturbed["cost_per_million"], disturbed["break_even_inferences"]) == (None, None)
 
 
 def test_the_price_is_that_of_the_host_or_of_any() -> None:

@@ -119,10 +119,7 @@ def test_a_bound_on_p99_takes_the_next_one_and_says_what_it_costs() -> None:
         f"{BF16}, 5 ms; p99 at most 7.5 ms costs 25 % more latency than {INT8}"
     )
     first = found["rejected"][0]
-    assert first == {
-        "variant": INT8,
-        "reason": "p99 9.2 ms, 1.7 ms over the bound of 7.5 ms",
-    }
+    assert first == {"variant": INT8, "reason": "p99 9.2 ms, 1.7 ms over the bound of 7.5 ms"}
 
 
 def test_a_bound_on_memory_and_one_on_accuracy_each_have_their_own_cost() -> None:
@@ -165,10 +162,7 @@ def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
     # BF16: p99 by 50 %, memory by 14 %; INT8: by 20 % and 71 %; SMALL: p99 by 140 %
     assert near["variant"] == BF16
     told = [(one["bound"], one["value"], one["by"]) for one in near["misses"]]
-    assert told == [
-        ("p99_ms", pytest.approx(7.5), pytest.approx(2.5)),
-        ("memory_mb", 800.0, 100.0),
-    ]
+    assert told == [("p99_ms", pytest.approx(7.5), pytest.approx(2.5)), ("memory_mb", 800.0, 100.0)]
     assert found["sentence"].endswith(
         f"no variant meets it; the nearest is {BF16}: p99 7.5 ms, 2.5 ms over the bound of 5 ms "
         "and memory 800 MB, 100 MB over the bound of 700 MB"
@@ -204,10 +198,7 @@ def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_de
         "calls; set latency: {min_calls: 800}"
     )
     (miss,) = found["nearest"]["misses"]
-    assert (miss["value"], miss["why"]) == (
-        None,
-        "70 of 662 calls; set latency: {min_calls: 800}",
-    )
+    assert (miss["value"], miss["why"]) == (None, "70 of 662 calls; set latency: {min_calls: 800}")
 
 
 def test_energy_that_the_machine_does_not_show_chooses_nothing_and_says_so() -> None:

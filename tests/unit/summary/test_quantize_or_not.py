@@ -110,7 +110,7 @@ def test_every_precision_is_either_quantized_or_not() -> None:
 def test_surely_faster_with_the_answers_kept_is_worth_it() -> None:
     found = two(2.0)
     assert {name: found[name] for name in ("model", "host", "device", "engine", "shape")} == {
-        **{"model": "m", "host": "h", "device": "cpu", "engine": "onnxruntime", "shape": SHAPE},
+        **{"model": "m", "host": "h", "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
     }
     assert (found["variant"], found["unquantized"], found["others"]) == (INT8, FLOAT, [])
     assert (found["failed"], found["speedup"]) == (None, ratio_entry(between(2.0, 0.02)))
@@ -210,11 +210,7 @@ UNSURE = result(OV_BF16, row(4.0), verdict="undecided")
             {(OV_INT8, OV_FP32): 2.0},
             f"quantize {OV_INT8} {OV_FP32}",
         ),
-        (
-            (UNSURE, OPENVINO[2]),
-            {(OV_INT8, OV_BF16): 0.75},
-            f"undecided {OV_INT8} {OV_BF16}",
-        ),
+        ((UNSURE, OPENVINO[2]), {(OV_INT8, OV_BF16): 0.75}, f"undecided {OV_INT8} {OV_BF16}"),
         (
             (UNSURE, result(OV_INT8, row(3.0), verdict="undecided")),
             {(OV_INT8, OV_BF16): 0.75},

@@ -607,9 +607,7 @@ def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
         require_data("a.json", record, split, sha256(split))
 
 
-def test_an_audit_or_a_race_of_other_engines_or_of_another_model_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_an_audit_or_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) -> None:
     in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
     audit = {"status": "ok", "reason": None, "answers": None, "tensors": []}

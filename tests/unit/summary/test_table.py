@@ -22,7 +22,7 @@ def flattened(entry: dict[str, Any]) -> dict[str, Any]:
 def test_nested_values_follow_the_others_under_dotted_names() -> None:
     entry = {"a": {"b": 1, "c": {"d": 2}, "e": None}, "f": [3], "g": None}
     assert list(flattened(entry).items()) == [
-        *[("f", [3]), ("g", None), ("a.b", 1), ("a.e", None), ("a.c.d", 2)],
+        *[("f", [3]), ("g", None), ("a.b", 1), ("a.e", None), ("a.c.d", 2)]
     ]
 
 

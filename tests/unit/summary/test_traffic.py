@@ -146,7 +146,7 @@ def test_gain_comes_from_the_ratio_of_each_round_whatever_the_machine_does() -> 
     assert (fixed["gain_low"], fixed["gain_high"]) == (None, None)
     # of padding alone the ratio of all tokens
     assert {name: (one["padding_gain"], one["padding_share"]) for name, one in found.items()} == {
-        **{"fixed": (1.0, 0.5), "longest": (1200 / 800, 0.25), "bucketed": (1200 / 750, 0.2)},
+        **{"fixed": (1.0, 0.5), "longest": (1200 / 800, 0.25), "bucketed": (1200 / 750, 0.2)}
     }
     assert rows(with_tests("offline", "longest", padded_tokens=0))["longest"]["padding_share"] == 0
 
@@ -184,11 +184,7 @@ def test_without_fixed_there_is_neither_gain_nor_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "missing"),
-    [
-        ("single_stream", SINGLE_STREAM),
-        ("offline", MISSING),
-    ],
+    ("scenario", "missing"), [("single_stream", SINGLE_STREAM), ("offline", MISSING)]
 )
 def test_invalid_tests_count_as_not_measured(scenario: str, missing: set[str]) -> None:
     before, after = (

@@ -11,10 +11,7 @@ CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
     [
         ({}, None),
         ({"evaluation": {**CUT, "truncated": 0}}, None),
-        (
-            {"evaluation": CUT},
-            "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
-        ),
+        ({"evaluation": CUT}, "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens"),
         (
             {"evaluation": {"texts": 1, "truncated": 1, "max_sequence": 8}},
             "1 of 1 evaluation text was cut at max_sequence = 8 tokens",

@@ -150,12 +150,7 @@ def accuracy_of(comparison: Record | None, samples: int | None) -> dict[str, Any
 
 def change_words(changes: Record) -> list[str]:
     """Return a phrase per change: `3 layers`, `512 neurons per layer`, `activation relu`."""
-    known = {
-        "prune": prune_words,
-        "distill": distill_words,
-        "qat": qat_words,
-        "train": train_words,
-    }
+    known = {"prune": prune_words, "distill": distill_words, "qat": qat_words, "train": train_words}
     found = []
     for key, value in changes.items():
         found += known[key](value) if key in known else [other_words(key, value)]

@@ -12,10 +12,7 @@ Record = Mapping[str, Any]
 
 
 def int8_section(
-    results: Sequence[Record],
-    model: Record,
-    hosts: Mapping[str, str],
-    budget_points: float | None,
+    results: Sequence[Record], model: Record, hosts: Mapping[str, str], budget_points: float | None
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated or audited.
 

@@ -107,11 +107,7 @@ def length_bars(lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
 
 
 def length_chart(
-    bars: Sequence[dict[str, Any]],
-    *,
-    edges: Sequence[int],
-    longest: int | None,
-    description: str,
+    bars: Sequence[dict[str, Any]], *, edges: Sequence[int], longest: int | None, description: str
 ) -> dict[str, Any]:
     """Chart the number of samples by length from `length_bars`, as wide as the container.
 
