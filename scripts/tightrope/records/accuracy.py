@@ -87,14 +87,6 @@ class AccuracyRecord(Record):
         self.logits = logits
 
 
-def record_with(path: Path) -> Path | None:
-    """Return the accuracy record that a file is or is beside as its logits; None for others."""
-    for end in (RECORD, LOGITS):
-        if path.name.endswith(f".{end}"):
-            return path.with_name(f"{path.name.removesuffix(end)}{RECORD}")
-    return None
-
-
 def logits_file(path: Path | str) -> Path:
     """Return where the logits of an accuracy record are."""
     path = Path(path)

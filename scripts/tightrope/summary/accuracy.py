@@ -13,6 +13,12 @@ from tightrope.statistics import Interval, share
 from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+# fields of the comparison with a baseline, in their order in summary.csv
+COMPARED = (
+    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
+    *("large_enough", "verdict", "samples_needed"),
+    *("flips", "agreement", "logit_error", "kl", "flipped"),
+)
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -132,46 +138,15 @@ def top_one(right: Sequence[bool]) -> TopOne:
 
 def not_compared(entry: TopOne) -> Accuracy:
     """Return an accuracy without a change, which takes the baseline on the same examples."""
-    return {
-        **entry,
-        "delta": None,
-        "delta_low": None,
-        "delta_high": None,
-        "gained": None,
-        "lost": None,
-        "p_value": None,
-        "detectable": None,
-        "large_enough": None,
-        "verdict": "undecided",
-        "samples_needed": None,
-        "flips": None,
-        "agreement": None,
-        "logit_error": None,
-        "kl": None,
-        "flipped": None,
-    }
+    found: Any = {**entry, **dict.fromkeys(COMPARED), "verdict": "undecided"}
+    return found
 
 
 def baseline_itself(entry: TopOne) -> Accuracy:
     """Return the accuracy of the baseline, which is unchanged by definition."""
-    return {
-        **entry,
-        "delta": 0,
-        "delta_low": 0,
-        "delta_high": 0,
-        "gained": 0,
-        "lost": 0,
-        "p_value": 1.0,
-        "detectable": 0,
-        "large_enough": True,
-        "verdict": "kept",
-        "samples_needed": None,
-        "flips": 0,
-        "agreement": 1.0,
-        "logit_error": 0,
-        "kl": 0,
-        "flipped": [],
-    }
+    same = {**dict.fromkeys(COMPARED, 0), "p_value": 1.0, "large_enough": True, "verdict": "kept"}
+    found: Any = {**entry, **same, "samples_needed": None, "agreement": 1.0, "flipped": []}
+    return found
 
 
 def change_of(accuracy: AccuracyChange) -> Interval | None:

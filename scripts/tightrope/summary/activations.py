@@ -13,22 +13,13 @@ from tightrope.summary.result_types import (
     LatencyFields,
     ReferenceAccuracy,
     VariantFields,
+    nothing,
 )
 from tightrope.summary.results import latency_entry, variant_fields
 from tightrope.variants import device_of, parse
 
 Judged = Mapping[tuple[str, str], AccuracyRecord]
-NO_CHANGE: AccuracyChange = {
-    "delta": None,
-    "delta_low": None,
-    "delta_high": None,
-    "gained": None,
-    "lost": None,
-    "p_value": None,
-    "detectable": None,
-    "large_enough": None,
-    "samples_needed": None,
-}
+NO_CHANGE: AccuracyChange = nothing(AccuracyChange)
 
 
 class ActivationRow(VariantFields, LatencyFields):

@@ -1,6 +1,6 @@
 """Models of summary.json: their splits, weights, and how many texts were cut."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -51,7 +51,7 @@ def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
 def model_entry(
     checkpoint: Path | str,
     splits: SplitsByModel,
-    results: Iterable[Result],
+    results: Mapping[str, Sequence[Result]],
     baselines: Mapping[str, Mapping[str, str]],
     searches: Records,
 ) -> tuple[str, Model]:
@@ -62,10 +62,8 @@ def model_entry(
     made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
     require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
-    own = [result for result in results if result["model"] == name]
-    places = dict.fromkeys(
-        parse(one["variant"]).place for one in own if one["status"] != "unavailable"
-    )
+    own = [one for one in results.get(name, ()) if one["status"] != "unavailable"]
+    places = dict.fromkeys(parse(one["variant"]).place for one in own)
     return name, {
         "task": made["task"],
         "activation": activation_of(Path(checkpoint).with_name("config.json")),

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 from tightrope.machine.instructions import missing_instructions
 from tightrope.records.profile import ProfileRecord
 from tightrope.summary.measured import Measured, measured_entry
+from tightrope.summary.result_types import picked
 from tightrope.variants import GIVEN, parse
 
 Bound = Literal["compute", "memory", "overhead"]
@@ -206,25 +207,13 @@ def call_entry(shape: Mapping[str, Any], record: ProfileRecord) -> ProfiledCall:
 def group_entry(name: str, group: Mapping[str, Any], scale: float, call_s: float) -> OperatorGroup:
     """Return the entry of a group of operators."""
     seconds = scale * group["seconds"]
-    return {
-        "group": name,
-        "seconds": seconds,
-        "share": seconds / call_s,
-        "types": {name: scale * value / call_s for name, value in group["types"].items()},
-        "operations": group["operations"],
-        "bytes": group["bytes"],
-        "count": group["count"],
-    }
+    types = {kind: scale * value / call_s for kind, value in group["types"].items()}
+    own = {**group, "seconds": seconds, "share": seconds / call_s, "types": types}
+    return picked(OperatorGroup, {**own, "group": name})
 
 
 def operator_entry(operator: Mapping[str, Any], scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
     seconds = scale * operator["seconds"]
-    return {
-        "name": operator["name"],
-        "kind": operator["kind"],
-        "group": operator["group"],
-        "type": operator["type"],
-        "seconds": seconds,
-        "share": seconds / call_s,
-    }
+    own = {**operator, "seconds": seconds, "share": seconds / call_s}
+    return picked(LongOperator, own)

@@ -1,9 +1,11 @@
 """Types of the results, models and hosts in summary.json, see docs/summary-json.md."""
 
-from typing import Any, Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from tightrope.statistics import AccuracyVerdict, Interval, SpeedVerdict, speed_verdict
 
+Kind = TypeVar("Kind")
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
 
@@ -354,3 +356,15 @@ def ratio_entry(ratio: Interval) -> Ratio:
         "high": ratio.high,
         "verdict": speed_verdict(ratio),
     }
+
+
+def picked(kind: type[Kind], source: Mapping[str, Any]) -> Kind:
+    """Return an entry of this type from a mapping that has all of its fields."""
+    found: Any = {name: source[name] for name in kind.__annotations__}
+    return found
+
+
+def nothing(kind: type[Kind]) -> Kind:
+    """Return an entry of this type in which nothing is known."""
+    found: Any = dict.fromkeys(kind.__annotations__)
+    return found

@@ -25,6 +25,8 @@ from tightrope.summary.result_types import (
     Streams,
     Times,
     VariantFields,
+    nothing,
+    picked,
     ratio_entry,
 )
 from tightrope.variants import Variant, parse
@@ -33,22 +35,6 @@ Facts = dict[str, Any]
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP: Ratio = {"ratio": None, "low": None, "high": None, "verdict": DISTURBED}
-NOT_BUILT: BuildFields = {
-    "size_bytes": None,
-    "build_s": None,
-    "build_peak_rss_bytes": None,
-    "executed": None,
-    "options": None,
-}
-NOT_MEASURED: MeasuredFields = {
-    "engine_sha256": None,
-    "measured": None,
-    "threads": None,
-    "baseline_failed": None,
-    "load_s": None,
-    "first_call_s": None,
-    "peak_rss_bytes": None,
-}
 
 
 def gpu_entry(shape: Facts) -> Gpu | None:
@@ -171,7 +157,7 @@ def result_entry(
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
         **build_fields(engine),
-        **measured_fields(latency),
+        **picked(MeasuredFields, vars(latency)),
         "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
         "audit": None,
         "search": None,
@@ -203,19 +189,6 @@ def build_fields(engine: EngineManifest) -> BuildFields:
     }
 
 
-def measured_fields(latency: LatencyRecord) -> MeasuredFields:
-    """Return the fields of a result that come from its latency record."""
-    return {
-        "engine_sha256": latency.engine_sha256,
-        "measured": latency.measured,
-        "threads": latency.threads,
-        "baseline_failed": latency.baseline_failed,
-        "load_s": latency.load_s,
-        "first_call_s": latency.first_call_s,
-        "peak_rss_bytes": latency.peak_rss_bytes,
-    }
-
-
 def not_planned_entry(
     model: str, variant: str, reason: str, status: Literal["failed", "unavailable"]
 ) -> Result:
@@ -230,8 +203,8 @@ def not_planned_entry(
         "host": parse(variant).host,
         "status": status,
         "reason": reason,
-        **NOT_BUILT,
-        **NOT_MEASURED,
+        **nothing(BuildFields),
+        **nothing(MeasuredFields),
         "accuracy": None,
         "audit": None,
         "search": None,
@@ -252,11 +225,8 @@ def variant_fields(variant: Variant) -> VariantFields:
 
 def shape_of(row: Mapping[str, Any]) -> Shape:
     """Return the sizes that identify the shape of a row."""
-    size: Shape = {"batch": row["batch"]}
-    for name in ("sequence", "tokens", "height", "width"):
-        if name in row:
-            size[name] = row[name]
-    return size
+    found: Any = {name: row[name] for name in Shape.__annotations__ if name in row}
+    return found
 
 
 def latency_entry(

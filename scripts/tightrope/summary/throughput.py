@@ -13,9 +13,11 @@ from tightrope.records.throughput import (
 )
 from tightrope.statistics import unpaired_speedup
 from tightrope.summary.measured import Measured, disturbed_while, measured_entry
-from tightrope.summary.result_types import Ratio, ratio_entry
+from tightrope.summary.result_types import Ratio, nothing, ratio_entry
 
 Facts = dict[str, Any]
+# fields that an entry has of its point as they are
+COPIED = ("instances", "threads", "batch", "skipped", "reason", "foreign_cores", "peak_rss_bytes")
 TOO_SLOW = "the calls were too slow: fewer than four blocks had one of each instance"
 
 
@@ -65,13 +67,6 @@ class Throughput(Measured):
     gain: Ratio | None
 
 
-def throughput_entries(
-    records: Iterable[ThroughputRecord], *, accept_disturbed: bool = False
-) -> list[Throughput]:
-    """Return `throughput` of the summary, in record order."""
-    return [throughput_entry(record, accept_disturbed=accept_disturbed) for record in records]
-
-
 def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False) -> Throughput:
     """Return the entry of a throughput record.
 
@@ -101,23 +96,8 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
 
 def point_entry(point: Facts, record: ThroughputRecord, accept_disturbed: bool) -> ThroughputPoint:
     """Return an entry of `points`."""
-    entry: ThroughputPoint = {
-        "instances": point["instances"],
-        "threads": point["threads"],
-        "batch": point["batch"],
-        "skipped": point["skipped"],
-        "reason": point["reason"],
-        "disturbed": None,
-        "provisional": False,
-        "samples_per_s": None,
-        "low": None,
-        "high": None,
-        "calls": None,
-        "p50_s": None,
-        "p99_s": None,
-        "foreign_cores": point.get("foreign_cores"),
-        "peak_rss_bytes": point.get("peak_rss_bytes"),
-    }
+    known: Any = {name: point.get(name) for name in COPIED}
+    entry: ThroughputPoint = {**nothing(ThroughputPoint), **known, "provisional": False}
     if point["reason"] is not None:
         return entry
     if point["foreign_cores"] > MAX_FOREIGN_CORES:

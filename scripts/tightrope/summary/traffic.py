@@ -84,13 +84,6 @@ class Traffic(Measured):
     loadgen: str | None
 
 
-def traffic_entries(
-    records: Iterable[TrafficRecord], *, accept_disturbed: bool = False
-) -> list[Traffic]:
-    """Return `traffic` of the summary, in record order."""
-    return [traffic_entry(record, accept_disturbed=accept_disturbed) for record in records]
-
-
 def traffic_entry(record: TrafficRecord, *, accept_disturbed: bool = False) -> Traffic:
     """Return the entry of a traffic record; values without a valid measurement are None.
 

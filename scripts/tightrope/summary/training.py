@@ -2,18 +2,23 @@
 
 import statistics
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
 from tightrope.summary.measured import disturbed_while
-from tightrope.summary.result_types import Attempt, Ratio
+from tightrope.summary.result_types import Attempt, Ratio, nothing
 from tightrope.summary.results import NO_SPEEDUP
 
 # run of a record and its epochs, see TrainingRecord
 Facts = dict[str, Any]
+# fields that an entry has of its record as they are
+COPIED = (
+    *("model", "device", "status", "reason", "measured"),
+    *("threads", "unit", "recipe", "activation"),
+)
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
@@ -76,21 +81,7 @@ class Training(TrainingRuns):
     accuracy_change: Spread | None
 
 
-NOT_MEASURED: TrainingRuns = {
-    "amp": None,
-    "samples": None,
-    "held_out_samples": None,
-    "micro_batches": None,
-    "epoch_s": None,
-    "first_epoch_s": None,
-    "compile_s": None,
-    "samples_per_s": None,
-    "loss": None,
-    "accuracy": None,
-    "peak_rss_bytes": None,
-    "peak_device_bytes": None,
-    "runs": None,
-}
+NOT_MEASURED: TrainingRuns = nothing(TrainingRuns)
 
 
 def training_entries(
@@ -116,17 +107,9 @@ def training_entry(
     """
     ok = record.status == "ok"
     disturbed = why_disturbed(record)
-    return {
-        "model": record.model,
+    entry = {
+        **{name: vars(record)[name] for name in COPIED},
         "host": host_key(record.host),
-        "device": record.device,
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
-        "threads": record.threads,
-        "unit": record.unit,
-        "recipe": record.recipe,
-        "activation": record.activation,
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],
         "reference": reference.model if reference else None,
@@ -136,6 +119,7 @@ def training_entry(
         "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
         "accuracy_change": change_by_seed(record, reference) if ok else None,
     }
+    return cast(Training, entry)
 
 
 def runs_entry(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
@@ -163,12 +147,9 @@ def runs_entry(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
 
 def seed_run(run: Facts) -> SeedRun:
     """Return the values of each epoch of a seed."""
-    return {
-        "seed": run["seed"],
-        "seconds": [epoch["seconds"] for epoch in run["epochs"]],
-        "loss": [epoch["loss"] for epoch in run["epochs"]],
-        "accuracy": [epoch["accuracy"] for epoch in run["epochs"]],
-    }
+    names = ("seconds", "loss", "accuracy")
+    values: Any = {name: [epoch[name] for epoch in run["epochs"]] for name in names}
+    return cast(SeedRun, {"seed": run["seed"], **values})
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
