@@ -131,11 +131,6 @@ def miss_words(miss: Miss) -> str:
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
 
 
-def decisive(missed: list[Miss]) -> str:
-    """Return the reason against a variant: the bound that it misses by the largest fraction."""
-    return miss_words(max(missed, key=how_far))
-
-
 def worse(goal: Goal, candidate: Candidate, chosen: Candidate, unit: str) -> str:
     """Return why a variant that meets the goal is not the one."""
     if candidate.value is None or chosen.value is None:
@@ -183,7 +178,8 @@ def decisions(
         own = [one for one in measured[model] if one["host"] in (host, None)]
         price = price_of(host, prices)
         known = [one for one in raced if (one["model"], one["host"]) == (model, host)]
-        context = Context(goal, unit_of(goal, price), budget_points, by_shape(known))
+        races = {key_of(one["shape"]): one for one in known}
+        context = Context(goal, unit_of(goal, price), budget_points, races)
         if goal["traffic"]:
             loads = [one for one in traffic if (one["model"], one["host"]) == (model, host)]
             under = list(under_traffic(goal, goal["traffic"], own, loads, price))
@@ -337,7 +333,7 @@ def rejections(
         short = short_of.get(id(one), [])
         reason = ruled_out(one, context.goal)
         if reason is None:
-            reason = decisive(short) if short else against(one, chosen, context)
+            reason = miss_words(max(short, key=how_far)) if short else against(one, chosen, context)
         order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
         if one.variant not in found or order < found[one.variant][0]:
             found[one.variant] = order, reason
@@ -364,11 +360,6 @@ def against(candidate: Candidate, chosen: Candidate | None, context: Context) ->
         if candidate.variant in told:
             return told[candidate.variant]
     return worse(context.goal, candidate, chosen, context.unit)
-
-
-def by_shape(recommendations: Iterable[Recommendation]) -> dict[ShapeKey, Recommendation]:
-    """Return the recommendations by shape."""
-    return {key_of(one["shape"]): one for one in recommendations}
 
 
 def key_of(shape: Mapping[str, Any]) -> ShapeKey:

@@ -52,14 +52,9 @@ def with_search(result: Result, searches: Records) -> Result:
     found = [
         record
         for (owner, name), record in searched
-        if (owner, calibration_of(name)) == (model, calibration)
+        if (owner, name.partition("-")[2]) == (model, calibration)
     ]
     return {**result, "search": search_entry(found[0]) if found else None}
-
-
-def calibration_of(name: str) -> str:
-    """Return the calibration part of a `{scheme}-{calibration}` name."""
-    return name.partition("-")[2]
 
 
 def audit_entry(record: Mapping[str, Any]) -> Audit:

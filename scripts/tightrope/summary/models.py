@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from tightrope.artifacts.descent import require_model
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, File, SplitManifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.inputs.encode import read_split, require_split
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
@@ -62,13 +62,14 @@ def model_entry(
     made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
     require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
+    weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
     own = [one for one in results.get(name, ()) if one["status"] != "unavailable"]
     places = dict.fromkeys(parse(one["variant"]).place for one in own)
     return name, {
         "task": made["task"],
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
-        "checkpoint_sha256": weights_of(made)["sha256"],
+        "checkpoint_sha256": weights["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),
         "truncation": {},
@@ -77,11 +78,6 @@ def model_entry(
         "chance": None,
         "thumbnails": {},
     }
-
-
-def weights_of(manifest: CheckpointManifest) -> File:
-    """Return the manifest entry of a checkpoint's weights file."""
-    return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
 
 
 def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
@@ -117,18 +113,14 @@ def with_truncations(
     for (model, _), record in judged.items():
         # all variants of a model encode the same texts
         found[model]["evaluation"] = found[model].get("evaluation") or record.truncation
-    for (name, _), cache in sorted(made_records(caches, Encoded).items(), key=samples_of):
+    cached = made_records(caches, Encoded).items()
+    for (name, _), cache in sorted(cached, key=lambda item: item[1].get("samples") or 0):
         found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
     for path in checkpoints:
         training = read_manifest(path, CheckpointManifest)["training"] or {}
         require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
     return {name: {**model, "truncation": known(found[name])} for name, model in models.items()}
-
-
-def samples_of(item: tuple[Any, Mapping[str, Any]]) -> int:
-    """Return the number of samples of a calibration cache."""
-    return int(item[1].get("samples") or 0)
 
 
 def known(splits: Mapping[str, Any]) -> dict[str, Any]:

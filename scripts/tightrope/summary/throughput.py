@@ -77,7 +77,10 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
     bound_ms = record.plan["p99_ms"]
     bound_s = None if bound_ms is None else bound_ms / 1000
     best = fastest(points)
-    single = fastest(one for one in points if is_single(one, record.cores))
+    within = [one for one in points if bound_s and one["p99_s"] and one["p99_s"] <= bound_s]
+    single = fastest(
+        one for one in points if (one["instances"], one["threads"]) == (1, record.cores)
+    )
     return {
         **measured_entry(record),
         "cores": record.cores,
@@ -88,7 +91,7 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
         "spent_s": record.spent_s,
         "points": points,
         "best": best,
-        "best_within_bound": fastest(one for one in points if is_within(one, bound_s)),
+        "best_within_bound": fastest(within),
         "single": single,
         "gain": gain_entry(record.points, points, best, single),
     }
@@ -127,16 +130,6 @@ def fastest(points: Iterable[ThroughputPoint]) -> ThroughputPoint | None:
         key=lambda one: one["samples_per_s"] or 0.0,
         default=None,
     )
-
-
-def is_single(point: ThroughputPoint, cores: int) -> bool:
-    """Return whether a point is one instance with all threads."""
-    return (point["instances"], point["threads"]) == (1, cores)
-
-
-def is_within(point: ThroughputPoint, bound_s: float | None) -> bool:
-    """Return whether p99 of a point is known and within a bound, if there is one."""
-    return bound_s is not None and point["p99_s"] is not None and point["p99_s"] <= bound_s
 
 
 def gain_entry(

@@ -51,9 +51,7 @@ def test_it_is_how_the_baseline_differs_from_job_to_job_its_own_job_too() -> Non
     [{"model": "n"}, {"host": {**HOST, "cpu": "b"}}, {"baseline": "cpu-onnxruntime-fp32"}],
     ids=str,
 )
-def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(
-    changes: dict[str, Any],
-) -> None:
+def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(changes):
     records = [record(one) for one in TIMES[:FEWEST_JOBS]]
     other = record(0.1, **changes)
     assert spread_of(*records, other) == spread_of(*records) > 0

@@ -48,9 +48,7 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(100, 300), (300, 100)])
-def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(
-    ours: int, theirs: int
-) -> None:
+def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(ours, theirs):
     mine, rival = [0] * 90 + [1] * 210, [0] * 60 + [1] * 240
     found = accuracy_entry(accuracy(mine[:ours]), accuracy(rival[:theirs], BASELINE), 0.01, SPLIT)
     assert found["samples"] == ours

@@ -55,9 +55,7 @@ def test_a_baseline_whose_interval_includes_chance_is_poor() -> None:
         ({}, [result(low=0.1)]),
     ],
 )
-def test_a_baseline_above_chance_or_without_accuracy_is_not_remarked(
-    model: dict[str, Any], results: list[dict[str, Any]]
-) -> None:
+def test_a_baseline_above_chance_or_without_accuracy_is_not_remarked(model, results):
     assert poor_baseline(model, results) is None
 
 

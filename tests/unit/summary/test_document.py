@@ -67,9 +67,7 @@ def test_a_summary_is_read_and_follows_the_schema(tmp_path: Path) -> None:
         ({"accuracy_budget_points": "one"}, "accuracy_budget_points"),
     ],
 )
-def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(
-    change: dict[str, Any], where: str, tmp_path: Path
-) -> None:
+def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(change, where, tmp_path):
     document = {**EMPTY, **change}
     with pytest.raises(ArtifactError, match=rf"summary\.json: no summary .*{where}.*run again"):
         read(tmp_path, document)

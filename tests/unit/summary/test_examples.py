@@ -62,9 +62,7 @@ def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) 
     return found["models"]["m"]
 
 
-def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(
-    tmp_path: Path,
-) -> None:
+def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tmp_path):
     data, sizes = tmp_path / "data/data.json", {"train": 80, "evaluation": 20}
     prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
     split = split_of(data, "evaluation")

@@ -142,9 +142,7 @@ def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict(
     assert entry["shapes"][0]["fastest"] == {"model": "small", "variant": INT8}
 
 
-def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart() -> (
-    None
-):
+def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart():
     (entry,) = family_entries([family()], known(wrong=EQUAL, data="other"))
     tiny = engines(entry)["tiny"]
     accuracy = tiny["against"]["root_baseline"]["accuracy"]

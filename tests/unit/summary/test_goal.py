@@ -179,9 +179,7 @@ def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
         (3.5, "width", "p50 is 4 ms already, over the bound of 3.5 ms"),
     ],
 )
-def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(
-    limit: float, stop: str, reason: str
-) -> None:
+def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(limit, stop, reason):
     results = planted()
     results[1]["latency"][0] |= {"p99_s": None, "samples": 200, "stop": stop}
     found = at_shape(goal("latency", p99_ms=limit), results)

@@ -78,9 +78,7 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
         ),
     ],
 )
-def test_a_record_is_the_same_however_it_is_read(
-    tmp_path: Path, record: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_the_same_however_it_is_read(tmp_path, record, monkeypatch):
     path, kind = tmp_path / "record.json", type(record)
     record.write(path)
     expected = kind.read(path)

@@ -34,9 +34,7 @@ def shape(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_row_without_a_number_says_what_took_its_pairs(
-    pairs: list[Any], busiest: dict[str, float], words: str
-) -> None:
+def test_a_row_without_a_number_says_what_took_its_pairs(pairs, busiest, words):
     assert words in why_disturbed(shape(pairs=pairs, foreign_cores=[1.0]), 1, 3, busiest)
 
 
@@ -84,8 +82,6 @@ DRIFTED = "the machine was 20 % {} after the measurement than before"
         ),
     ],
 )
-def test_a_row_is_noisy_for_these_reasons(
-    changes: dict[str, Any], before: Any, after: Any, reasons: list[str]
-) -> None:
+def test_a_row_is_noisy_for_these_reasons(changes, before, after, reasons):
     known = before and {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
     assert why_noisy(shape(**changes), known) == reasons

@@ -99,9 +99,7 @@ def test_without_a_profiler_only_the_call_is_known() -> None:
         ("cpu-onnxruntime-fp16", "fp16", None, None),
     ],
 )
-def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(
-    variant: str, kind: str, peak: float | None, roof: float | None
-) -> None:
+def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(variant, kind, peak, roof):
     found = profile_entry(record(variant=variant))
     assert msgspec.convert(found, Profile) == found
     point = found["shapes"][0]["roofline"]

@@ -252,9 +252,7 @@ def test_an_engine_has_one_verdict(results: Any, ratios: Ratios, expected: str) 
         ),
     ],
 )
-def test_a_reason_names_what_is_not_known(
-    results: Any, ratios: Ratios, place: int, why: str
-) -> None:
+def test_a_reason_names_what_is_not_known(results, ratios, place, why):
     assert entry(*results, ratios=ratios)["why"][place] == why
 
 
@@ -312,9 +310,7 @@ def test_each_shape_has_a_verdict_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("accuracy", "verdict"), [("kept", "undecided"), ("dropped", "do not quantize")]
 )
-def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can(
-    accuracy: str, verdict: str
-) -> None:
+def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can(accuracy, verdict):
     alone = [{**row(ratio), "speedup": None} for ratio in (1.0, 2.0)]
     results = [failed(BASELINE, "killed"), result(FLOAT, alone[0])]
     (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})

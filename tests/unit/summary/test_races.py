@@ -62,9 +62,7 @@ def test_of_equal_ones_the_smaller_files_decide() -> None:
 
 @pytest.mark.parametrize("stop", ["time limit", "none faster"])
 @pytest.mark.parametrize("sizes", [{QUICK: 400, SLOW: 300}, {QUICK: 400, SLOW: 400}])
-def test_those_not_told_apart_are_chosen_alike_whichever_was_the_fastest_by_estimate(
-    stop: str, sizes: dict[str, int]
-) -> None:
+def test_those_not_told_apart_are_chosen_alike_whichever_was_the_fastest_by_estimate(stop, sizes):
     expected = min(sizes, key=lambda name: (sizes[name], name))
     fastest = set()
     for seconds in ({QUICK: 0.0100, SLOW: 0.0101}, {QUICK: 0.0101, SLOW: 0.0100}):
@@ -140,9 +138,7 @@ def test_a_race_on_a_gpu_that_was_throttled_says_so() -> None:
 @pytest.mark.parametrize(
     ("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")]
 )
-def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(
-    stop: str, status: str
-) -> None:
+def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(stop, status):
     shape = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=12, stop=stop)
     found = entry(shape)
     assert found["status"] == status

@@ -188,9 +188,7 @@ BOTH = [BF16, FLOAT]
         ),
     ],
 )
-def test_of_close_ones_it_says_how_it_was_chosen(
-    sizes: tuple[int, int], race: dict[str, Any], variant: str, why: str, reason: str
-) -> None:
+def test_of_close_ones_it_says_how_it_was_chosen(sizes, race, variant, why, reason):
     close = [result(one, 3.0, size_bytes=size) for one, size in zip(BOTH, sizes, strict=True)]
     found = recommended(result(BASELINE), *close, race=raced(**race))
     (other,) = set(BOTH) - {variant}
@@ -254,9 +252,7 @@ DISTURBED = {"rounds": 24, "bf16": 3.0, "plain": 4.0, "disturbed": 20}
         ),
     ],
 )
-def test_the_choice_and_its_reason(
-    results: Any, race: Any, variant: str | None, why: str, provisional: bool
-) -> None:
+def test_the_choice_and_its_reason(results, race, variant, why, provisional):
     found = recommended(*results, race=race)
     assert (found["variant"], found["provisional"]) == (variant, provisional)
     assert found["why"].startswith(why)

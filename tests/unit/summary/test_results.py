@@ -181,9 +181,7 @@ def test_disturbed_pairs_are_left_out_of_every_figure() -> None:
 
 @pytest.mark.parametrize("calls", [None, 64])
 @pytest.mark.parametrize(("disturbed", "enough"), [(0, True), (7, True), (8, False), (16, False)])
-def test_without_more_than_half_of_the_pairs_there_is_no_number(
-    disturbed: int, enough: bool, calls: int | None
-) -> None:
+def test_without_more_than_half_of_the_pairs_there_is_no_number(disturbed, enough, calls):
     plan = {"pairs": 16, "calls": calls, "loads": 2}
     found = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan)
     assert (found["pairs"], found["disturbed_pairs"]) == (16 - disturbed, disturbed)

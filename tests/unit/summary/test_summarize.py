@@ -258,9 +258,7 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) ->
     assert found[BASELINE]["accuracy"]["delta"] == 0
 
 
-def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
-    tmp_path: Path,
-) -> None:
+def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(tmp_path):
     baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
     summary = summarized(tmp_path, baselines=baselines)
     found = by_variant(summary)
@@ -273,9 +271,7 @@ def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
     )
 
 
-def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
-    summary: dict[str, Any],
-) -> None:
+def test_the_texts_of_changed_answers_come_from_the_evaluation_split(summary):
     assert by_variant(summary)[QUICK]["accuracy"]["flipped"] == [
         {
             "index": 999,
@@ -290,9 +286,7 @@ def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
     assert by_variant(summary)[BASELINE]["accuracy"]["flipped"] == []
 
 
-def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
-    tmp_path: Path,
-) -> None:
+def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(tmp_path):
     summarized(tmp_path)
     file = tmp_path / "artifacts/m/data/evaluation.jsonl"
     file.write_text(EXAMPLES.replace("script", "edited"))

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 from tightrope.summary.models import truncation_words
 
@@ -27,7 +25,5 @@ CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
         ),
     ],
 )
-def test_the_texts_that_were_cut_are_told_per_split(
-    splits: dict[str, Any], expected: str | None
-) -> None:
+def test_the_texts_that_were_cut_are_told_per_split(splits, expected):
     assert truncation_words(splits) == expected

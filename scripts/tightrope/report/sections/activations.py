@@ -60,7 +60,10 @@ def table(
     """
     reference, host_key, device = key
     timed = [row for entry in group for row in entry.get("latency") or ()]
-    shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
+    shapes = sorted(
+        {shape_of(row) for row in timed if shape_of(row)},
+        key=lambda shape: [size for _, size in shape],
+    )
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
     by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
@@ -81,11 +84,6 @@ def table(
         "device_memory": device == "cuda",
         "figures": [figure for figure in figures if figure],
     }
-
-
-def sizes(shape: Shape) -> list[int]:
-    """Return the sort key of a shape."""
-    return [size for _, size in shape]
 
 
 def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str, Any]:

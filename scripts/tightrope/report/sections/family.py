@@ -150,7 +150,12 @@ def accuracy_of(comparison: Record | None, samples: int | None) -> dict[str, Any
 
 def change_words(changes: Record) -> list[str]:
     """Return a phrase per change: `3 layers`, `512 neurons per layer`, `activation relu`."""
-    known = {"prune": prune_words, "distill": distill_words, "qat": qat_words, "train": train_words}
+    known = {
+        "prune": prune_words,
+        "distill": lambda made: [f"distilled from {made.get('from')}"],
+        "qat": qat_words,
+        "train": train_words,
+    }
     found = []
     for key, value in changes.items():
         found += known[key](value) if key in known else [other_words(key, value)]
@@ -185,11 +190,6 @@ def target_words(asked: Record) -> str:
     if "parameters" in asked:
         return f"chosen for at most {parameter_words(asked['parameters'])} parameters"
     return f"chosen for a speed-up of {asked.get('speedup')}{TIMES}"
-
-
-def distill_words(distill: Record) -> list[str]:
-    """Return the teacher of a model."""
-    return [f"distilled from {distill.get('from')}"]
 
 
 def qat_words(qat: Record) -> list[str]:

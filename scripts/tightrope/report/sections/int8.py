@@ -45,11 +45,6 @@ def is_quantized(result: Record) -> bool:
     return result.get("precision") in QUANTIZED
 
 
-def is_given(result: Record) -> bool:
-    """Return whether a result is of a file that was quantized already, as it is."""
-    return result.get("precision") == GIVEN
-
-
 def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
     """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
     sets = [
@@ -70,7 +65,9 @@ def table_row(result: Record) -> dict[str, Any]:
         "method": method,
         "samples": samples,
         "repair": repair,
-        "ranges": "in the file as given" if is_given(result) else "ranges are found at run time",
+        "ranges": "in the file as given"
+        if result.get("precision") == GIVEN
+        else "ranges are found at run time",
         "audit": audit,
         "noisiest": next(iter(audit.get("tensors") or ()), None),
     }

@@ -52,9 +52,7 @@ def named_blocks(count: int, *, nodes: int = 2) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("file", ["onnx", "simplified", "u8s8"])
-def test_operators_of_a_transformer_are_in_the_layers_of_its_checkpoint(
-    tiny: TinyModel, file: str
-) -> None:
+def test_operators_of_a_transformer_are_in_the_layers_of_its_checkpoint(tiny, file):
     found = layers(told(getattr(tiny, file)))
     assert [name for one in found for name in one if name] == [
         *("bert.embeddings", "bert.encoder.layer.0", "bert.encoder.layer.1"),
@@ -133,9 +131,7 @@ INNER = """(bool c, float[2] x) => (float[2] y)
         (INNER, {"If": {"fp32"}}, 4),
     ],
 )
-def test_an_operator_has_the_format_in_which_it_computes(
-    text: str, expected: dict[str, set[str]], operators: int
-) -> None:
+def test_an_operator_has_the_format_in_which_it_computes(text, expected, operators):
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\nnet {text}')
     document = describe(without_weights(model, "").graph)
     assert expected.items() <= formats(document).items()

@@ -40,9 +40,7 @@ def address(reports: Path) -> Iterator[str]:
 
 
 @needs_netron
-def test_the_page_opens_the_graph_and_may_ask_nothing_but_this_server(
-    address: str, reports: Path
-) -> None:
+def test_the_page_opens_the_graph_and_may_ask_nothing_but_this_server(address, reports):
     with urllib.request.urlopen(address) as answer:
         page, policy = answer.read().decode(), answer.headers["Content-Security-Policy"]
     assert '<meta name="file" content="/data/simplified.onnx">' in page

@@ -24,9 +24,7 @@ def described(source: Path, folder: Path, costs: Path | None = None) -> tuple[Pa
     return record, structure
 
 
-def test_the_structure_has_every_operator_and_shape_and_no_weights(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_the_structure_has_every_operator_and_shape_and_no_weights(tiny, tmp_path):
     record, structure = described(tiny.u8s8, tmp_path)
     assert structure.stat().st_size < tiny.u8s8.stat().st_size / 2
     bare = onnx.load(structure, load_external_data=False)
@@ -88,9 +86,7 @@ def test_of_a_file_that_holds_a_failure_both_say_why(tmp_path: Path) -> None:
         }
 
 
-def test_costs_that_could_not_be_measured_leave_the_layers_without_times(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_costs_that_could_not_be_measured_leave_the_layers_without_times(tiny, tmp_path):
     write_failure(tmp_path / "costs.json", reason="too slow", transient=False)
     record, _ = described(tiny.simplified, tmp_path, tmp_path / "costs.json")
     assert json.loads(record.read_text())["time"] is None
@@ -105,9 +101,7 @@ def test_costs_become_shares_of_the_time_that_add_up(tiny: TinyModel, tmp_path: 
     assert [one["seconds"] for block in blocks for one in block["layers"]].count(2.0) == 2
 
 
-def test_a_file_that_was_changed_is_refused_and_nothing_is_written(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_a_file_that_was_changed_is_refused_and_nothing_is_written(tiny, tmp_path):
     source = tmp_path / "changed.onnx"
     model = onnx.load(tiny.simplified)
     model.graph.node[0].name = "another"
