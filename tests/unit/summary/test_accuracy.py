@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from accuracy_records import accuracy_record
 from raced import HOST
-from summary_fields import ACCURACY_FIELDS
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
 from tightrope.summary.accuracy import Split, accuracy_entry, flipped
+from tightrope.summary.result_types import Accuracy
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]
@@ -142,10 +142,11 @@ def test_without_labels_there_is_no_accuracy() -> None:
 )
 def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
     found = accuracy_entry(accuracy([0] * 100), baseline, 0.01, SPLIT)
-    assert set(found) >= ACCURACY_FIELDS
+    fields = set(Accuracy.__annotations__)
+    assert set(found) == fields
     assert (found["top1"], found["verdict"]) == (1.0, "undecided")
     judged = {"top1", "low", "high", "samples", "verdict"}
-    assert {found[name] for name in ACCURACY_FIELDS - judged} == {None}
+    assert {found[name] for name in fields - judged} == {None}
 
 
 NAMES = ["bad", "good", "mixed"]
