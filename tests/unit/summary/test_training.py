@@ -142,6 +142,7 @@ def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int
     given = training_entries(records, accept_disturbed=True)
     assert [one["provisional"] for one in given] == [n == which for n in (0, 1)]
     assert given[1]["speedup"]["verdict"] == "faster"
+    assert given[0]["epoch_s"]["mean"] == pytest.approx((4.1 + 4.0 + 3.95) / 3)
 
 
 def test_a_disturbed_training_is_in_the_table_and_draws_no_line() -> None:
