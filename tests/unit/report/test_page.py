@@ -10,7 +10,7 @@ from report_pages import EXAMPLE, MODEL, example, page_of
 from tightrope.errors import ArtifactError
 from tightrope.report.page import render_page, sections
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.figures import number_front
+from tightrope.report.sections.figures import number_front, trade_offs
 from tightrope.report.sections.speedups import speedups
 from tightrope.report.sections.steadiness import disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section

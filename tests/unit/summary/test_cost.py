@@ -1,11 +1,15 @@
-"""Cost and break-even, recomputed by hand."""
+"""Cost and break-even, recomputed by hand, and how long the jobs before a build took."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from goals import BASELINE, BATCH, INT8, result, row
+from manifests import ENGINE
 from raced import PLACE
-from tightrope.summary.cost import costs, price_of
+from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.summary.cost import costs, prepare_seconds, price_of
 
 
 def entry(
@@ -63,3 +67,25 @@ def test_the_price_is_that_of_the_host_or_of_any() -> None:
     prices = {PLACE: 2.0, "*": 1.0}
     assert (price_of(PLACE, prices), price_of("0" * 12, prices)) == (2.0, 1.0)
     assert (price_of("0" * 12, {PLACE: 2.0}), price_of(None, prices)) == (None, None)
+
+
+# as Snakemake writes it
+TIMED = "s\th:m:s\tmax_rss\n{seconds}\t0:00:12\t-\n"
+
+
+def made(path: Path, seconds: float) -> str:
+    """The benchmark of a job that took so long."""
+    path.write_text(TIMED.format(seconds=seconds))
+    return str(path)
+
+
+def test_the_seconds_of_all_jobs_before_a_build_are_added(tmp_path: Path) -> None:
+    engine = tmp_path / "engine/engine.json"
+    clear_folder(engine)
+    write_manifest(engine, **{**ENGINE, "status": "ok", "build_s": 4.0})
+    files = [made(tmp_path / "minmax-64.tsv", 12.5), made(tmp_path / "u8s8.tsv", 1.5), str(engine)]
+    found = prepare_seconds({"m": {"float": [], "int8": [0, 1], "mixed": [0, 1, 2]}}, files)
+    assert found == {("m", "float"): 0.0, ("m", "int8"): 14.0, ("m", "mixed"): 18.0}
+    # with a job whose time was not kept the sum is not known
+    files[1] = made(tmp_path / "u8s8.tsv", math.nan)
+    assert prepare_seconds({"m": {"int8": [0, 1]}}, files) == {("m", "int8"): None}
