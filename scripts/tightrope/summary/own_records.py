@@ -18,6 +18,7 @@ from tightrope.records.record import SCHEMA, TRAINING, Record, require_engine
 from tightrope.summary.result_types import Audit
 
 Kind = TypeVar("Kind", bound=Record)
+Raced = TypeVar("Raced", bound=RaceRecord)
 # SHA-256 of each engine.json in use, by model and variant
 Engines = Mapping[tuple[str, str], str]
 
@@ -109,7 +110,7 @@ def require_data(path: Path | str, record: AccuracyRecord, split: Path | str, di
         )
 
 
-def read_own_race(path: Path | str, kind: type[RaceRecord], engines: Engines) -> RaceRecord:
+def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
     """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
 
     Those of a family are named by model and variant, those of a race by variant.

@@ -126,7 +126,7 @@ def document_of(
         "causes": [causes_entry(one, **accept) for one in requested.causes],
         "training": training_entries(requested.training, **accept),
         "activations": activations_of(inputs, settings, judged, in_use),
-        "families": families_of(inputs, results, judged, settings),
+        "families": families_of(inputs, results, judged, settings, in_use),
         "goal": settings.goal,
         "goals": goals,
         "costs": costs(results, settings.prices, prepared) if priced else [],
@@ -192,9 +192,13 @@ def activations_of(
 
 
 def families_of(
-    inputs: Inputs, results: Sequence[Result], judged: Judged, settings: Settings
+    inputs: Inputs,
+    results: Sequence[Result],
+    judged: Judged,
+    settings: Settings,
+    in_use: Engines,
 ) -> list[Family]:
-    """Return the comparisons of models with those that start from them."""
+    """Return the comparisons of models with those that start from them, on engines in use."""
     known = Known(
         results,
         judged,
@@ -203,4 +207,5 @@ def families_of(
         settings.budget_points / 100,
         settings.accept_disturbed,
     )
-    return family_entries(map(FamilyRecord.read, inputs.families), known)
+    records = [read_own_race(path, FamilyRecord, in_use) for path in inputs.families]
+    return family_entries(records, known)

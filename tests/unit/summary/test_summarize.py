@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import FAMILY, FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord, beaten_by
 from tightrope.records.record import Record
@@ -617,6 +619,18 @@ def test_an_audit_or_a_race_of_other_engines_or_of_another_model_is_refused(tmp_
     written(other, document)
     with pytest.raises(ArtifactError, match="the record of model m, not of other"):
         read_own_race(other, RaceRecord, in_use)
+
+
+def test_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
+    summarized(tmp_path)
+    record = race_record(host=HOST, engines_sha256={f"m/{QUICK}": "0" * 64})
+    path = tmp_path / "reports/m/cpu.family.json"
+    FamilyRecord(**{**asdict(record), "variant": FAMILY}).write(path)
+    inputs = inputs_of(tmp_path, write_run(tmp_path, QUICK), families=[path])
+    settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
+    targets = {"json_target": tmp_path / "a.json", "csv_target": tmp_path / "a.csv"}
+    with pytest.raises(ArtifactError, match=r"family\.json: measured with another engine"):
+        summarize(inputs, settings, **targets)
 
 
 def in_use_by_variant(in_use: Engines) -> dict[str, str]:
