@@ -175,7 +175,8 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
         value = value_of(bound, candidate, limit, budget_points)
         if value is None or value > limit:
             by = None if value is None else value - limit
-            why = why_unknown(bound, candidate, limit) if value is None else None
+            unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
+            why = unknown if value is None else None
             found.append({"bound": bound, "limit": limit, "value": value, "by": by, "why": why})
     return sorted(found, key=how_far, reverse=True)
 
@@ -189,11 +190,6 @@ def value_of(
     if bound == "memory_mb":
         return memory_mb(candidate.result)
     return points_lost(candidate.result, limit, budget_points)
-
-
-def why_unknown(bound: Bound, candidate: Candidate, limit: float) -> str:
-    """Return why the value that a bound limits is not known."""
-    return why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
 
 
 def points_lost(result: Result, limit: float, budget_points: float) -> float | None:

@@ -15,11 +15,11 @@ from tightrope.summary.decision_types import (
 from tightrope.summary.races import RaceKey, race_key, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
 from tightrope.summary.result_types import (
-    Accuracy,
     LatencyRow,
     Ratio,
     Result,
     interval_of,
+    picked,
     ratio_entry,
 )
 from tightrope.variants import QUANTIZED, UNQUANTIZED
@@ -144,19 +144,7 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
         "why": reasons(result, plain, rows, race, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
         "speedup": ratio_entry(speedup) if speedup else None,
-        "accuracy": accuracy_of(accuracy) if accuracy else None,
-    }
-
-
-def accuracy_of(accuracy: Accuracy) -> QuantizedAccuracy:
-    """Return the change of accuracy from the baseline."""
-    return {
-        "delta": accuracy["delta"],
-        "delta_low": accuracy["delta_low"],
-        "delta_high": accuracy["delta_high"],
-        "flips": accuracy["flips"],
-        "samples": accuracy["samples"],
-        "verdict": accuracy["verdict"],
+        "accuracy": picked(QuantizedAccuracy, accuracy) if accuracy else None,
     }
 
 

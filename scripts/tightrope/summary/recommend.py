@@ -219,10 +219,16 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     undecided = [race for race in races.values() if race["status"] != DECIDED]
     if not winners:
         reasons |= {one["variant"]: "the race has no winner" for one in fit}
-        words = why_nothing(results, fit, undecided, disturbed)
-        maybe = faster_but_undecided(results, rows, None)
-        provisional = bool(disturbed or undecided)
-        return no_choice(words, disturbed, maybe, listed(reasons), provisional=provisional)
+        return {
+            "variant": None,
+            "why": why_nothing(results, fit, undecided, disturbed),
+            "equal": [],
+            "open": [],
+            "disturbed": disturbed,
+            "provisional": bool(disturbed or undecided),
+            "undecided": faster_but_undecided(results, rows, None),
+            "rejected": listed(reasons),
+        }
     # devices do not race each other: compare times measured at different minutes
     chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
     race = winners[chosen]
@@ -238,27 +244,6 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
         "provisional": bool(disturbed or undecided) or race["provisional"],
         "undecided": faster_but_undecided(results, rows, rows[chosen]["paired_s"]),
         "rejected": listed(reasons),
-    }
-
-
-def no_choice(
-    reason: str,
-    disturbed: list[str],
-    undecided: list[str],
-    rejected: list[Rejected],
-    *,
-    provisional: bool,
-) -> Choice:
-    """Return the choice of no variant."""
-    return {
-        "variant": None,
-        "why": reason,
-        "equal": [],
-        "open": [],
-        "disturbed": disturbed,
-        "provisional": provisional,
-        "undecided": undecided,
-        "rejected": rejected,
     }
 
 
