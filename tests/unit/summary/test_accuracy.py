@@ -119,14 +119,8 @@ def test_logits_are_compared_on_the_examples_that_both_judged(ours: int, theirs:
     mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
     found = accuracy_entry(mine, rival, 0.01, SPLIT)
     assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
-
-
-def test_the_examples_that_flipped_stand_in_the_entry() -> None:
     found = accuracy_entry(accuracy([0, 2, 0]), accuracy([0, 0, 1], BASELINE), 0.01, SPLIT)
     assert [one["index"] for one in found["flipped"]] == [1, 2]
-
-
-def test_without_labels_there_is_no_accuracy() -> None:
     assert accuracy_entry(accuracy([], labels=None), None, 0.01, SPLIT) is None
 
 
