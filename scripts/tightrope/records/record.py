@@ -40,6 +40,7 @@ class WarmUp(TypedDict, total=False):
     stable: bool | None
 
 
+# no field of what lists in records hold is required: a record has what its job got to know
 class Sized(TypedDict, total=False):
     """A shape: `sequence` for texts, `height` and `width` for images.
 

@@ -14,7 +14,11 @@ from tightrope.report.style.palette import COLOURS, SHAPES
 
 
 class Slot:
-    """A place in a specification, which altair takes as it is."""
+    """A place in a specification, which altair takes as it is.
+
+    Altair copies a whole chart at each of its steps, which of many charts takes most of the time:
+    it makes a layout with slots once, and `filled` fills them in for each chart.
+    """
 
     # what makes it a part of a specification to altair
     _schema: ClassVar[dict[str, Any]] = {"type": "object"}

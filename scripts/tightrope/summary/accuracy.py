@@ -34,7 +34,9 @@ class LogitDistance(NamedTuple):
 class ReferenceLogits:
     """The logits of a baseline, [examples, classes], with what each comparison needs of them.
 
-    Arrays are float64 [classes, examples]: classes are few, and NumPy is fast along long axes.
+    Arrays are float64 [classes, examples]: classes are few, and NumPy is fast along long axes. The
+    numbers are those of `logit_distance` but for rounding: NumPy computes whole arrays, and its
+    last bits may differ from one kind of processor to another.
     """
 
     def __init__(self, logits: Logits) -> None:

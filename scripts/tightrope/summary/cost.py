@@ -1,4 +1,8 @@
-"""What a variant costs: seconds of its preparation, and price per inference."""
+"""What a variant costs: seconds of its preparation, and price per inference.
+
+An inference is one input of a batch. Times are those by which variants are compared, `paired_s`:
+minutes in which the machine was slower would make a variant look dear.
+"""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Types of the decisions in summary.json, see docs/summary-json.md."""
+"""Types of the decisions in summary.json; docs/summary-json.md describes the fields."""
 
 from typing import Literal, TypedDict
 

@@ -1,4 +1,4 @@
-"""Examples whose prediction flipped."""
+"""Thumbnails of the examples whose prediction flipped, and the chance of each model."""
 
 import base64
 import io

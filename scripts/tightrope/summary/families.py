@@ -1,4 +1,4 @@
-"""Families entries of summary.json."""
+"""Families entries of summary.json: the members, each with its verdict, and their chart."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""Members of a family and their ratios, all measured in the same rounds."""
+"""Types of the entries on families, their members and ratios from the same rounds.
+
+A family is a model, the root, with all models that start from it, directly or through another one.
+docs/summary-json.md describes the fields.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

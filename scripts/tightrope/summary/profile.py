@@ -1,4 +1,4 @@
-"""Profile entries of summary.json, and the roofline of a host."""
+"""Profile entries of summary.json. Times are in seconds per call; None means not known."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict

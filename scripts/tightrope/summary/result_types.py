@@ -1,4 +1,7 @@
-"""Types of the results, models and hosts in summary.json, see docs/summary-json.md."""
+"""Types of the results, models and hosts in summary.json; docs/summary-json.md describes the fields.
+
+Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar

@@ -1,4 +1,4 @@
-"""Throughput entries of summary.json."""
+"""Throughput entries of summary.json. Times are in seconds; None means not known."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict

@@ -1,5 +1,7 @@
-"""Marks of values in cells of tables: in HTML, where macros take half of the page's time, and
-in Markdown, where a text can be neither a link, a mention, HTML nor a format.
+"""Marks of values in cells of tables.
+
+In HTML they are functions, since macros take half of the time of a page. In Markdown a text can be
+neither a link, a mention, HTML nor a format.
 """
 
 import re
