@@ -21,6 +21,7 @@ TRAINING, RACE = "training", "race"
 FEWEST_ROUNDS = 6
 
 
+# no field of what lists in records hold is required: a record has what its job got to know
 class Counters(TypedDict, total=False):
     """What the kernel counted of a pair or block, see `interference.of_pair`."""
 
@@ -40,7 +41,6 @@ class WarmUp(TypedDict, total=False):
     stable: bool | None
 
 
-# no field of what lists in records hold is required: a record has what its job got to know
 class Sized(TypedDict, total=False):
     """A shape: `sequence` for texts, `height` and `width` for images.
 

@@ -1,4 +1,4 @@
-"""Types of the results, models and hosts in summary.json; docs/summary-json.md describes the fields.
+"""Types of results, models and hosts in summary.json; docs/summary-json.md describes the fields.
 
 Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
 """
