@@ -1,6 +1,6 @@
 """The results of all models, each read in a process of its own, and their hosts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,19 +103,12 @@ class ModelRuns(NamedTuple):
     engines: Engines
 
 
-class Reference(NamedTuple):
-    """The accuracy record of a baseline, and its logits as comparisons need them."""
-
-    record: AccuracyRecord
-    logits: ReferenceLogits
-
-
 def read_model(model: ModelFiles) -> ModelRuns:
     """Return what the records of a model say; raises as `require_own` and `require_data` do."""
     reader = ModelReader(model.files, model.splits, model.settings)
     audits = OwnAudits(model.audits, reader.engines)
     runs = ModelRuns([], {}, [], reader.engines)
-    for result, latency, accuracy in reader.runs():
+    for result, latency, accuracy in map(reader.run, reader.latencies, model.files):
         runs.results.append(with_audit(result, audits))
         runs.machines.extend(Machine.of(one) for one in (latency, accuracy))
         record = kept(accuracy, model.predictions, model.logits)
@@ -166,16 +159,14 @@ class ModelReader:
             require_data(path, record, split, digest)
         return record
 
-    def read_references(self) -> dict[Name, Reference]:
-        """Return the accuracy records of the baselines that there are."""
+    def read_references(self) -> dict[Name, tuple[AccuracyRecord, ReferenceLogits]]:
+        """Return the accuracy records of baselines, with their logits as comparisons need them."""
         wanted = {self.baseline_of(one) for one in self.latencies}
         found = {}
         for latency, run in zip(self.latencies, self.files, strict=True):
             if (latency.model, latency.variant) in wanted:
                 record = self.read(AccuracyRecord, run.accuracy)
-                found[record.model, record.variant] = Reference(
-                    record, ReferenceLogits(record.logits)
-                )
+                found[record.model, record.variant] = record, ReferenceLogits(record.logits)
         return found
 
     def baseline_of(self, latency: LatencyRecord) -> Name:
@@ -183,27 +174,23 @@ class ModelReader:
         place = parse(latency.variant).place
         return latency.model, self.settings.baselines[latency.model][place]
 
-    def runs(self) -> Iterator[Run]:
-        """Yield the result of each variant with its records."""
-        return map(self.run, self.latencies, self.files)
-
     def run(self, latency: LatencyRecord, files: RunFiles) -> Run:
         """Return the result of a variant, compared with its baseline, and its records."""
         own = self.references.get((latency.model, latency.variant))
-        accuracy = own.record if own else self.read(AccuracyRecord, files.accuracy)
+        accuracy = own[0] if own else self.read(AccuracyRecord, files.accuracy)
         baseline = self.baseline_of(latency)
-        reference = self.references.get(baseline)
+        reference, logits = self.references.get(baseline, (None, None))
         result = result_entry(
             open_manifest(files.engine, EngineManifest),
             latency,
             accuracy,
-            reference.record if reference else None,
+            reference,
             host=host_key(latency.host),
             budget=self.settings.budget_points / 100,
             baseline_variant=baseline[1],
             split=self.splits[latency.model],
             machine=self.machine,
-            logits=reference.logits if reference else None,
+            logits=logits,
             accept_disturbed=self.settings.accept_disturbed,
         )
         return result, latency, accuracy
