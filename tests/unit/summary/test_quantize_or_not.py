@@ -1,70 +1,34 @@
 """Whether to quantize, from results and races built by hand: each engine against itself."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from raced import planted, race_record, race_shape
-from tightrope.statistics import Interval
+from raced import PLACE, SHAPE, planted, race_record, race_shape
+from results import BASELINE, DELTAS, between, failed, lost, result, row
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import race_entries, race_key, with_races
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import ratio_entry
-from tightrope.summary.results import variant_fields
-from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
+from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
 EXAMPLE = Path(__file__).parents[2] / "data/summary.json"
-SHAPE = {"batch": 1, "sequence": 64}
+
+
 LARGE = {"batch": 16, "sequence": 64}
-BASELINE = "cpu-pytorch-fp32"
+
+
 FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
 DYNAMIC, AUTO = "cpu-onnxruntime-int8-dynamic", "cpu-onnxruntime-int8-auto-minmax-64"
 ENTROPY = "cpu-onnxruntime-int8-entropy-64"
-DELTAS = {"kept": -0.002, "undecided": -0.012, "dropped": -0.05}
+
+
 UNKNOWN = {
     **dict.fromkeys(("delta", "delta_low", "delta_high", "flips", "samples_needed")),
     **{"samples": 1500, "verdict": "undecided"},
 }
 Ratios = dict[tuple[str, str], float]
-
-
-def row(ratio: float | None, shape: dict[str, int] = SHAPE) -> dict[str, Any]:
-    """A latency `ratio` times as fast as a baseline of 10 ms, within 2 % on the log scale."""
-    speedup = ratio and ratio_entry(between(ratio, 0.02))
-    known = {"disturbed": None, "provisional": False}
-    return {**shape, "paired_s": 0.01 / (ratio or 1.0), "speedup": speedup, **known}
-
-
-def between(ratio: float, spread: float) -> Interval:
-    return Interval(*(ratio * math.exp(off) for off in (0, -spread, spread)))
-
-
-def result(
-    variant: str, *rows: dict[str, Any], verdict: str | None = "kept", **changes: Any
-) -> dict[str, Any]:
-    """What the summary has of a variant; all its records are from host h."""
-    delta = DELTAS.get(verdict)
-    accuracy = verdict and {
-        "top1": 0.9 + delta,
-        "samples": 1500,
-        "delta": delta,
-        "delta_low": delta - 0.006,
-        "delta_high": delta + 0.006,
-        "flips": 30,
-        "verdict": verdict,
-        "samples_needed": None,
-    }
-    names = {"model": "m", "variant": variant, **variant_fields(parse(variant))}
-    facts = {"baseline": BASELINE, "host": "h", "status": "ok", "reason": None}
-    own = {"size_bytes": 100, "accuracy": accuracy, "latency": list(rows)}
-    return {**names, **facts, **own, **changes}
-
-
-def failed(variant: str, reason: str, **changes: Any) -> dict[str, Any]:
-    lost = {"status": "failed", "reason": reason, "verdict": None}
-    return result(variant, **{**lost, **changes})
 
 
 def race(
@@ -73,7 +37,7 @@ def race(
     spread: float = 0.02,
     shape: dict[str, int] = SHAPE,
     model: str = "m",
-    host: str = "h",
+    host: str = PLACE,
     device: str = "cpu",
 ) -> dict[Any, dict[str, Any]]:
     """The race in which the first of each pair was so many times as fast as the other."""
@@ -110,7 +74,7 @@ def test_every_precision_is_either_quantized_or_not() -> None:
 def test_surely_faster_with_the_answers_kept_is_worth_it() -> None:
     found = two(2.0)
     assert {name: found[name] for name in ("model", "host", "device", "engine", "shape")} == {
-        **{"model": "m", "host": "h", "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
+        **{"model": "m", "host": PLACE, "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
     }
     assert (found["variant"], found["unquantized"], found["others"]) == (INT8, FLOAT, [])
     assert (found["failed"], found["speedup"]) == (None, ratio_entry(between(2.0, 0.02)))
@@ -143,7 +107,7 @@ def test_speed_and_accuracy_decide_and_all_reasons_that_hold_are_given(
     assert (found["verdict"], found["why"]) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
 
 
-LOST = row(None) | {"disturbed": "other load", "paired_s": None}
+LOST = lost()
 EAGER_INT8 = "cpu-pytorch-int8-dynamic"
 OV_BF16, OV_FP32, OV_INT8 = (f"cpu-openvino-{one}" for one in ("bf16", "fp32", "int8-nncf-64"))
 OPENVINO = (result(OV_BF16, row(4.0)), result(OV_FP32, row(1.5)), result(OV_INT8, row(3.0)))
@@ -338,7 +302,7 @@ def test_models_hosts_and_devices_are_never_mixed() -> None:
         races=races,
     )
     assert [(one["host"], one["device"], one["engine"], one["verdict"]) for one in found] == [
-        ("h", "cpu", "onnxruntime", "quantize"),
+        (PLACE, "cpu", "onnxruntime", "quantize"),
         ("k", "cpu", "onnxruntime", "do not quantize"),
         ("k", "cuda", "tensorrt", "quantize"),
     ]
@@ -390,7 +354,7 @@ def both(
     )
     sizes = {("m", FLOAT): 400, ("m", INT8): 100}
     (entry,) = race_entries([race_record([shape])], sizes, accept_disturbed=False).values()
-    races = {race_key("m", "h", "cpu", SHAPE): entry}
+    races = {race_key("m", PLACE, "cpu", SHAPE): entry}
     results = with_races(results, races)
     (found,) = quantizations(results, races)
     (advised,) = recommendations(results, races)

@@ -3,61 +3,22 @@
 from typing import Any
 
 import pytest
+import results
 from raced import PLACE, SHAPE, planted, race_record, race_shape
+from results import BASELINE, WHY, failed, lost, row
 from tightrope.records.race import beaten_by
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
-from tightrope.summary.results import variant_fields
-from tightrope.variants import parse
 
 LARGE = {"batch": 16, "sequence": 128}
-BASELINE = "cpu-pytorch-fp32"
+
+
 BF16, FLOAT, DYNAMIC = "cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-onnxruntime-int8-dynamic"
 MINMAX, NNCF = "cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64"
-WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"
 
 
-def row(ratio: float | None, **changes: Any) -> dict[str, Any]:
-    """A latency `ratio` times as fast as a baseline of 10 ms."""
-    speedup = ratio and {
-        "ratio": ratio,
-        "low": 0.98 * ratio,
-        "high": ratio / 0.98,
-        "verdict": "faster",
-    }
-    own = 0.01 / (ratio or 1.0)
-    known = {"p50_s": own, "mean_s": own, "disturbed": None, "provisional": False}
-    return {**SHAPE, "speedup": speedup, **known, **changes}
-
-
-def lost(**changes: Any) -> dict[str, Any]:
-    """A row that other load disturbed."""
-    unknown = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
-    return (
-        row(1.0) | {"speedup": unknown, "p50_s": None, "mean_s": None, "disturbed": WHY} | changes
-    )
-
-
-def result(
-    variant: str,
-    ratio: float | None = None,
-    *rows: dict[str, Any],
-    verdict: str | None = "kept",
-    **changes: Any,
-) -> dict[str, Any]:
-    change = {"delta": -0.02, "delta_low": -0.03, "delta_high": -0.011, "samples_needed": None}
-    return {
-        **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
-        **variant_fields(parse(variant)),
-        **{"status": "ok", "reason": None, "size_bytes": 100},
-        "accuracy": verdict and {"verdict": verdict, **change},
-        "latency": list(rows) or [row(ratio)],
-        **changes,
-    }
-
-
-def failed(variant: str, reason: str) -> dict[str, Any]:
-    return result(variant, verdict=None, status="failed", reason=reason) | {"latency": []}
+def result(variant: str, ratio: float | None = None, *rows: Any, **changes: Any) -> dict[str, Any]:
+    return results.result(variant, *(rows or [row(ratio)]), **changes)
 
 
 def unavailable(variant: str) -> dict[str, Any]:
@@ -129,14 +90,15 @@ def test_every_other_variant_is_rejected_with_its_reason() -> None:
         result("cpu-compile-bf16", None, lost()),
     ]
     found = recommended(*others, race=raced(bf16=3.0, plain=4.0))
-    accuracy = "\N{MINUS SIGN}2.0 points (\N{MINUS SIGN}3.0 to \N{MINUS SIGN}1.1)"
+    dropped = "\N{MINUS SIGN}5.0 points (\N{MINUS SIGN}5.6 to \N{MINUS SIGN}4.4)"
+    undecided = "\N{MINUS SIGN}1.2 points (\N{MINUS SIGN}1.8 to \N{MINUS SIGN}0.6)"
     assert found["variant"] == BF16
     assert found["reasons"].pop(FLOAT).startswith(f"slower: 0.75 times as fast as {BF16} (")
     assert found["reasons"] == {
         BASELINE: "slower: 10 ms per call",
         DYNAMIC: "slower: 2.00 times the baseline (1.96 to 2.04)",
-        MINMAX: f"accuracy dropped: {accuracy}",
-        NNCF: f"accuracy undecided: {accuracy}",
+        MINMAX: f"accuracy dropped: {dropped}",
+        NNCF: f"accuracy undecided: {undecided}",
         "cpu-onnxruntime-fp32": "failed: too slow",
         "cuda-pytorch-fp32": "unavailable: no NVIDIA GPU",
         "cpu-compile-bf16": f"disturbed: {WHY}",

@@ -4,7 +4,9 @@ import math
 from typing import Any
 
 import pytest
-from raced import PLACE, SHAPE, planted, race_record, race_shape
+import results
+from raced import planted, race_record, race_shape
+from results import row
 from tightrope.summary.races import race_entries, ratio_between, with_races
 
 BASELINE, BEHIND = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
@@ -12,20 +14,9 @@ QUICK, SLOW, THIRD = "cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-openvino-int
 SECONDS = 0.01
 
 
-def result(variant: str, ratio: float | None, spread: float = 0.02, **row: Any) -> dict[str, Any]:
+def result(variant: str, ratio: float | None, spread: float = 0.02, **changes: Any) -> Any:
     """A result that is `ratio` times as fast as a baseline of 10 ms."""
-    speedup = ratio and {
-        "ratio": ratio,
-        "low": ratio * math.exp(-spread),
-        "high": ratio * math.exp(spread),
-        "verdict": "faster",
-    }
-    own = SECONDS / (ratio or 1)
-    return {
-        **{"model": "m", "variant": variant, "host": PLACE, "device": "cpu"},
-        "baseline": BASELINE,
-        "latency": [{**SHAPE, "p50_s": own, "mean_s": own, "speedup": speedup, **row}],
-    }
+    return results.result(variant, row(ratio, spread=spread, **changes))
 
 
 def scaled(
