@@ -88,9 +88,3 @@ def test_a_graph_that_was_not_read_says_why(visit):
     section = visit().locator("#inside")
     assert section.get_by_text("not quantized: <b>").is_visible()
     assert section.get_by_text("not read", exact=True).is_visible()
-
-
-def test_the_navigation_leads_there(visit):
-    page = visit()
-    page.get_by_role("navigation").get_by_role("link", name="Look inside").click()
-    assert page.evaluate("location.hash") == "#inside"

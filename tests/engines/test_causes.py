@@ -18,7 +18,7 @@ from tightrope.measure.causes.measure import verify_causes
 from tightrope.measure.profile.measure import measure_profile
 from tightrope.measure.profile.peaks import peaks_of
 from tightrope.measure.settings import TimingSettings
-from tightrope.records.causes import CausesRecord
+from tightrope.records.profile import CausesRecord
 from tiny_model import (
     EXECUTION,
     LIMITS,

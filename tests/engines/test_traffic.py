@@ -29,8 +29,7 @@ from tightrope.measure.traffic.loadgen import read_log
 from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
 from tightrope.measure.traffic.padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.traffic import TrafficRecord
-from tightrope.records.traffic_rounds import FEWEST_ROUNDS
+from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import Variant
 from tiny_model import (

@@ -3,7 +3,7 @@
 from typing import Any
 
 from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.records.race_statistics import beaten_by
+from tightrope.records.race import beaten_by
 from tightrope.summary.goal import decisions
 from tightrope.summary.races import race_entries
 from tightrope.summary.recommend import recommendations

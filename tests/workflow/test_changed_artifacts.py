@@ -21,7 +21,7 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.summary.document import read_reported, read_summary
-from tightrope.summary.reading import read_record
+from tightrope.summary.own_records import read_record
 from tiny_project import MODEL, Project
 
 CHANGES = 8

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.throughput import ThroughputRecord
+from tightrope.summary.cost import job_seconds
 from tightrope.summary.document import Summary, read_summary
-from tightrope.summary.preparation import job_seconds
 from tiny_project import GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, WHOLE, Project
 
 MODELS = (MODEL, SMALL, RELU, GIVEN)

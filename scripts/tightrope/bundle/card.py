@@ -10,7 +10,7 @@ from jinja2 import Environment, StrictUndefined
 from tightrope.bundle.licences import licences
 from tightrope.bundle.requirements import IMPORTED
 from tightrope.bundle.subject import Subject
-from tightrope.report.style.markdown import code_span, plain_text
+from tightrope.report.style.marks import code_span, plain_text
 from tightrope.report.style.numbers import (
     milliseconds,
     moment,

@@ -5,8 +5,7 @@ import statistics
 from typing import Any, TypedDict
 
 from tightrope.machine.interference import undisturbed
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import LOAD_ORDER_STD
+from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord
 from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.statistics import LEVEL
 from tightrope.summary.result_types import LatencyRow

@@ -13,8 +13,8 @@ from tightrope.bundle.triton_readme import readme
 from tightrope.bundle.triton_settings import Settings, own, settings_of
 from tightrope.errors import TightropeError, printable
 from tightrope.summary.result_types import Result
-from tightrope.summary.throughput_types import Throughput
-from tightrope.summary.workload_types import Traffic
+from tightrope.summary.throughput import Throughput
+from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant
 
 README = "README.md"

@@ -8,8 +8,8 @@ from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH
 from tightrope.summary.measured import Measured
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.throughput_types import Throughput
-from tightrope.summary.workload_types import Traffic
+from tightrope.summary.throughput import Throughput
+from tightrope.summary.traffic import Traffic
 
 # share of a lone request's latency that it may wait for others
 WAITING = 0.1

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tightrope.compare.text import Quoted, Section, Table, Words
 from tightrope.errors import printable
-from tightrope.report.style.markdown import code_span
+from tightrope.report.style.marks import code_span
 
 # rows of a table on a terminal; the other formats have all
 ROWS = 30

@@ -13,8 +13,7 @@ from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import read_bytes, strict_json
 from tightrope.errors import ArtifactError
 from tightrope.report.style.numbers import shape_of
-from tightrope.summary.document import Summary
-from tightrope.summary.partial_types import partial_type
+from tightrope.summary.document import Summary, partial_type
 
 SCHEMA = 3
 # the largest summary of docs/results/operations.md, of 10,000 variants, has a tenth of that

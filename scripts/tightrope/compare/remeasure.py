@@ -21,7 +21,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
-from tightrope.records.rounds import FEWEST_ROUNDS, blocks_of, undisturbed_rounds
+from tightrope.records.record import FEWEST_ROUNDS, blocks_of, undisturbed_rounds
 from tightrope.statistics import Interval, speedup
 
 # for both engines of a variant, at all shapes

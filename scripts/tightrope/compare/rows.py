@@ -5,7 +5,7 @@ import statistics
 from typing import NamedTuple
 
 from tightrope.compare.read import Entry, Report, RowKey
-from tightrope.records.machine_speed import DRIFT_SHARE
+from tightrope.records.latency import DRIFT_SHARE
 from tightrope.statistics import Z
 
 # standard deviation of the logarithm of the baseline's time within a run, beyond which its ratios

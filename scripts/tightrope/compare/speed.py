@@ -17,7 +17,7 @@ from tightrope.compare.rows import (
     unsteadiness,
     why_not,
 )
-from tightrope.records.machine_speed import DRIFT_SHARE
+from tightrope.records.latency import DRIFT_SHARE
 from tightrope.statistics import Interval, Z
 
 # in the place of a reference, where both engines ran in the same rounds

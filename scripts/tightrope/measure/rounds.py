@@ -9,7 +9,7 @@ from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import cpu_seconds
-from tightrope.records.rounds import FEWEST_ROUNDS
+from tightrope.records.record import FEWEST_ROUNDS
 
 ROUNDS = 24
 # rounds end after so long, once there are `FEWEST_ROUNDS`
@@ -36,7 +36,7 @@ def warm_up(workers: list[Child], *, index: int = 0) -> None:
 def measure_rounds(
     workers: list[Child], machine: QuietMachine, title: str, *, index: int = 0
 ) -> list[dict[str, Any]]:
-    """Return the rounds of inputs `index`, see `tightrope.records.rounds`.
+    """Return the rounds of inputs `index`, see `tightrope.records.record`.
 
     Those that other load disturbed are repeated while time may be lost. `title` is that of the
     progress bar.

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.artifacts.provenance import library_versions
 from tightrope.plan.job_inputs import engine_inputs
 from tightrope.plan.job_params import accuracy_libraries, libraries_of
-from tightrope.records.causes import PREFIX
+from tightrope.records.profile import PREFIX
 from tightrope.variants import parse
 
 Document = dict[str, Any]

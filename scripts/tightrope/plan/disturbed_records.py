@@ -6,11 +6,11 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES, fewest_pairs
-from tightrope.records.causes import CausesRecord
 from tightrope.records.family import FamilyRecord
 from tightrope.records.family import is_disturbed as any_ratio
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.profile import CausesRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.throughput import ThroughputRecord

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
-from tightrope.records.contents import RacedShape
-from tightrope.records.race import RaceRecord
-from tightrope.records.race_statistics import common_rounds, ratio
+from tightrope.records.race import RacedShape, RaceRecord, common_rounds, ratio
 from tightrope.statistics import Interval
 
 # `variant` of these records

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.contents import Sized, WarmUp
-from tightrope.records.record import Record
+from tightrope.records.record import Record, Sized, WarmUp
 from tightrope.statistics import Interval, trimmed_mean
 
 # fewest undisturbed calls after a pause for a number

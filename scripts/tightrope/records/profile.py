@@ -1,10 +1,47 @@
-"""Record of a profile: the operators of one variant at each shape, and what bounds its calls."""
+"""Records of the operators of a call, and of causes of its time that were removed."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
-from tightrope.records.contents import ProfiledShape
-from tightrope.records.record import Record
+from tightrope.records.record import Record, Round, Sized
+
+# begins the names of the inputs of a build among those of the job
+PREFIX = "build_"
+
+
+class Operator(TypedDict):
+    """One operator of a call, see `runtimes.operator_times.OperatorTime`."""
+
+    name: str
+    kind: str
+    group: str
+    type: str
+    seconds: float
+    operations: float
+    bytes: float
+
+
+class Group(TypedDict):
+    """The operators of one group in a call, added up; `types` has their seconds by type."""
+
+    seconds: float
+    operations: float
+    bytes: float
+    count: int
+    types: dict[str, float]
+
+
+class ProfiledShape(Sized, total=False):
+    """Where the time of a call of one shape goes, see `ProfileRecord`."""
+
+    call_s: float
+    padding: float
+    operators: list[Operator]
+    groups: dict[str, Group]
+    bound: str
+    shares: dict[str, float]
+    outside_s: float
+    profiler_factor: float
 
 
 class Around(TypedDict):
@@ -53,3 +90,38 @@ class ProfileRecord(Record):
     peaks: dict[str, Any]
     unprofiled: str | None = None
     shapes: list[dict[str, Any]] = field(default_factory=list)
+
+
+class RemovedCause(Sized, total=False):
+    """An entry of `causes` of a CausesRecord, see there."""
+
+    cause: str
+    setting: str
+    low: float
+    high: float
+    profiled_s: float
+    reason: str | None
+    rounds: list[Round]
+
+
+@dataclass(kw_only=True)
+class CausesRecord(Record):
+    """Calls of a variant beside those of an engine without the cause, for each cause and shape.
+
+    Each of `causes` holds the sizes of its shape, the `cause` in words, the `setting` that removes
+    it, the predicted saving from `low` to `high` as shares of a call, see `measure.causes.predict`,
+    and `profiled_s`, its seconds when it was profiled. `rounds` are those of two engines, the
+    variant and the one without the cause; where that could not be built or run there are none, and
+    `reason` says why.
+
+    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
+    by name.
+    """
+
+    CONTENTS: ClassVar[dict[str, Any]] = {"causes": list[RemovedCause]}
+
+    threads: int
+    processors: list[int]
+    lost_s: float = 0.0
+    busiest: dict[str, float] = field(default_factory=dict)
+    causes: list[dict[str, Any]] = field(default_factory=list)

@@ -1,10 +1,51 @@
-"""Record of a race: times of the finalists of a model on one device."""
+"""Record of a race of finalists, its statistics, and which variant it chooses."""
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
-from tightrope.records.contents import Heat
-from tightrope.records.record import Record
+from tightrope.machine.interference import disturbance
+from tightrope.records.latency import drift_std
+from tightrope.records.record import Counters, Record, Sized
+from tightrope.statistics import LEVEL, Interval, speedup
+
+# fewest common undisturbed rounds for a ratio of two engines
+FEWEST_ROUNDS = 6
+# fewest common undisturbed rounds to choose a winner
+FEWEST_TO_CHOOSE = 10
+# why a race ended: see `none_faster`; `decision.seconds` elapsed
+NONE_FASTER, TIME_LIMIT = "none faster", "time limit"
+Shape = dict[str, Any]
+Raced = dict[str, Any]
+
+
+class Elimination(TypedDict):
+    """When a variant left a race, and the significantly faster one."""
+
+    round: int
+    by: str
+
+
+class RacedShape(Sized, total=False):
+    """An entry of `shapes` of a heat: per variant, a list with an entry or None per round."""
+
+    contenders: list[str]
+    pairs: list[list[str]]
+    blocks_s: dict[str, list[list[float] | None]]
+    facts: dict[str, list[Counters | None]]
+    loads: list[int]
+    foreign_cores: list[float | None]
+    out: dict[str, Elimination]
+    stop: str | None
+    seconds: float
+
+
+class Heat(TypedDict, total=False):
+    """An entry of `heats` of a RaceRecord: finalists that fit in memory together."""
+
+    shapes: list[RacedShape]
 
 
 @dataclass(kw_only=True)
@@ -30,3 +71,170 @@ class RaceRecord(Record):
     seconds: float = 0.0
     lost_s: float = 0.0
     busiest: dict[str, float] = field(default_factory=dict)
+
+
+def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = False) -> list[int]:
+    """Return the rounds in which both engines ran and other load disturbed neither.
+
+    With `all_rounds` disturbed rounds are included.
+    """
+    windows = shape["foreign_cores"]
+    found = []
+    for index, facts in enumerate(zip(shape["facts"][one], shape["facts"][other], strict=True)):
+        ran = None not in facts
+        if ran and (all_rounds or not any(disturbance(fact, windows) for fact in facts)):
+            found.append(index)
+    return found
+
+
+def ratio(
+    shape: Shape,
+    one: str,
+    other: str,
+    *,
+    level: float = LEVEL,
+    all_rounds: bool = False,
+    loads: int | None = None,
+) -> Interval | None:
+    """Return the time of `other` over that of `one`: the speed-up of `one` over `other`.
+
+    The interval includes the uncertainty of a single load, see `machine_speed.drift_std`. With
+    `loads` it is computed as if the rounds had that many loads. None with fewer than
+    `FEWEST_ROUNDS` rounds that count.
+    """
+    rounds = common_rounds(shape, one, other, all_rounds=all_rounds)
+    if len(rounds) < FEWEST_ROUNDS:
+        return None
+    ours, theirs = ([shape["blocks_s"][name][at] for at in rounds] for name in (one, other))
+    loads = loads or len({shape["loads"][at] for at in rounds})
+    return speedup(ours, theirs, loads=loads, level=level, unsteady=drift_std(0.0, loads))
+
+
+def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
+    """Map each significantly slower engine to the engine with the largest lead over it.
+
+    The error of 5 % is divided over all pairs (Bonferroni), and over looks as 6 / (pi k)^2, which
+    sums to one: for any number of looks, equal engines are eliminated with at most that
+    probability.
+    """
+    pairs = list(combinations(names, 2))
+    if not pairs:
+        return {}
+    level = LEVEL * 6 / (math.pi * look) ** 2 / len(pairs)
+    found: dict[str, tuple[float, str]] = {}
+    for one, other in pairs:
+        faster = ratio(shape, one, other, level=level)
+        if faster is None or faster.low <= 1 <= faster.high:
+            continue
+        winner, loser = (one, other) if faster.low > 1 else (other, one)
+        found[loser] = max(found.get(loser, (0.0, "")), (abs(math.log(faster.value)), winner))
+    return {loser: winner for loser, (_, winner) in found.items()}
+
+
+def is_equal(found: Interval | None, within: float) -> bool:
+    """Return whether the interval shows that two engines differ by at most `within`."""
+    return found is not None and 1 / (1 + within) <= found.low and found.high <= 1 + within
+
+
+def is_decided(shape: Shape, pair: Iterable[str], within: float) -> bool:
+    """Return whether one of two engines is significantly faster, or both are equal."""
+    found = ratio(shape, *pair)
+    return found is not None and (not found.low <= 1 <= found.high or is_equal(found, within))
+
+
+def all_equal(shape: Shape, names: list[str], within: float) -> bool:
+    """Return whether the intervals show that any two engines differ by at most `within`."""
+    return all(is_equal(ratio(shape, *pair), within) for pair in combinations(names, 2))
+
+
+def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | None = None) -> bool:
+    """Return whether no engine is faster than the estimated leader by more than `within`.
+
+    With `loads` whether that would hold if the rounds had that many loads.
+    """
+    first = leader(shape, names)
+    if first is None:
+        return False
+    found = [ratio(shape, first, name, loads=loads) for name in names if name != first]
+    return all(one is not None and one.low >= 1 / (1 + within) for one in found)
+
+
+def winner(shape: Shape, names: list[str]) -> str | None:
+    """Return the fastest of the remaining engines, None where other load prevents a decision.
+
+    That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
+    or more were disturbed.
+    """
+    first = leader(shape, names)
+    if first is None or shape["stop"] != TIME_LIMIT:
+        return first
+    many = [
+        2 * len(common_rounds(shape, first, name))
+        > len(common_rounds(shape, first, name, all_rounds=True))
+        for name in names
+    ]
+    return first if all(many) else None
+
+
+def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str | None:
+    """Return the fastest engine, by the rounds that each has in common with the first.
+
+    None where one of them has fewer than `FEWEST_TO_CHOOSE` that count.
+    """
+    first, *others = names
+    found = {first: 1.0}
+    for name in others:
+        if len(common_rounds(shape, name, first, all_rounds=all_rounds)) < FEWEST_TO_CHOOSE:
+            return None
+        measured = ratio(shape, name, first, all_rounds=all_rounds)
+        if measured is None:
+            return None
+        found[name] = measured.value
+    return max(found, key=lambda name: found[name])
+
+
+class RaceChoice(NamedTuple):
+    """The outcome of a race at one shape.
+
+    `still` are the contenders that were not beaten, `fastest` the first of them by estimate, and
+    `close` that one with those that are slower by at most `decision.equal_within`. `variant`, which
+    is chosen, has the smallest files of these. A choice is `provisional` where only disturbed
+    rounds give it.
+    """
+
+    still: list[str]
+    fastest: str | None
+    close: list[str]
+    variant: str | None
+    provisional: bool
+
+
+def race_choice(
+    record: RaceRecord, place: int, sizes: Mapping[str, int], *, accept_disturbed: bool
+) -> RaceChoice:
+    """Return the choice at the shape with index `place`; `sizes` of files are by variant."""
+    last = record.heats[-1]["shapes"][place]
+    still = still_in(record, last)
+    first = winner(last, still) if still else None
+    provisional = bool(still and first is None and accept_disturbed)
+    if provisional:
+        first = leader(last, still, all_rounds=True)
+    within = record.decision["equal_within"]
+    close = close_to(first, last, still, within, all_rounds=provisional) if first else []
+    # which of them is the fastest by estimate differs from run to run; the choice must not
+    variant = min(close, key=lambda one: (sizes[one], one), default=None)
+    return RaceChoice(still, first, close, variant, provisional)
+
+
+def close_to(
+    first: str, shape: Raced, still: Iterable[str], within: float, *, all_rounds: bool
+) -> list[str]:
+    """Return `first` and those that are slower by at most the share `within`, by estimate."""
+    leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
+    return [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
+
+
+def still_in(record: RaceRecord, shape: Raced) -> list[str]:
+    """Return the contenders of the last heat that were not beaten and did not fail."""
+    gone = set(shape["out"]) | set(record.left_out)
+    return [name for name in shape["contenders"] if name not in gone]

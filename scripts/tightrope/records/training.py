@@ -1,10 +1,38 @@
 """Record of training: raw measurements of each epoch and seed."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
-from tightrope.records.contents import SeedRun
 from tightrope.records.record import TRAINING, Record
+
+
+class Epoch(TypedDict, total=False):
+    """An epoch of a training."""
+
+    seconds: float
+    samples: int
+    samples_per_s: float
+    steps: int
+    foreign_cores: float | None
+    loss: float
+    accuracy: float | None
+    accuracy_s: float | None
+
+
+class SeedRun(TypedDict, total=False):
+    """An entry of `runs` of a TrainingRecord."""
+
+    seed: int
+    amp: str
+    tf32: bool
+    steps: int
+    samples: int
+    held_out_samples: int
+    micro_batches: int
+    compile_s: float | None
+    peak_rss_bytes: int
+    peak_device_bytes: int | None
+    epochs: list[Epoch]
 
 
 @dataclass(kw_only=True)

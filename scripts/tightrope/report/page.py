@@ -1,7 +1,7 @@
-"""Render the report, one page."""
+"""Render the report, one page: its content from a summary, an entry per section."""
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,234 @@ from typing import Any
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError, in_one_line
-from tightrope.report.context import sections
 from tightrope.report.html import read_template
+from tightrope.report.sections.activations import activations_section
+from tightrope.report.sections.answers import answers_section
+from tightrope.report.sections.decision import goal_section, grouped, not_run, pick
+from tightrope.report.sections.family import families_section
+from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.summary.document import read_reported, read_summary
+from tightrope.report.sections.int8 import has_vnni, int8_section
+from tightrope.report.sections.quantize_or_not import quantization_section
+from tightrope.report.sections.requested import (
+    Place,
+    asked_for,
+    failures,
+    measured_on_request,
+    of_model,
+    place_of,
+    stability_remarks,
+)
+from tightrope.report.sections.speedups import figures_by_host
+from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
+from tightrope.report.sections.traffic import traffic_section
+from tightrope.report.sections.training import training_section
+from tightrope.report.style.numbers import shape_of
+from tightrope.summary.accuracy import poor_baseline
+from tightrope.summary.document import Summary, bundle_command, read_reported, read_summary
+from tightrope.summary.models import truncation_words
 
+Record = Mapping[str, Any]
+NO_LABELS = "no labels: accuracy was not evaluated"
+NOT_MEASURED = "nothing was measured"
 PAGE = "page.html"
+
+
+def sections(summary: Summary) -> dict[str, Any]:
+    """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
+
+    `host_names` is empty for a single host. Other entries feed the page's legends and links.
+    """
+    hosts = host_names(summary.get("hosts") or {})
+    models = [model_section(summary, name, hosts) for name in model_names(summary)]
+    training = training_section(summary.get("training") or [])
+    activations = activations_section(summary, hosts)
+    families = families_section(summary, hosts)
+    figures = [figure for model in models for figure in model_figures(model)]
+    tables = [*activations, *families, *(training or {}).get("tables", ())]
+    figures += [figure for table in tables for figure in table["figures"]]
+    results, traffic = summary.get("results") or [], summary.get("traffic") or []
+    statuses = [result.get("status") for result in results]
+    return {
+        "models": models,
+        "int8_models": [model for model in models if model["int8"] or model["quantization"]],
+        "measurements": measurements(results, models, stability_remarks(summary)),
+        "steadiness": steadiness(results),
+        "streams": streams_section(results),
+        "disturbed": disturbed_section(summary),
+        "not_run": not_run(results),
+        "host_names": hosts,
+        "real_traffic": bool(traffic),
+        **asked_for(summary, hosts),
+        "traffic_failed": failures(traffic),
+        "activations": activations,
+        "families": families,
+        "training": training,
+        "training_not_run": not_run(training["failed"] if training else []),
+        "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
+        "vnni": has_vnni(results, summary.get("hosts") or {}),
+        "devices": {result.get("device") for result in results},
+        "engines": measured_values(results, "engine"),
+        "precisions": measured_values(results, "precision"),
+        "charts": charts_by_id(figures),
+    }
+
+
+def model_names(summary: Summary) -> list[str]:
+    """Return the models in summary order, those without an entry in `models` last."""
+    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
+    named = [entry.get("model") for entry in entries]
+    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
+
+
+def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the chart of each figure by the id that the figure gets in its place."""
+    charts = {}
+    for number, figure in enumerate(figures, start=1):
+        figure["id"] = f"chart-{number}"
+        charts[figure["id"]] = figure.pop("chart")
+    return charts
+
+
+def model_figures(model: Record) -> list[dict[str, Any]]:
+    """Return everything that has its own chart, in page order."""
+    figures = [*model["trade_offs"], *model["speedups"]]
+    if model["int8"]:
+        figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
+        figures += model["int8"]["sensitivities"]
+    traffic = model["traffic"]["figures"] if model["traffic"] else []
+    return [*figures, *traffic, *model["throughput"]]
+
+
+def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
+    """Return the values of a field over the measured results."""
+    return {result.get(field) for result in results if result.get("status") == "ok"}
+
+
+def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
+    """Return processor and GPU of each of several hosts, by key; of one with a name its name too.
+
+    The fingerprint is appended if two hosts are alike. Empty for a single host, which needs no
+    name.
+    """
+    names = {key: processors(host) for key, host in hosts.items()}
+    duplicates = [name for name in names.values() if list(names.values()).count(name) > 1]
+    named = {key: f"{name} ({key})" if name in duplicates else name for key, name in names.items()}
+    return named if len(hosts) > 1 else {}
+
+
+def processors(host: Record) -> str:
+    """Return processor and GPU of a host, after the name that the configuration gives to it."""
+    found = " + ".join(str(host[part]) for part in ("cpu", "gpu") if host.get(part))
+    return f"{host['name']}: {found}" if host.get("name") else found
+
+
+def bundle_commands(summary: Summary, name: str, deployed: Sequence[Record]) -> list[str]:
+    """Return the commands that bundle what is recommended for a CPU."""
+    variants = [one["variant"] for one in deployed if one.get("device") == "cpu"]
+    return [bundle_command(summary, name, variant) for variant in dict.fromkeys(variants)]
+
+
+def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the report's content on one model; `hosts` are `host_names`."""
+    model: Record = (summary.get("models") or {}).get(name) or {}
+    results = of_model(summary.get("results"), name)
+    measured = [result for result in results if result.get("status") == "ok"]
+    traffic = of_model(summary.get("traffic"), name)
+    quantization = of_model(summary.get("quantization"), name)
+    baselines = model.get("baselines") or {}
+    recommendations = of_model(summary.get("recommendations"), name)
+    picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
+    picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
+    budget = summary.get("accuracy_budget_points")
+    evaluated = any(result.get("accuracy") for result in measured)
+    deployed, machines = [chosen["result"] for chosen in picks], summary.get("hosts") or {}
+    return {
+        "name": name,
+        "facts": model,
+        "baselines": baselines,
+        "baseline_accuracy": baseline_accuracy(measured, baselines),
+        "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
+        "judged": evaluated,
+        "goal": goal_section(summary, name, hosts),
+        "truncated": truncation_words(model.get("truncation") or {}),
+        "poor_baseline": poor_baseline(model, measured),
+        "answers": answers_section(measured, baselines, budget, model.get("thumbnails")),
+        "int8": int8_section(results, model, hosts, budget),
+        "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
+        "measured": measured,
+        "picks": picks,
+        "bundles": bundle_commands(summary, name, deployed),
+        "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
+        "largest": largest(measured),
+        "gpu_memory": gpu_memory(measured),
+        **figures_by_host(measured, baselines, picks, hosts, budget=budget),
+        "uncompared": uncompared(measured),
+        "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
+        "traffic_not_run": not_run(traffic),
+        **measured_on_request(summary, name, hosts),
+    }
+
+
+def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
+    """Return why baselines have no times, each with the variants that lack a speed-up for it."""
+    return grouped(
+        (result["baseline_failed"], result["variant"])
+        for result in measured
+        if result.get("baseline_failed")
+    )
+
+
+def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
+    """Return the accuracy of the first device's baseline, to which the budget is relative."""
+    names = list(baselines.values())
+    evaluated = [
+        result for result in measured if result["variant"] in names and result.get("accuracy")
+    ]
+    return (
+        min(evaluated, key=lambda result: names.index(result["variant"]))["accuracy"]
+        if evaluated
+        else None
+    )
+
+
+def largest(measured: Iterable[Record]) -> dict[str, float]:
+    """Return the largest size and peak memory, full scale of the bars in the cost table."""
+    results = list(measured)
+    fields = ("size_bytes", "peak_rss_bytes")
+    return {
+        field: max((result.get(field) or 0 for result in results), default=0) for field in fields
+    }
+
+
+def measurements(
+    results: Iterable[Record], models: Iterable[Record], more: Mapping[Place, list[Remark]]
+) -> list[dict[str, Any]]:
+    """Return a row per result and shape; results without measurements also get a row.
+
+    `more` are remarks besides those that follow from the row alone.
+    """
+    baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
+    rows = []
+    for result in results:
+        baseline = (result.get("model"), result.get("variant")) in baselines
+        for row in result.get("latency") or [{}]:
+            rows.append(
+                {
+                    "result": result,
+                    "row": row,
+                    "shape": shape_of(row),
+                    "baseline": baseline,
+                    "remarks": [*remarks(result, row), *more.get(place_of(result, row), ())],
+                }
+            )
+
+    def order(entry: Record) -> tuple[Any, ...]:
+        sizes = [size for _, size in entry["shape"]]
+        time = entry["row"].get("p50_s") or float("inf")
+        return str(entry["result"].get("model")), not sizes, sizes, time
+
+    return sorted(rows, key=order)
 
 
 def render_page(

@@ -1,19 +1,89 @@
-"""Accuracy of a variant and its paired change against the baseline, for summary.json."""
+"""Accuracy of a variant, its paired change against the baseline, and that of chance."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
-from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.paired_accuracy import comparable, compared
+import numpy as np
+
+from tightrope.records.accuracy import AccuracyRecord, Logits, comparable, compared
 from tightrope.statistics import Interval, share
-from tightrope.summary.logits import ReferenceLogits
 from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
 
+Array = np.ndarray[Any, np.dtype[np.float64]]
+# fields of the comparison with a baseline, in their order in summary.csv
+COMPARED = (
+    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
+    *("large_enough", "verdict", "samples_needed"),
+    *("flips", "agreement", "logit_error", "kl", "flipped"),
+)
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+class LogitDistance(NamedTuple):
+    """`error` as of `relative_error`, `divergence` as of `mean_divergence`, in nats."""
+
+    error: float | None
+    divergence: float
+
+
+class ReferenceLogits:
+    """The logits of a baseline, [examples, classes], with what each comparison needs of them.
+
+    Arrays are float64 [classes, examples]: classes are few, and NumPy is fast along long axes. The
+    numbers are those of `logit_distance` but for rounding: NumPy computes whole arrays, and its
+    last bits may differ from one kind of processor to another.
+    """
+
+    def __init__(self, logits: Logits) -> None:
+        self.scales: dict[int, float | None] = {}
+        self.array = by_class(logits)
+        below = self.array - self.array.max(axis=0, initial=-np.inf)
+        # exactly 0 where all are equal; a baseline that has failed has no classes
+        self.centred = below - below.sum(axis=0) / max(1, len(below))
+        self.logarithms = log_softmax(self.array)
+        self.shares = np.exp(self.logarithms)
+
+    def distance(self, logits: Logits, count: int) -> LogitDistance:
+        """Return the distance of the first `count` of these logits of a variant.
+
+        Raises ValueError where they are of other classes than the baseline's.
+        """
+        own, theirs = by_class(logits[:count]), self.array[:, :count]
+        if own.shape != theirs.shape:
+            raise ValueError(f"logits of shape {own.shape[::-1]}, not {theirs.shape[::-1]}")
+        scale = self.scale(count)
+        terms = self.shares[:, :count] * (self.logarithms[:, :count] - log_softmax(own))
+        relative = None if scale is None else root_mean_square(own - theirs) / scale
+        return LogitDistance(relative, max(0.0, float(terms.sum(axis=0).mean())))
+
+    def scale(self, count: int) -> float | None:
+        """Return the root mean square of the first `count` rows about their means, None for 0."""
+        if count not in self.scales:
+            self.scales[count] = root_mean_square(self.centred[:, :count]) or None
+        return self.scales[count]
+
+
+def by_class(logits: Logits) -> Array:
+    """Return logits [examples, classes] as float64 [classes, examples]."""
+    return np.ascontiguousarray(logits.T, np.float64)
+
+
+def log_softmax(logits: Array) -> Array:
+    """Return `logit_distance.log_softmax` of each column."""
+    highest = logits.max(axis=0, initial=-np.inf)
+    below = logits - highest
+    found: Array = below - np.log(np.exp(below).sum(axis=0))
+    return found
+
+
+def root_mean_square(values: Array) -> float:
+    """Return the root mean square of all values."""
+    return float(np.sqrt(np.square(values).mean()))
 
 
 class Distance(TypedDict):
@@ -70,46 +140,15 @@ def top_one(right: Sequence[bool]) -> TopOne:
 
 def not_compared(entry: TopOne) -> Accuracy:
     """Return an accuracy without a change, which takes the baseline on the same examples."""
-    return {
-        **entry,
-        "delta": None,
-        "delta_low": None,
-        "delta_high": None,
-        "gained": None,
-        "lost": None,
-        "p_value": None,
-        "detectable": None,
-        "large_enough": None,
-        "verdict": "undecided",
-        "samples_needed": None,
-        "flips": None,
-        "agreement": None,
-        "logit_error": None,
-        "kl": None,
-        "flipped": None,
-    }
+    found: Any = {**entry, **dict.fromkeys(COMPARED), "verdict": "undecided"}
+    return found
 
 
 def baseline_itself(entry: TopOne) -> Accuracy:
     """Return the accuracy of the baseline, which is unchanged by definition."""
-    return {
-        **entry,
-        "delta": 0,
-        "delta_low": 0,
-        "delta_high": 0,
-        "gained": 0,
-        "lost": 0,
-        "p_value": 1.0,
-        "detectable": 0,
-        "large_enough": True,
-        "verdict": "kept",
-        "samples_needed": None,
-        "flips": 0,
-        "agreement": 1.0,
-        "logit_error": 0,
-        "kl": 0,
-        "flipped": [],
-    }
+    same = {**dict.fromkeys(COMPARED, 0), "p_value": 1.0, "large_enough": True, "verdict": "kept"}
+    found: Any = {**entry, **same, "samples_needed": None, "agreement": 1.0, "flipped": []}
+    return found
 
 
 def change_of(accuracy: AccuracyChange) -> Interval | None:
@@ -127,12 +166,7 @@ def distance(record: AccuracyRecord, baseline: AccuracyRecord, logits: Reference
     count = min(len(record.predictions), len(baseline.predictions))
     flips = sum(map(ne, record.predictions, baseline.predictions))
     error, divergence = logits.distance(record.logits, count)
-    return {
-        "flips": flips,
-        "agreement": 1 - flips / count,
-        "logit_error": error,
-        "kl": divergence,
-    }
+    return {"flips": flips, "agreement": 1 - flips / count, "logit_error": error, "kl": divergence}
 
 
 def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[FlippedExample]:
@@ -169,3 +203,34 @@ def shortened(text: str | None) -> str | None:
 def class_name(index: int, labels: Sequence[str] | None) -> str | int:
     """Return the class name, or the class index if the data have no name for it."""
     return labels[index] if labels is not None and index < len(labels) else index
+
+
+def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> float | None:
+    """Return the share of the most frequent label among a model's evaluation examples.
+
+    It is the accuracy of always answering this label, and no less than that of guessing. None
+    without labels.
+    """
+    found = [record.labels or () for (name, _), record in judged.items() if name == model]
+    labels = max(found, key=len, default=())
+    return max(Counter(labels).values()) / len(labels) if labels else None
+
+
+def poor_baseline(model: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return a remark on the first baseline of a model whose accuracy may be that of chance.
+
+    `model` is an entry of summary.json, `results` are those of the model.
+    """
+    chance, names = model.get("chance"), list((model.get("baselines") or {}).values())
+    for result in results:
+        accuracy = result.get("accuracy") or {}
+        if result.get("variant") not in names or chance is None or "low" not in accuracy:
+            continue
+        if accuracy["low"] <= chance:
+            shares = [f"{100 * accuracy[end]:.1f}" for end in ("top1", "low", "high")]
+            return (
+                f"the baseline itself is poor: its accuracy is {shares[0]} % ({shares[1]} to "
+                f"{shares[2]}), and always giving the most frequent label has {100 * chance:.1f} "
+                "%; check the labels and their order, or train the model longer"
+            )
+    return None

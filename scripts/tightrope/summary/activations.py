@@ -1,29 +1,43 @@
 """Comparison of models that differ only in their activation, for summary.json."""
 
 from collections.abc import Iterable, Mapping
+from typing import TypedDict
 
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord, change, comparable
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.paired_accuracy import change, comparable
 from tightrope.summary.accuracy import top_one
-from tightrope.summary.result_types import AccuracyChange, ReferenceAccuracy
+from tightrope.summary.result_types import (
+    AccuracyChange,
+    Attempt,
+    LatencyFields,
+    ReferenceAccuracy,
+    VariantFields,
+    nothing,
+)
 from tightrope.summary.results import latency_entry, variant_fields
-from tightrope.summary.workload_types import Activation, ActivationRow
 from tightrope.variants import device_of, parse
 
 Judged = Mapping[tuple[str, str], AccuracyRecord]
-NO_CHANGE: AccuracyChange = {
-    "delta": None,
-    "delta_low": None,
-    "delta_high": None,
-    "gained": None,
-    "lost": None,
-    "p_value": None,
-    "detectable": None,
-    "large_enough": None,
-    "samples_needed": None,
-}
+NO_CHANGE: AccuracyChange = nothing(AccuracyChange)
+
+
+class ActivationRow(VariantFields, LatencyFields):
+    """Latency of a variant paired with the same one of the reference; no times if it failed."""
+
+    status: Attempt
+    reason: str | None
+
+
+class Activation(TypedDict):
+    """A model compared with one that differs from it only in its activation."""
+
+    model: str
+    reference: str
+    host: str
+    device: str
+    accuracy: ReferenceAccuracy | None
+    latency: list[ActivationRow]
 
 
 def activation_entries(

@@ -1,7 +1,4 @@
-"""Types of the entries on races, recommendations and quantization in summary.json.
-
-docs/summary-json.md describes the fields.
-"""
+"""Types of the decisions in summary.json; docs/summary-json.md describes the fields."""
 
 from typing import Literal, TypedDict
 
@@ -9,6 +6,9 @@ from tightrope.statistics import AccuracyVerdict
 from tightrope.summary.result_types import Ratio, Shape
 
 QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
+Minimized = Literal["latency", "cost", "memory", "energy"]
+Bound = Literal["p99_ms", "memory_mb", "accuracy_points"]
+Scenario = Literal["single_stream", "offline", "server"]
 
 
 class Rejected(TypedDict):
@@ -107,3 +107,95 @@ class Quantization(QuantizedVariant):
     shape: Shape
     unquantized: str
     others: list[QuantizedVariant]
+
+
+class Goal(TypedDict):
+    """What to minimize and within which bounds, as configured."""
+
+    minimize: Minimized
+    shape: Shape | None
+    traffic: Scenario | None
+    p99_ms: float | None
+    memory_mb: float | None
+    accuracy_points: float | None
+
+
+class Miss(TypedDict):
+    """A bound that a variant does not keep: its value, and by how much it is over the limit.
+
+    `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
+    """
+
+    bound: Bound
+    limit: float
+    value: float | None
+    by: float | None
+    why: str | None
+
+
+class BoundCost(TypedDict):
+    """What a bound costs: the best variant without it, and the chosen one's value over its value.
+
+    `more` is a fraction, 0 if the bound changes nothing; None without a chosen variant.
+    """
+
+    bound: Bound
+    limit: float
+    variant: str | None
+    value: float | None
+    more: float | None
+    words: str
+
+
+class Nearest(TypedDict):
+    """The variant that comes nearest to a goal that nothing meets, and the bounds it misses."""
+
+    variant: str
+    value: float
+    misses: list[Miss]
+
+
+class GoalDecision(TypedDict):
+    """The variant for the goal; `value` is in `unit`.
+
+    `shape` or `padding` is where the value was measured, `traffic` the scenario of LoadGen.
+    """
+
+    model: str
+    host: str
+    shape: Shape | None
+    traffic: Scenario | None
+    padding: str | None
+    variant: str | None
+    value: float | None
+    unit: str
+    sentence: str
+    provisional: bool
+    bounds: list[BoundCost]
+    nearest: Nearest | None
+    rejected: list[Rejected]
+
+
+class Cost(TypedDict):
+    """Running and build costs of a result at a shape; an inference is one input of a batch.
+
+    `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
+    With `search_s` and `build_s` they are `spent_s`. `saved_s` is the time saved per inference over
+    the baseline. After `break_even_inferences` it has paid for `spent_s`; `break_even_at_most` is
+    the same at the low end of the speed-up.
+    """
+
+    model: str
+    variant: str
+    host: str
+    shape: Shape
+    inferences_per_s: float | None
+    price_per_hour: float | None
+    cost_per_million: float | None
+    prepare_s: float | None
+    build_s: float | None
+    search_s: float | None
+    spent_s: float | None
+    saved_s: float | None
+    break_even_inferences: float | None
+    break_even_at_most: float | None

@@ -5,29 +5,64 @@ fractions; None means not known.
 """
 
 import json
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypedDict, get_args, get_type_hints
+from types import UnionType
+from typing import (
+    Any,
+    BinaryIO,
+    Literal,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import msgspec
 
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.summary.causes_types import Causes
-from tightrope.summary.decision_types import Quantization, Race, Recommendation
-from tightrope.summary.family_types import Family
-from tightrope.summary.goal_types import Cost, Goal, GoalDecision
-from tightrope.summary.idleness_types import Idleness
-from tightrope.summary.model_types import Host, Model
-from tightrope.summary.partial_types import partial_type
-from tightrope.summary.profile_types import Explanation, Profile
-from tightrope.summary.result_types import Result
-from tightrope.summary.throughput_types import Throughput
-from tightrope.summary.workload_types import Activation, Traffic, Training
+from tightrope.summary.activations import Activation
+from tightrope.summary.causes import Causes
+from tightrope.summary.decision_types import (
+    Cost,
+    Goal,
+    GoalDecision,
+    Quantization,
+    Race,
+    Recommendation,
+)
+from tightrope.summary.family_points import Family
+from tightrope.summary.idleness import Idleness
+from tightrope.summary.profile import Explanation, Profile
+from tightrope.summary.result_types import Host, Model, Result
+from tightrope.summary.throughput import Throughput
+from tightrope.summary.traffic import Traffic
+from tightrope.summary.training import Training
 
 # made once: of thousands of entries each would make its own
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
+# of profiles/default, for a run without --configfile
+DEFAULT = ("config/config.yaml",)
+
+
+@cache
+def partial_type(kind: Any) -> Any:
+    """Return a type without a required field at any depth; what a field holds stays the same."""
+    if is_typeddict(kind):
+        fields = {name: partial_type(one) for name, one in get_type_hints(kind).items()}
+        return TypedDict(kind.__name__, fields, total=False)  # type: ignore[operator]  # made here
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return Union[tuple(map(partial_type, arguments))]  # noqa: UP007 of as many as there are
+    if origin in (list, dict):
+        return origin[tuple(map(partial_type, arguments))]
+    return kind
 
 
 class About(TypedDict):
@@ -133,3 +168,27 @@ def json_schema() -> dict[str, Any]:
     schema = msgspec.json.schema(Summary)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": "Tightrope's reports/summary.json", **schema}
+
+
+def remeasure_command(summary: Mapping[str, Any]) -> str:
+    """Return the command that measures again what was disturbed, with the run's configuration."""
+    return command(summary, overrides=["remeasure=disturbed"])
+
+
+def bundle_command(summary: Mapping[str, Any], model: str, variant: str) -> str:
+    """Return the command that bundles a variant, with the run's configuration."""
+    return command(summary, [f"artifacts/{model}/bundle/{variant}.tar.gz"])
+
+
+def command(
+    summary: Mapping[str, Any], targets: Sequence[str] = (), *, overrides: Sequence[str] = ()
+) -> str:
+    """Return a command line of Snakemake with the run's configuration and more overrides.
+
+    Targets come first: after --configfile they would be taken for more of its files.
+    """
+    files = tuple(summary.get("configuration") or DEFAULT)
+    words = ["snakemake", "--cores", "1", *targets]
+    words += [] if files == DEFAULT else ["--configfile", *files]
+    values = [*(summary.get("overrides") or ()), *overrides]
+    return shlex.join([*words, *(["--config", *values] if values else [])])

@@ -1,30 +1,140 @@
-"""Family entries of summary.json: models and those that start from them."""
+"""Families entries of summary.json: the members, each with its verdict, and their chart."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.artifacts.parents import parent_of
 from tightrope.machine.host import host_key
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
-from tightrope.summary.family_accuracy import Judged, accuracy_against
-from tightrope.summary.family_members import Checkpoints, member_entries
-from tightrope.summary.family_points import Rows, family_points, rows_at
-from tightrope.summary.family_rounds import FamilyRounds
-from tightrope.summary.family_types import (
+from tightrope.statistics import AccuracyVerdict
+from tightrope.summary.family_points import (
     Against,
     Comparison,
     Family,
+    FamilyAccuracy,
     FamilyChoice,
     FamilyEngine,
     FamilyMember,
     FamilyPoint,
+    FamilyRounds,
     FamilyShape,
+    Judged,
+    Rows,
+    accuracy_against,
+    family_points,
+    rows_at,
 )
-from tightrope.summary.family_words import member_verdict
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import Ratio, Result
 from tightrope.summary.results import shape_of
 from tightrope.variants import at_place
 
+BUDGET: dict[AccuracyVerdict, str] = {
+    "kept": "within the budget",
+    "dropped": "outside the budget",
+    "undecided": "too few examples to say whether within the budget",
+}
+# fields of a checkpoint's manifest with a change, by the key of the configuration
+CHANGES = {
+    "prune": "prune",
+    "activation": "activation",
+    "distill": "distill",
+    "qat": "qat",
+    "train": "recipe",
+}
+# manifests of checkpoints by model
+Checkpoints = Mapping[str, CheckpointManifest]
 Baselines = Mapping[str, Mapping[str, str]]
+
+
+def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None:
+    """Return the verdict on the recommended engine of `model`, None without any comparison.
+
+    Its speed is compared with its parent's recommended engine, that of the root with its baseline;
+    its accuracy with the root's baseline, which the budget is relative to.
+    """
+    own = against.get("parent_recommended") or against.get("root_baseline")
+    root = against.get("root_baseline")
+    parts = []
+    if own and own["speedup"]:
+        of = "its baseline" if own["model"] == model else f"the best of {own['model']}"
+        parts.append(speed_words(own["speedup"], of))
+    if root and root["accuracy"]:
+        of = "its baseline" if root["model"] == model else f"{root['model']} ({root['variant']})"
+        parts.append(accuracy_words(root["accuracy"], of))
+    return ", ".join(parts) or None
+
+
+def speed_words(speedup: Ratio, of: str) -> str:
+    """Format a speed-up over something: `2.1 times as fast as the best of large`."""
+    match speedup["verdict"]:
+        case "disturbed":
+            return f"not compared in speed with {of}: disturbed by other load"
+        case "tie":
+            return f"as fast as {of}"
+        case _:
+            return f"{speedup['ratio']:.2g} times as fast as {of}"
+
+
+def accuracy_words(accuracy: FamilyAccuracy, of: str) -> str:
+    """Format a change of accuracy: `0.4 points less accurate than large (…): within the budget`."""
+    delta, verdict = accuracy["delta"], accuracy["verdict"]
+    if delta is None or verdict is None:
+        return f"not compared in accuracy with {of}: {accuracy['reason']}"
+    size = f"{100 * abs(delta):.1f}"
+    if size == "0.0":
+        return f"as accurate as {of}: {BUDGET[verdict]}"
+    return f"{size} points {'less' if delta < 0 else 'more'} accurate than {of}: {BUDGET[verdict]}"
+
+
+def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
+    """Return the manifest of each model's checkpoint."""
+    return {
+        Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
+    }
+
+
+def member_entries(
+    root: str, checkpoints: Checkpoints, reasons: Mapping[str, str]
+) -> list[FamilyMember]:
+    """Return the root, and after each model those that start from it.
+
+    `reasons` say why no engine of a model was timed.
+    """
+    made = checkpoints[root]
+    entry: FamilyMember = {
+        "model": root,
+        "parent": parent_of(made),
+        "changes": changes_of(made),
+        "parameters": made["parameters"],
+        "reason": reasons.get(root),
+    }
+    children = [name for name, one in checkpoints.items() if parent_of(one) == root]
+    return [
+        entry,
+        *(one for name in children for one in member_entries(name, checkpoints, reasons)),
+    ]
+
+
+def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was changed of a model, by the key of the configuration.
+
+    Not the ranges that it learnt, which are many, only whether some are of outputs.
+    """
+    found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
+    if found["qat"]:
+        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
+        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
+    return {key: value for key, value in found.items() if value}
+
+
+def without_nothing(value: Any) -> Any:
+    """Return a value, of several by name those that are not None."""
+    if isinstance(value, dict):
+        return {name: one for name, one in value.items() if one is not None}
+    return value
 
 
 class Known(NamedTuple):

@@ -1,14 +1,67 @@
-"""Idleness entries of summary.json."""
+"""Idleness entries of summary.json. Times are in seconds; None means not known."""
 
 import statistics
-from typing import cast
+from typing import TypedDict, cast
 
 from tightrope.records.idleness import FEWEST, IdlenessRecord, after, slowdown, undisturbed
-from tightrope.summary.idleness_types import Idleness, Pause
-from tightrope.summary.measured import measured_entry
-from tightrope.summary.noise import disturbed_while
+from tightrope.statistics import Interval
+from tightrope.summary.measured import Measured, disturbed_while, measured_entry
 from tightrope.summary.result_types import Shape
-from tightrope.summary.slowdown import slowdown_entry
+
+# the smallest ratio of two times that a user is told of
+MATTERS = 1.10
+
+
+class Slowdown(TypedDict):
+    """One time over another with its 95 % interval.
+
+    It `matters` where the whole interval is above 1.10.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    matters: bool
+
+
+def slowdown_entry(ratio: Interval) -> Slowdown:
+    """Return one time over another with its interval, and whether it matters."""
+    return {
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "matters": ratio.low > MATTERS,
+    }
+
+
+class Pause(TypedDict):
+    """The first calls after pauses of one length.
+
+    `slowdown` is over calls back to back. Without it `reason` says why: `calls`, those that count,
+    were too few. `disturbed_calls` do not count; `disturbed` says that too many of them are, and
+    the numbers are None unless they are `provisional`.
+    """
+
+    pause_s: float
+    calls: int
+    disturbed_calls: int
+    first_call_s: float | None
+    slowdown: Slowdown | None
+    reason: str | None
+    disturbed: str | None
+    provisional: bool
+
+
+class Idleness(Measured):
+    """The first call of a variant after pauses, at one shape.
+
+    `back_to_back_s` is the median over the blocks of calls before the pauses.
+    """
+
+    shape: Shape
+    back_to_back_s: float | None
+    spent_s: float
+    pauses: list[Pause]
 
 
 def idleness_entry(record: IdlenessRecord, *, accept_disturbed: bool = False) -> Idleness:

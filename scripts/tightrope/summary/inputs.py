@@ -4,11 +4,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tightrope.summary.cost import Prices
-from tightrope.summary.goal_types import Goal
-from tightrope.summary.preparation import Prepared
+import tightrope
+from tightrope.artifacts.provenance import code_digest
+from tightrope.engine_table import ENGINES
+from tightrope.summary.cost import Prepared, Prices
+from tightrope.summary.decision_types import Goal
 
 Paths = Iterable[Path | str]
+SCRIPTS = Path(tightrope.__file__).parents[1]
+# what decides answers and times; the steps of an engine have its `build` or `load` besides
+STEPS = (
+    "prepare_data",
+    "split_data",
+    "prepare_checkpoint",
+    "train_model",
+    "export_onnx",
+    "simplify_onnx",
+    "calibrate",
+    "quantize_onnx",
+    "search_operators",
+    "race_finalists",
+)
+OF_ENGINES = {"build": "build_engine", "time": "measure_latency", "evaluate": "measure_accuracy"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +96,20 @@ class Settings:
             budget_points=self.budget_points,
             accept_disturbed=self.accept_disturbed,
         )
+
+
+def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
+    """Return the digest of the code of each step: `train_model`, or `build onnxruntime`.
+
+    Those are the ones by which a rule is stale, without the modules that a source of data or a
+    checkpoint loads by name.
+    """
+    found = {step: code_digest(scripts, f"{step}.py") for step in STEPS}
+    for engine in ENGINES:
+        module = f"tightrope/engines/{engine}.py"
+        if (scripts / module).is_file():
+            for name, step in OF_ENGINES.items():
+                function = "build" if name == "build" else "load"
+                digest = code_digest(scripts, f"{step}.py", f"{module}:{function}")
+                found[f"{name} {engine}"] = digest
+    return found

@@ -7,8 +7,16 @@ from typing import Any
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.summary.model_types import OperatorSensitivity, Sensitivity
-from tightrope.summary.result_types import Audit, Result, Search
+from tightrope.summary.result_types import (
+    Audit,
+    AuditedTensor,
+    OperatorSensitivity,
+    Result,
+    Search,
+    Sensitivity,
+    Trial,
+    picked,
+)
 from tightrope.variants import AUTO
 
 # records by (model, file stem)
@@ -44,66 +52,24 @@ def with_search(result: Result, searches: Records) -> Result:
     found = [
         record
         for (owner, name), record in searched
-        if (owner, calibration_of(name)) == (model, calibration)
+        if (owner, name.partition("-")[2]) == (model, calibration)
     ]
     return {**result, "search": search_entry(found[0]) if found else None}
-
-
-def calibration_of(name: str) -> str:
-    """Return the calibration part of a `{scheme}-{calibration}` name."""
-    return name.partition("-")[2]
 
 
 def audit_entry(record: Mapping[str, Any]) -> Audit:
     """Return the status of an audit with its evidence: answers and the noisiest tensors."""
     noisiest = sorted(record["tensors"], key=lambda tensor: tensor["sqnr_db"])[:NOISIEST]
-    return {
-        "status": record["status"],
-        "reason": record["reason"],
-        "answers": record["answers"],
-        "tensors": [
-            {
-                "operator": one["operator"],
-                "tensor": one["tensor"],
-                "low": one["low"],
-                "high": one["high"],
-                "measured_low": one["measured_low"],
-                "measured_high": one["measured_high"],
-                "saturated": one["saturated"],
-                "levels": one["levels"],
-                "sqnr_db": one["sqnr_db"],
-                "channel_ratio": one["channel_ratio"],
-                "weight_ratio": one["weight_ratio"],
-                "findings": one["findings"],
-            }
-            for one in noisiest
-        ],
-    }
+    tensors = [picked(AuditedTensor, one) for one in noisiest]
+    return {**picked(Audit, record), "tensors": tensors}
 
 
 def search_entry(record: Mapping[str, Any]) -> Search:
     """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
-    return {
-        "in_float": record["in_float"],
-        "smoothquant": record["smoothquant"],
-        "samples": record["samples"],
-        "budget_points": record["budget_points"],
-        "seconds": record["seconds"],
-        "operators": record["operators"],
-        "trials": [
-            {
-                "smoothquant": trial["smoothquant"],
-                "in_float": len(trial["in_float"]),
-                "delta": trial["delta"],
-                "delta_low": trial["delta_low"],
-                "delta_high": trial["delta_high"],
-                "flips": trial["flips"],
-                "verdict": trial["verdict"],
-                "seconds": trial["seconds"],
-            }
-            for trial in record["trials"]
-        ],
-    }
+    trials: list[Trial] = [
+        {**picked(Trial, one), "in_float": len(one["in_float"])} for one in record["trials"]
+    ]
+    return {**picked(Search, record), "trials": trials}
 
 
 def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
@@ -120,20 +86,12 @@ def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]
         name: {
             "samples": one["samples"],
             "operators": sorted(
-                (sensitivity_of(*operator) for operator in one["operators"].items()),
+                (
+                    picked(OperatorSensitivity, {"operator": name, **fields})
+                    for name, fields in one["operators"].items()
+                ),
                 key=lambda operator: -operator["kl"],
             ),
         }
         for name, one in measured.items()
-    }
-
-
-def sensitivity_of(operator: str, fields: Mapping[str, Any]) -> OperatorSensitivity:
-    """Return the sensitivity of one operator."""
-    return {
-        "operator": operator,
-        "agreement": fields["agreement"],
-        "logit_error": fields["logit_error"],
-        "kl": fields["kl"],
-        "sqnr_db": fields["sqnr_db"],
     }

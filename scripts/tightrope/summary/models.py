@@ -1,23 +1,57 @@
-"""Entries of the models in summary.json, from the manifests of their checkpoints and splits."""
+"""Models of summary.json: their splits, weights, and how many texts were cut."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypedDict
 
 from tightrope.artifacts.descent import require_model
+from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, File, SplitManifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
+from tightrope.inputs.encode import read_split, require_split
 from tightrope.model.config import activation_of
-from tightrope.summary.int8 import Records, sensitivity_entries
-from tightrope.summary.model_types import Model
-from tightrope.summary.result_types import Result
-from tightrope.summary.splits import SplitsByModel, data_entry
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.summary.accuracy import Split
+from tightrope.summary.int8 import Records, made_records, sensitivity_entries
+from tightrope.summary.result_types import Model, Result, Truncation
 from tightrope.variants import parse
+
+# manifests of splits by model and split
+SplitsByModel = dict[str, dict[str, Path]]
+# splits, and the settings at whose number of tokens their texts are cut
+KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
+Paths = Iterable[Path | str]
+Judged = Mapping[tuple[str, str], AccuracyRecord]
+
+
+def by_model(splits: Iterable[Path | str]) -> SplitsByModel:
+    """Return the manifests artifacts/{model}/splits/{split}.json by model and split."""
+    found: SplitsByModel = {}
+    for path in map(Path, splits):
+        found.setdefault(path.parent.parent.name, {})[path.stem] = path
+    return found
+
+
+def evaluation_split(manifest: Path | str) -> Split:
+    """Read the evaluation split, without fields that the report does not use."""
+    texts = [example.get("text", example.get("name")) for example in read_split(manifest)]
+    return Split(sha256(manifest), texts, open_manifest(manifest, SplitManifest)["labels"])
+
+
+def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
+    """Return the source of a model's data and the size of each split that is not empty."""
+    manifests = {split: open_manifest(path, SplitManifest) for split, path in splits.items()}
+    for split, path in splits.items():
+        require_split(path, manifests[split])
+    sizes = {f"{split}_samples": one["samples"] for split, one in manifests.items()}
+    filled: dict[str, str | int | None] = {name: size for name, size in sizes.items() if size}
+    return {"source": manifests["evaluation"]["source"], **filled}
 
 
 def model_entry(
     checkpoint: Path | str,
     splits: SplitsByModel,
-    results: Iterable[Result],
+    results: Mapping[str, Sequence[Result]],
     baselines: Mapping[str, Mapping[str, str]],
     searches: Records,
 ) -> tuple[str, Model]:
@@ -28,15 +62,14 @@ def model_entry(
     made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
     require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
-    own = [result for result in results if result["model"] == name]
-    places = dict.fromkeys(
-        parse(one["variant"]).place for one in own if one["status"] != "unavailable"
-    )
+    weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
+    own = [one for one in results.get(name, ()) if one["status"] != "unavailable"]
+    places = dict.fromkeys(parse(one["variant"]).place for one in own)
     return name, {
         "task": made["task"],
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
-        "checkpoint_sha256": weights_of(made)["sha256"],
+        "checkpoint_sha256": weights["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),
         "truncation": {},
@@ -47,6 +80,49 @@ def model_entry(
     }
 
 
-def weights_of(manifest: CheckpointManifest) -> File:
-    """Return the manifest entry of a checkpoint's weights file."""
-    return manifest["files"].get("model.safetensors") or manifest["files"]["model.onnx"]
+def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
+    """Return which texts were cut, per split; None if none were."""
+    words = []
+    for split, key in KEYS.items():
+        found = splits.get(split)
+        if found and found["truncated"]:
+            texts = "text was" if found["texts"] == 1 else "texts were"
+            words.append(
+                f"{found['truncated']:,} of {found['texts']:,} {split} {texts} cut at "
+                f"{key} = {found['max_sequence']} tokens"
+            )
+    return "; ".join(words) or None
+
+
+class Encoded(TypedDict, total=False):
+    """What a calibration cache or a training says of the texts that it encoded."""
+
+    samples: int | None
+    truncation: Truncation | None
+
+
+def with_truncations(
+    models: Mapping[str, Model], judged: Judged, caches: Paths, checkpoints: Paths
+) -> dict[str, Model]:
+    """Return the models with the truncation of each split that was encoded; empty for images.
+
+    `judged` are the accuracy records by (model, variant), `caches` those of calibrations (the one
+    with the most samples counts), `checkpoints` the manifests of trained or untrained models.
+    """
+    found: dict[str, dict[str, Any]] = {name: {} for name in models}
+    for (model, _), record in judged.items():
+        # all variants of a model encode the same texts
+        found[model]["evaluation"] = found[model].get("evaluation") or record.truncation
+    cached = made_records(caches, Encoded).items()
+    for (name, _), cache in sorted(cached, key=lambda item: item[1].get("samples") or 0):
+        found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
+    for path in checkpoints:
+        training = read_manifest(path, CheckpointManifest)["training"] or {}
+        require_type(path, training, Encoded)
+        found[Path(path).parent.parent.name]["train"] = training.get("truncation")
+    return {name: {**model, "truncation": known(found[name])} for name, model in models.items()}
+
+
+def known(splits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the splits whose truncation is known, in the order of `KEYS`."""
+    return {split: splits[split] for split in KEYS if splits.get(split)}

@@ -13,13 +13,18 @@ from tightrope.summary.decision_types import (
     Race,
 )
 from tightrope.summary.races import RaceKey, race_key, ratio_between
-from tightrope.summary.ratios import interval_of, ratio_entry
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result
+from tightrope.summary.result_types import (
+    LatencyRow,
+    Ratio,
+    Result,
+    interval_of,
+    picked,
+    ratio_entry,
+)
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]
-
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
@@ -139,19 +144,7 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
         "why": reasons(result, plain, rows, race, speedup),
         "failed": None if result["status"] == "ok" else result["reason"],
         "speedup": ratio_entry(speedup) if speedup else None,
-        "accuracy": accuracy_of(accuracy) if accuracy else None,
-    }
-
-
-def accuracy_of(accuracy: Accuracy) -> QuantizedAccuracy:
-    """Return the change of accuracy from the baseline."""
-    return {
-        "delta": accuracy["delta"],
-        "delta_low": accuracy["delta_low"],
-        "delta_high": accuracy["delta_high"],
-        "flips": accuracy["flips"],
-        "samples": accuracy["samples"],
-        "verdict": accuracy["verdict"],
+        "accuracy": picked(QuantizedAccuracy, accuracy) if accuracy else None,
     }
 
 

@@ -1,15 +1,112 @@
-"""Types of the results in summary.json; docs/summary-json.md describes the fields.
+"""Types of results, models and hosts in summary.json; docs/summary-json.md describes the fields.
 
 Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
-from tightrope.statistics import AccuracyVerdict, SpeedVerdict
-from tightrope.summary.model_types import Gpu, Streams
+from tightrope.statistics import AccuracyVerdict, Interval, SpeedVerdict, speed_verdict
 
+Kind = TypeVar("Kind")
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
+
+
+class Host(TypedDict):
+    """Machine on which something was measured, and the libraries used on it.
+
+    `name` is that of its kind of node, where the configuration names one.
+    """
+
+    name: NotRequired[str]
+    cpu: str
+    isa: list[str]
+    cores: int
+    memory_bytes: int | None
+    gpu: str | None
+    gpu_uuids: list[str]
+    driver: str | None
+    python: str
+    libraries: dict[str, str | None]
+
+
+class Gpu(TypedDict):
+    """The GPU while a shape was timed: medians, extremes and unions over its blocks."""
+
+    sm_clock_mhz: float | None
+    lowest_sm_clock_mhz: float | None
+    memory_clock_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None
+    throttled: list[str] | None
+    clocks_locked: bool | None
+    other_processes: int | None
+    memory_bytes: int | None
+
+
+class StreamRate(TypedDict):
+    """Throughput on a number of streams with its 95 % interval, or the `reason` why not."""
+
+    streams: int
+    throughput_per_s: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    reason: str | None
+
+
+class Streams(TypedDict):
+    """Throughput by number of streams; `best` is the number with the highest."""
+
+    rates: list[StreamRate]
+    best: int | None
+
+
+class OperatorSensitivity(TypedDict):
+    """Effect on the logits of quantizing one operator, all others in float."""
+
+    operator: str
+    agreement: float
+    logit_error: float | None
+    kl: float
+    sqnr_db: float | None
+
+
+class Sensitivity(TypedDict):
+    """Operators of a model under one scheme and calibration, the highest `kl` first."""
+
+    samples: int
+    operators: list[OperatorSensitivity]
+
+
+class Truncation(TypedDict):
+    """How many of so many texts were cut at `max_sequence` tokens."""
+
+    texts: int
+    truncated: int
+    max_sequence: int
+
+
+class Model(TypedDict):
+    """A model with its data; `data` has the source and the samples of each split.
+
+    `truncation` is by split; of train it is at the `sequence` of the recipe.
+    `chance` is the accuracy of always answering the most frequent label of the evaluation split,
+    `thumbnails` has images with changed answers by their index in that split.
+    """
+
+    task: str
+    activation: str | None
+    parameters: int
+    checkpoint_sha256: str
+    labels: list[str] | None
+    data: dict[str, str | int | None]
+    truncation: dict[str, Truncation]
+    baselines: dict[str, str]
+    chance: float | None
+    thumbnails: dict[str, str]
+    sensitivity: dict[str, Sensitivity]
 
 
 class Shape(TypedDict):
@@ -245,3 +342,32 @@ class Result(VariantFields, BuildFields, MeasuredFields):
     audit: Audit | None
     search: Search | None
     latency: list[LatencyRow]
+
+
+def interval_of(entry: Ratio | None) -> Interval | None:
+    """Return the interval of a ratio of times, None if it was not measured."""
+    if entry is None or entry["ratio"] is None or entry["low"] is None or entry["high"] is None:
+        return None
+    return Interval(entry["ratio"], entry["low"], entry["high"])
+
+
+def ratio_entry(ratio: Interval) -> Ratio:
+    """Return a ratio of times with its interval and verdict."""
+    return {
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "verdict": speed_verdict(ratio),
+    }
+
+
+def picked(kind: type[Kind], source: Mapping[str, Any]) -> Kind:
+    """Return an entry of this type from a mapping that has all of its fields."""
+    found: Any = {name: source[name] for name in kind.__annotations__}
+    return found
+
+
+def nothing(kind: type[Kind]) -> Kind:
+    """Return an entry of this type in which nothing is known."""
+    found: Any = dict.fromkeys(kind.__annotations__)
+    return found

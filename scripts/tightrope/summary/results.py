@@ -1,54 +1,131 @@
-"""Result entries of summary.json: statistics over the records of a variant."""
+"""Results of summary.json, one per variant of a model."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.machine.interference import fewest_pairs, gpu_disturbance, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.energy import joules_per_call
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, drift_std
-from tightrope.statistics import percentile, speedup
-from tightrope.summary import noise
-from tightrope.summary.accuracy import Split, accuracy_entry
-from tightrope.summary.gpu import gpu_entry
-from tightrope.summary.logits import ReferenceLogits
-from tightrope.summary.ratios import ratio_entry
+from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std, joules_per_call
+from tightrope.statistics import percentile, speedup, trimmed_mean
+from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
+from tightrope.summary.measured import why_disturbed, why_noisy
 from tightrope.summary.result_types import (
     BuildFields,
+    Gpu,
     LatencyFields,
     LatencyRow,
     MeasuredFields,
     Ratio,
     Result,
     Shape,
+    StreamRate,
+    Streams,
     Times,
     VariantFields,
+    nothing,
+    picked,
+    ratio_entry,
 )
-from tightrope.summary.streams import streams_entry
 from tightrope.variants import Variant, parse
 
+Facts = dict[str, Any]
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP: Ratio = {"ratio": None, "low": None, "high": None, "verdict": DISTURBED}
-NOT_BUILT: BuildFields = {
-    "size_bytes": None,
-    "build_s": None,
-    "build_peak_rss_bytes": None,
-    "executed": None,
-    "options": None,
-}
-NOT_MEASURED: MeasuredFields = {
-    "engine_sha256": None,
-    "measured": None,
-    "threads": None,
-    "baseline_failed": None,
-    "load_s": None,
-    "first_call_s": None,
-    "peak_rss_bytes": None,
-}
+
+
+def gpu_entry(shape: Facts) -> Gpu | None:
+    """Return `gpu` of a latency row, over the states after all blocks; None without a GPU.
+
+    The power is that after the long blocks, where there are some: drivers average it over up to a
+    second, so that after a short block it includes the blocks of other engines.
+    """
+    states = [state for state in shape.get("gpu") or () if state]
+    if not states:
+        return None
+    after_long = [block["gpu"] for block in shape.get("long_blocks") or () if block["gpu"]]
+    clocks = values(states, "sm_clock_mhz")
+    reasons = values(states, "throttled")
+    return {
+        "sm_clock_mhz": median(clocks),
+        "lowest_sm_clock_mhz": min(clocks, default=None),
+        "memory_clock_mhz": median(values(states, "memory_clock_mhz")),
+        "power_w": median(values(after_long or states, "power_w")),
+        "temperature_c": max(values(states, "temperature_c"), default=None),
+        "throttled": sorted({reason for one in reasons for reason in one}) if reasons else None,
+        "clocks_locked": clocks_locked(states),
+        "other_processes": max(values(states, "other_processes"), default=None),
+        "memory_bytes": max(values(states, "memory_bytes"), default=None),
+    }
+
+
+def clocks_locked(states: list[Facts]) -> bool | None:
+    """Return whether a setting held the clock of the SMs, None where NVML does not tell.
+
+    True where the driver names the setting of application clocks as their limit all the time, False
+    where the clock changed although nothing throttled it. NVML has no function that returns locked
+    clocks: a constant clock may be locked, or at the highest that the GPU reaches.
+    """
+    limited = values(states, "application_clocks")
+    if limited and all(limited):
+        return True
+    throttled = any(values(states, "throttled"))
+    changed = len(set(values(states, "sm_clock_mhz"))) > 1
+    return False if changed and not throttled else None
+
+
+def values(states: list[Facts], name: str) -> list[Any]:
+    """Return the known values of a field of the states."""
+    return [state[name] for state in states if state[name] is not None]
+
+
+def median(numbers: list[float]) -> float | None:
+    """Return the median, None without numbers."""
+    return statistics.median(numbers) if numbers else None
+
+
+def streams_entry(shape: Facts) -> Streams | None:
+    """Return `streams` of a latency row, None where the shape was timed on no number of them."""
+    rates = [rate(one, shape["batch"]) for one in shape.get("streams") or ()]
+    if not rates:
+        return None
+    known = {
+        one["streams"]: one["throughput_per_s"]
+        for one in rates
+        if one["throughput_per_s"] is not None
+    }
+    return {"rates": rates, "best": max(known, key=lambda count: known[count], default=None)}
+
+
+def rate(measured: Facts, batch: int) -> StreamRate:
+    """Return the samples per second on a number of streams, over the blocks that count.
+
+    Those do not in which the GPU was slowed down or shared. The estimate and its interval are those
+    of `trimmed_mean`; the interval is None with fewer than two blocks.
+    """
+    values = [
+        batch * calls / seconds
+        for calls, seconds, state in zip(
+            measured["calls"], measured["seconds"], measured["gpu"], strict=True
+        )
+        if gpu_disturbance(state or {}) is None
+    ]
+    middle = trimmed_mean(values) if values else None
+    bounded = middle is not None and math.isfinite(middle.low)
+    reason = measured["reason"]
+    if middle is None and reason is None:
+        reason = "the GPU was slowed down or shared in each block"
+    return {
+        "streams": measured["streams"],
+        "throughput_per_s": middle.value if middle else None,
+        "low": middle.low if middle and bounded else None,
+        "high": middle.high if middle and bounded else None,
+        "blocks": len(values),
+        "reason": reason,
+    }
 
 
 def result_entry(
@@ -80,7 +157,7 @@ def result_entry(
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
         **build_fields(engine),
-        **measured_fields(latency),
+        **picked(MeasuredFields, vars(latency)),
         "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
         "audit": None,
         "search": None,
@@ -112,19 +189,6 @@ def build_fields(engine: EngineManifest) -> BuildFields:
     }
 
 
-def measured_fields(latency: LatencyRecord) -> MeasuredFields:
-    """Return the fields of a result that come from its latency record."""
-    return {
-        "engine_sha256": latency.engine_sha256,
-        "measured": latency.measured,
-        "threads": latency.threads,
-        "baseline_failed": latency.baseline_failed,
-        "load_s": latency.load_s,
-        "first_call_s": latency.first_call_s,
-        "peak_rss_bytes": latency.peak_rss_bytes,
-    }
-
-
 def not_planned_entry(
     model: str, variant: str, reason: str, status: Literal["failed", "unavailable"]
 ) -> Result:
@@ -139,8 +203,8 @@ def not_planned_entry(
         "host": parse(variant).host,
         "status": status,
         "reason": reason,
-        **NOT_BUILT,
-        **NOT_MEASURED,
+        **nothing(BuildFields),
+        **nothing(MeasuredFields),
         "accuracy": None,
         "audit": None,
         "search": None,
@@ -161,11 +225,8 @@ def variant_fields(variant: Variant) -> VariantFields:
 
 def shape_of(row: Mapping[str, Any]) -> Shape:
     """Return the sizes that identify the shape of a row."""
-    size: Shape = {"batch": row["batch"]}
-    for name in ("sequence", "tokens", "height", "width"):
-        if name in row:
-            size[name] = row[name]
-    return size
+    found: Any = {name: row[name] for name in Shape.__annotations__ if name in row}
+    return found
 
 
 def latency_entry(
@@ -185,9 +246,9 @@ def latency_entry(
     kept = undisturbed(shape) if kept is None else kept
     disturbed_pairs = len(shape["pairs"]) - len(kept)
     fewest = fewest_pairs(len(shape["pairs"]), record.plan)
-    reasons, disturbed = noise.reasons(shape, record.reference), None
+    reasons, disturbed = why_noisy(shape, record.reference), None
     if len(kept) < fewest:
-        disturbed = noise.why_disturbed(shape, len(kept), fewest, record.busiest)
+        disturbed = why_disturbed(shape, len(kept), fewest, record.busiest)
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
         kept = list(range(len(shape["pairs"])))

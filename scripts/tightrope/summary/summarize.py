@@ -1,48 +1,72 @@
-"""Write reports/summary.json and summary.csv from all records of a run."""
+"""Write summary.json and summary.csv from the records of a run."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tightrope import __version__
 from tightrope.artifacts.int8_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
+from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
+from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.race import RaceRecord
-from tightrope.summary.activations import activation_entries
-from tightrope.summary.cost import costs
-from tightrope.summary.decision_types import Race, Recommendation
+from tightrope.records.throughput import ThroughputRecord
+from tightrope.records.traffic import TrafficRecord
+from tightrope.records.training import TrainingRecord
+from tightrope.summary.activations import Activation, activation_entries
+from tightrope.summary.causes import causes_entry
+from tightrope.summary.cost import costs, prepare_seconds
+from tightrope.summary.decision_types import Race
 from tightrope.summary.document import About, Summary, write_summary
 from tightrope.summary.examples import with_examples
 from tightrope.summary.explain import explanations
-from tightrope.summary.families import Known, family_entries
-from tightrope.summary.family_members import read_checkpoints
-from tightrope.summary.family_types import Family
-from tightrope.summary.goal import decisions
-from tightrope.summary.goal_recommendations import for_goal
-from tightrope.summary.goal_types import Cost, GoalDecision
-from tightrope.summary.hosts import Machine, add_hosts
+from tightrope.summary.families import Known, family_entries, read_checkpoints
+from tightrope.summary.family_points import Family
+from tightrope.summary.goal import decisions, for_goal
+from tightrope.summary.idleness import idleness_entry
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.int8 import made_records, with_search
-from tightrope.summary.model_types import Model
-from tightrope.summary.models import model_entry
+from tightrope.summary.models import Judged, SplitsByModel, by_model, model_entry, with_truncations
 from tightrope.summary.own_records import Engines, read_own, read_own_race
-from tightrope.summary.preparation import prepare_seconds
+from tightrope.summary.profile import profile_entry
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import RaceKey, race_entries
+from tightrope.summary.races import RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.requested import Requested
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import Model, Result
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import read_runs
-from tightrope.summary.speed_scale import with_races
-from tightrope.summary.splits import SplitsByModel, by_model
+from tightrope.summary.runs import Machine, add_hosts, read_runs
 from tightrope.summary.table import write_csv
-from tightrope.summary.truncation import Judged, with_truncations
-from tightrope.summary.workload_types import Activation, Traffic
+from tightrope.summary.throughput import throughput_entry
+from tightrope.summary.traffic import traffic_entry
+from tightrope.summary.training import training_entries
+
+
+class Requested(NamedTuple):
+    """Records of traffic, instances, operators, pauses, causes and trainings."""
+
+    traffic: list[TrafficRecord]
+    throughput: list[ThroughputRecord]
+    profiles: list[ProfileRecord]
+    idleness: list[IdlenessRecord]
+    causes: list[CausesRecord]
+    training: list[TrainingRecord]
+
+
+def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
+    """Return the records of what was measured on request; raises as `read_own` does."""
+    return Requested(
+        [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
+        [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],
+        [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
+        [read_own(path, IdlenessRecord, in_use) for path in inputs.idleness],
+        [read_own(path, CausesRecord, in_use) for path in inputs.causes],
+        [read_own(path, TrainingRecord, in_use) for path in inputs.training],
+    )
 
 
 def summarize(
@@ -71,10 +95,21 @@ def document_of(
     measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
-    requested = Requested.of(inputs, in_use, accept_disturbed=settings.accept_disturbed)
-    traffic, profiles = requested.traffic_entries(), requested.profile_entries()
-    goals = goals_of(settings, results, fastest, traffic)
-    add_hosts(machines, map(Machine.of, requested.records()))
+    requested = requested_records(inputs, in_use)
+    accept: Any = {"accept_disturbed": settings.accept_disturbed}
+    traffic = [traffic_entry(one, **accept) for one in requested.traffic]
+    profiles = [profile_entry(one) for one in requested.profiles]
+    goals = decisions(
+        settings.goal,
+        results,
+        fastest,
+        traffic,
+        prices=settings.prices,
+        budget_points=settings.budget_points,
+    )
+    add_hosts(machines, [Machine.of(one) for records in requested for one in records])
+    priced = settings.goal or settings.prices
+    prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
     document: Summary = {
         **about(settings),
         "hosts": machines,
@@ -84,17 +119,17 @@ def document_of(
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic,
-        "throughput": requested.throughput_entries(),
+        "throughput": [throughput_entry(one, **accept) for one in requested.throughput],
         "profiles": profiles,
         "explanations": explanations(profiles, settings.baselines),
-        "idleness": requested.idleness_entries(),
-        "causes": requested.causes_entries(),
-        "training": requested.training_entries(),
+        "idleness": [idleness_entry(one, **accept) for one in requested.idleness],
+        "causes": [causes_entry(one, **accept) for one in requested.causes],
+        "training": training_entries(requested.training, **accept),
         "activations": activations_of(inputs, settings, judged, in_use),
-        "families": families_of(inputs, results, judged, settings),
+        "families": families_of(inputs, results, judged, settings, in_use),
         "goal": settings.goal,
         "goals": goals,
-        "costs": costs_of(inputs, settings, results),
+        "costs": costs(results, settings.prices, prepared) if priced else [],
     }
     return document, judged
 
@@ -129,27 +164,6 @@ def raced_results(
     return [with_search(result, searches) for result in known], raced
 
 
-def goals_of(
-    settings: Settings, results: list[Result], fastest: list[Recommendation], traffic: list[Traffic]
-) -> list[GoalDecision]:
-    """Return the decisions for the goal; `fastest` are the recommendations of the race."""
-    return decisions(
-        settings.goal,
-        results,
-        fastest,
-        traffic,
-        prices=settings.prices,
-        budget_points=settings.budget_points,
-    )
-
-
-def costs_of(inputs: Inputs, settings: Settings, results: list[Result]) -> list[Cost]:
-    """Return the cost of each result and shape, none without a goal and without prices."""
-    if not settings.goal and not settings.prices:
-        return []
-    return costs(results, settings.prices, prepare_seconds(settings.prepared, inputs.prepared))
-
-
 def models_of(
     inputs: Inputs,
     splits: SplitsByModel,
@@ -159,16 +173,9 @@ def models_of(
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
     searches, own = made_records(inputs.searches, Found), of_models(results)
-    entries = dict(
-        model_entry(one, splits, own.get(model_of(one), []), settings.baselines, searches)
-        for one in inputs.checkpoints
-    )
+    known = splits, own, settings.baselines, searches
+    entries = dict(model_entry(one, *known) for one in inputs.checkpoints)
     return with_truncations(entries, judged, inputs.caches, inputs.checkpoints)
-
-
-def model_of(checkpoint: Path | str) -> str:
-    """Return the model of artifacts/{model}/checkpoint/checkpoint.json."""
-    return Path(checkpoint).parent.parent.name
 
 
 def activations_of(
@@ -185,9 +192,13 @@ def activations_of(
 
 
 def families_of(
-    inputs: Inputs, results: Sequence[Result], judged: Judged, settings: Settings
+    inputs: Inputs,
+    results: Sequence[Result],
+    judged: Judged,
+    settings: Settings,
+    in_use: Engines,
 ) -> list[Family]:
-    """Return the comparisons of models with those that start from them."""
+    """Return the comparisons of models with those that start from them, on engines in use."""
     known = Known(
         results,
         judged,
@@ -196,4 +207,5 @@ def families_of(
         settings.budget_points / 100,
         settings.accept_disturbed,
     )
-    return family_entries(map(FamilyRecord.read, inputs.families), known)
+    records = [read_own_race(path, FamilyRecord, in_use) for path in inputs.families]
+    return family_entries(records, known)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import write_bytes
-from tightrope.summary.goal_recommendations import key_of
-from tightrope.summary.goal_types import Cost
+from tightrope.summary.decision_types import Cost
+from tightrope.summary.goal import key_of
 from tightrope.summary.result_types import LatencyRow, Result, Shape
 from tightrope.summary.results import shape_of
 

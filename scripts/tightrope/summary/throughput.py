@@ -1,7 +1,7 @@
-"""Throughput entries of summary.json."""
+"""Throughput entries of summary.json. Times are in seconds; None means not known."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.throughput import (
@@ -12,21 +12,59 @@ from tightrope.records.throughput import (
     samples_per_second,
 )
 from tightrope.statistics import unpaired_speedup
-from tightrope.summary.measured import measured_entry
-from tightrope.summary.noise import disturbed_while
-from tightrope.summary.ratios import ratio_entry
-from tightrope.summary.result_types import Ratio
-from tightrope.summary.throughput_types import Throughput, ThroughputPoint
+from tightrope.summary.measured import Measured, disturbed_while, measured_entry
+from tightrope.summary.result_types import Ratio, nothing, ratio_entry
 
 Facts = dict[str, Any]
+# fields that an entry has of its point as they are
+COPIED = ("instances", "threads", "batch", "skipped", "reason", "foreign_cores", "peak_rss_bytes")
 TOO_SLOW = "the calls were too slow: fewer than four blocks had one of each instance"
 
 
-def throughput_entries(
-    records: Iterable[ThroughputRecord], *, accept_disturbed: bool = False
-) -> list[Throughput]:
-    """Return `throughput` of the summary, in record order."""
-    return [throughput_entry(record, accept_disturbed=accept_disturbed) for record in records]
+class ThroughputPoint(TypedDict):
+    """So many instances with so many threads each, at one batch.
+
+    `reason` says why there are no numbers: the point was `skipped`, or else it failed.
+    `foreign_cores` are those that other programs used; `disturbed` says that it was too many, and
+    the numbers are None unless they are `provisional`.
+    """
+
+    instances: int
+    threads: int
+    batch: int
+    skipped: bool
+    reason: str | None
+    disturbed: str | None
+    provisional: bool
+    samples_per_s: float | None
+    low: float | None
+    high: float | None
+    calls: int | None
+    p50_s: float | None
+    p99_s: float | None
+    foreign_cores: float | None
+    peak_rss_bytes: int | None
+
+
+class Throughput(Measured):
+    """Throughput of a variant by instances, threads and batch.
+
+    `single` is the fastest point of one instance with all threads, `gain` the samples per second
+    of `best` over it; `best_within_bound` is the fastest whose p99 is known and within
+    `p99_bound_s`.
+    """
+
+    cores: int
+    sequence: int | None
+    height: int | None
+    width: int | None
+    p99_bound_s: float | None
+    spent_s: float
+    points: list[ThroughputPoint]
+    best: ThroughputPoint | None
+    best_within_bound: ThroughputPoint | None
+    single: ThroughputPoint | None
+    gain: Ratio | None
 
 
 def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False) -> Throughput:
@@ -39,7 +77,10 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
     bound_ms = record.plan["p99_ms"]
     bound_s = None if bound_ms is None else bound_ms / 1000
     best = fastest(points)
-    single = fastest(one for one in points if is_single(one, record.cores))
+    within = [one for one in points if bound_s and one["p99_s"] and one["p99_s"] <= bound_s]
+    single = fastest(
+        one for one in points if (one["instances"], one["threads"]) == (1, record.cores)
+    )
     return {
         **measured_entry(record),
         "cores": record.cores,
@@ -50,31 +91,16 @@ def throughput_entry(record: ThroughputRecord, *, accept_disturbed: bool = False
         "spent_s": record.spent_s,
         "points": points,
         "best": best,
-        "best_within_bound": fastest(one for one in points if is_within(one, bound_s)),
+        "best_within_bound": fastest(within),
         "single": single,
-        "gain": gain(record.points, points, best, single),
+        "gain": gain_entry(record.points, points, best, single),
     }
 
 
 def point_entry(point: Facts, record: ThroughputRecord, accept_disturbed: bool) -> ThroughputPoint:
     """Return an entry of `points`."""
-    entry: ThroughputPoint = {
-        "instances": point["instances"],
-        "threads": point["threads"],
-        "batch": point["batch"],
-        "skipped": point["skipped"],
-        "reason": point["reason"],
-        "disturbed": None,
-        "provisional": False,
-        "samples_per_s": None,
-        "low": None,
-        "high": None,
-        "calls": None,
-        "p50_s": None,
-        "p99_s": None,
-        "foreign_cores": point.get("foreign_cores"),
-        "peak_rss_bytes": point.get("peak_rss_bytes"),
-    }
+    known: Any = {name: point.get(name) for name in COPIED}
+    entry: ThroughputPoint = {**nothing(ThroughputPoint), **known, "provisional": False}
     if point["reason"] is not None:
         return entry
     if point["foreign_cores"] > MAX_FOREIGN_CORES:
@@ -106,17 +132,7 @@ def fastest(points: Iterable[ThroughputPoint]) -> ThroughputPoint | None:
     )
 
 
-def is_single(point: ThroughputPoint, cores: int) -> bool:
-    """Return whether a point is one instance with all threads."""
-    return (point["instances"], point["threads"]) == (1, cores)
-
-
-def is_within(point: ThroughputPoint, bound_s: float | None) -> bool:
-    """Return whether p99 of a point is known and within a bound, if there is one."""
-    return bound_s is not None and point["p99_s"] is not None and point["p99_s"] <= bound_s
-
-
-def gain(
+def gain_entry(
     measured: Sequence[Facts],
     points: Sequence[ThroughputPoint],
     best: ThroughputPoint | None,

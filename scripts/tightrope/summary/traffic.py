@@ -1,17 +1,17 @@
-"""Traffic entries of summary.json."""
+"""Traffic entries of summary.json. Times are in seconds; None means not known."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.traffic import TrafficRecord
-from tightrope.records.traffic_rounds import (
+from tightrope.records.traffic import (
     FEWEST_ROUNDS,
     FIXED,
     OFFLINE,
     SINGLE_STREAM,
     Test,
+    TrafficRecord,
     counted_rounds,
     counted_tests,
     gain_of_padding,
@@ -20,10 +20,8 @@ from tightrope.records.traffic_rounds import (
     median_of,
     tokens_of,
 )
-from tightrope.statistics import speed_verdict
-from tightrope.summary.measured import measured_entry
-from tightrope.summary.noise import disturbed_while
-from tightrope.summary.workload_types import Changes, Gain, Traffic, TrafficRow
+from tightrope.statistics import SpeedVerdict, speed_verdict
+from tightrope.summary.measured import Measured, disturbed_while, measured_entry
 
 # logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3
@@ -31,11 +29,59 @@ LOADGEN = "mlcommons-loadgen"
 SERVER = "server"
 
 
-def traffic_entries(
-    records: Iterable[TrafficRecord], *, accept_disturbed: bool = False
-) -> list[Traffic]:
-    """Return `traffic` of the summary, in record order."""
-    return [traffic_entry(record, accept_disturbed=accept_disturbed) for record in records]
+class Lengths(TypedDict):
+    """Distinct lengths in tokens, and how many samples have each."""
+
+    tokens: list[int]
+    samples: list[int]
+
+
+class Changes(TypedDict):
+    """Number of predictions that differ from those of padding `fixed`, by their margin."""
+
+    changed: int | None
+    ties_changed: int | None
+
+
+class Gain(TypedDict):
+    """Throughput over that of padding `fixed`, with its 95 % interval."""
+
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    gain_verdict: SpeedVerdict | None
+
+
+class TrafficRow(Changes, Gain):
+    """Rates and tail latency with one kind of padding."""
+
+    padding: str
+    disturbed: str | None
+    provisional: bool
+    samples_per_s: float | None
+    single_stream_p90_s: float | None
+    single_stream_p99_s: float | None
+    server_per_s: float | None
+    server_p99_s: float | None
+    server_reason: str | None
+    padding_share: float | None
+    padding_gain: float | None
+
+
+class Traffic(Measured):
+    """A variant under the traffic of LoadGen."""
+
+    threads: int
+    batch: int
+    p99_bound_s: float
+    samples: int | None
+    longest: int | None
+    height: int | None
+    width: int | None
+    edges: list[int]
+    lengths: Lengths
+    rows: list[TrafficRow]
+    loadgen: str | None
 
 
 def traffic_entry(record: TrafficRecord, *, accept_disturbed: bool = False) -> Traffic:
@@ -91,14 +137,14 @@ def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> 
         "server_per_s": server.get("issued_per_s"),
         "server_p99_s": server_p99(server),
         "server_reason": server.get("reason"),
-        **gain(record.tests, padding, accept_disturbed),
+        **gain_entry(record.tests, padding, accept_disturbed),
         "padding_share": tokens.padding_share if tokens else None,
         "padding_gain": gain_of_padding(record.tests, padding),
         **changes(record.answers.get(FIXED), record.answers.get(padding)),
     }
 
 
-def gain(tests: Sequence[Test], padding: str, accept_disturbed: bool) -> Gain:
+def gain_entry(tests: Sequence[Test], padding: str, accept_disturbed: bool) -> Gain:
     """Return the gain over the padding `fixed`, with its interval."""
     found = gain_over_fixed(tests, padding, disturbed=accept_disturbed)
     if found is None or padding == FIXED:

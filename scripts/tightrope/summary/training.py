@@ -1,37 +1,87 @@
-"""Training entries of summary.json, each compared with its plain training."""
+"""Training entries of summary.json. Times are in seconds; None means not known."""
 
 import statistics
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
-from tightrope.summary.noise import disturbed_while
-from tightrope.summary.result_types import Ratio
+from tightrope.summary.measured import disturbed_while
+from tightrope.summary.result_types import Attempt, Ratio, nothing
 from tightrope.summary.results import NO_SPEEDUP
-from tightrope.summary.workload_types import SeedRun, Spread, Training, TrainingRuns
 
 # run of a record and its epochs, see TrainingRecord
 Facts = dict[str, Any]
+# fields that an entry has of its record as they are
+COPIED = (
+    *("model", "device", "status", "reason", "measured"),
+    *("threads", "unit", "recipe", "activation"),
+)
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
-NOT_MEASURED: TrainingRuns = {
-    "amp": None,
-    "samples": None,
-    "held_out_samples": None,
-    "micro_batches": None,
-    "epoch_s": None,
-    "first_epoch_s": None,
-    "compile_s": None,
-    "samples_per_s": None,
-    "loss": None,
-    "accuracy": None,
-    "peak_rss_bytes": None,
-    "peak_device_bytes": None,
-    "runs": None,
-}
+
+
+class Spread(TypedDict):
+    """Mean, sample standard deviation (None for one), lowest and highest value over the seeds."""
+
+    mean: float
+    spread: float | None
+    lowest: float
+    highest: float
+
+
+class SeedRun(TypedDict):
+    """One training: values of each epoch."""
+
+    seed: int
+    seconds: list[float]
+    loss: list[float]
+    accuracy: list[float]
+
+
+class TrainingRuns(TypedDict):
+    """What the runs of a training say, all None if it failed."""
+
+    amp: str | None
+    samples: int | None
+    held_out_samples: int | None
+    micro_batches: int | None
+    epoch_s: Spread | None
+    first_epoch_s: Spread | None
+    compile_s: Spread | None
+    samples_per_s: Spread | None
+    loss: Spread | None
+    accuracy: Spread | None
+    peak_rss_bytes: int | None
+    peak_device_bytes: int | None
+    runs: list[SeedRun] | None
+
+
+class Training(TrainingRuns):
+    """Speed and accuracy of a measured training."""
+
+    model: str
+    host: str
+    device: str
+    status: Attempt
+    reason: str | None
+    measured: str
+    threads: int
+    unit: str | None
+    recipe: dict[str, Any]
+    activation: str | None
+    epochs: int
+    seeds: list[int]
+    reference: str | None
+    disturbed: str | None
+    provisional: bool
+    speedup: Ratio | None
+    accuracy_change: Spread | None
+
+
+NOT_MEASURED: TrainingRuns = nothing(TrainingRuns)
 
 
 def training_entries(
@@ -57,29 +107,22 @@ def training_entry(
     """
     ok = record.status == "ok"
     disturbed = why_disturbed(record)
-    return {
-        "model": record.model,
+    entry = {
+        **{name: vars(record)[name] for name in COPIED},
         "host": host_key(record.host),
-        "device": record.device,
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
-        "threads": record.threads,
-        "unit": record.unit,
-        "recipe": record.recipe,
-        "activation": record.activation,
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],
         "reference": reference.model if reference else None,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
-        **(measured(record, accept_disturbed) if ok else NOT_MEASURED),
+        **(runs_entry(record, accept_disturbed) if ok else NOT_MEASURED),
         "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
-        "accuracy_change": accuracy_change(record, reference) if ok else None,
+        "accuracy_change": change_by_seed(record, reference) if ok else None,
     }
+    return cast(Training, entry)
 
 
-def measured(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
+def runs_entry(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
     """Aggregate the runs of a record over its seeds."""
     runs, times = record.runs, epoch_times(record, accept_disturbed)
     rates = [run["samples"] / time for run, time in zip(runs, times, strict=False)]
@@ -90,12 +133,12 @@ def measured(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
         "samples": runs[0]["samples"],
         "held_out_samples": runs[0]["held_out_samples"],
         "micro_batches": max(run["micro_batches"] for run in runs),
-        "epoch_s": spread(times),
-        "first_epoch_s": spread(first),
-        "compile_s": spread([run["compile_s"] for run in runs if run["compile_s"] is not None]),
-        "samples_per_s": spread(rates),
-        "loss": spread([run["epochs"][-1]["loss"] for run in runs]),
-        "accuracy": spread(accuracies(record)),
+        "epoch_s": spread_of(times),
+        "first_epoch_s": spread_of(first),
+        "compile_s": spread_of([run["compile_s"] for run in runs if run["compile_s"] is not None]),
+        "samples_per_s": spread_of(rates),
+        "loss": spread_of([run["epochs"][-1]["loss"] for run in runs]),
+        "accuracy": spread_of(accuracies(record)),
         "peak_rss_bytes": max(run["peak_rss_bytes"] for run in runs),
         "peak_device_bytes": max(device) if None not in device else None,
         "runs": [seed_run(run) for run in runs],
@@ -104,12 +147,9 @@ def measured(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
 
 def seed_run(run: Facts) -> SeedRun:
     """Return the values of each epoch of a seed."""
-    return {
-        "seed": run["seed"],
-        "seconds": [epoch["seconds"] for epoch in run["epochs"]],
-        "loss": [epoch["loss"] for epoch in run["epochs"]],
-        "accuracy": [epoch["accuracy"] for epoch in run["epochs"]],
-    }
+    names = ("seconds", "loss", "accuracy")
+    values: Any = {name: [epoch[name] for epoch in run["epochs"]] for name in names}
+    return cast(SeedRun, {"seed": run["seed"], **values})
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
@@ -142,7 +182,7 @@ def accuracies(record: TrainingRecord) -> list[float]:
     return [run["epochs"][-1]["accuracy"] for run in record.runs]
 
 
-def spread(values: list[float]) -> Spread | None:
+def spread_of(values: list[float]) -> Spread | None:
     """Return mean, sample standard deviation, minimum and maximum; None without values."""
     if not values:
         return None
@@ -200,7 +240,7 @@ def speedup_entry(
     }
 
 
-def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) -> Spread | None:
+def change_by_seed(record: TrainingRecord, reference: TrainingRecord | None) -> Spread | None:
     """Return the accuracy change against the reference, paired by seed.
 
     A seed evaluates both on the same examples. None for the reference itself or without one.
@@ -208,4 +248,4 @@ def accuracy_change(record: TrainingRecord, reference: TrainingRecord | None) ->
     if reference is None or reference is record:
         return None
     pairs = zip(accuracies(record), accuracies(reference), strict=True)
-    return spread([own - theirs for own, theirs in pairs])
+    return spread_of([own - theirs for own, theirs in pairs])

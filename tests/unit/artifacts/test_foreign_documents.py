@@ -26,7 +26,7 @@ from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
-from tightrope.summary.splits import data_entry
+from tightrope.summary.models import data_entry
 from tightrope.terminal.seconds import read_seconds
 from tiny_model import TinyModel
 

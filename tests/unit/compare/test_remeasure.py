@@ -34,8 +34,8 @@ pytestmark = pytest.mark.usefixtures("short_rounds")
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other load is not waited for, and disturbs nothing: these differences are large."""
     monkeypatch.setattr("tightrope.compare.remeasure.QUIET_SECONDS", 1.0)
-    for module in ("records", "measure"):
-        monkeypatch.setattr(f"tightrope.{module}.rounds.MAX_FOREIGN_CORES", math.inf)
+    for module in ("records.record", "measure.rounds"):
+        monkeypatch.setattr(f"tightrope.{module}.MAX_FOREIGN_CORES", math.inf)
 
 
 @pytest.fixture(scope="module")

@@ -23,17 +23,9 @@ def candidate(
     ("known", "contenders", "pairs"),
     [
         # who is surely behind does not race
-        (
-            [(BASELINE, 1.0), (BF16, 3.0), (FLOAT, 2.9), (INT8, 2.0)],
-            [BF16, FLOAT],
-            [(INT8, FLOAT)],
-        ),
+        ([(BASELINE, 1.0), (BF16, 3.0), (FLOAT, 2.9), (INT8, 2.0)], [BF16, FLOAT], [(INT8, FLOAT)]),
         # who does not keep the answers contends for nothing
-        (
-            [(FLOAT, 2.0), (BF16, 5.0, "dropped"), (NNCF, 5.0, "undecided")],
-            [FLOAT],
-            [(NNCF, BF16)],
-        ),
+        ([(FLOAT, 2.0), (BF16, 5.0, "dropped"), (NNCF, 5.0, "undecided")], [FLOAT], [(NNCF, BF16)]),
         # a wide interval contends and does not shut out the others
         ([(BF16, 9.0, "kept", 0.7), (FLOAT, 3.0)], [FLOAT, BF16], []),
         # the best in float and the best quantized of each engine race too

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from gpu_states import state
 from tightrope.records import idleness, throughput
-from tightrope.records.energy import joules_per_call
-from tightrope.records.rounds import blocks_of, call_seconds, time_ratio
+from tightrope.records.latency import joules_per_call
+from tightrope.records.record import blocks_of, call_seconds, time_ratio
 from tightrope.statistics import LOAD_SPREAD
 
 BLOCKS = [[0.1] * 2, [0.1] * 3, [0.1] * 5]

@@ -8,8 +8,13 @@ import pytest
 from disturbed import facts
 from latency_records import latency_record, latency_shape
 from raced import HOST
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import FEWEST_JOBS, LOAD_ORDER_STD, MachineSpeed, drift_std
+from tightrope.records.latency import (
+    FEWEST_JOBS,
+    LOAD_ORDER_STD,
+    LatencyRecord,
+    MachineSpeed,
+    drift_std,
+)
 from tightrope.statistics import speedup
 from tightrope.summary.results import latency_entry
 
@@ -46,9 +51,7 @@ def test_it_is_how_the_baseline_differs_from_job_to_job_its_own_job_too() -> Non
     [{"model": "n"}, {"host": {**HOST, "cpu": "b"}}, {"baseline": "cpu-onnxruntime-fp32"}],
     ids=str,
 )
-def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(
-    changes: dict[str, Any],
-) -> None:
+def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(changes):
     records = [record(one) for one in TIMES[:FEWEST_JOBS]]
     other = record(0.1, **changes)
     assert spread_of(*records, other) == spread_of(*records) > 0

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from accuracy_records import accuracy_record
 from raced import HOST
-from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.paired_accuracy import ROUNDING, compared
+from tightrope.records.accuracy import ROUNDING, AccuracyRecord, compared
 
 SAMPLES = 60  # too few to show a drop of at most one point
 LOGITS = np.random.default_rng(0).normal(size=(SAMPLES, 3))

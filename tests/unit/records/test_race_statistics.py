@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from disturbed import WAITED
 from raced import planted, race_shape
-from tightrope.records.race_statistics import (
+from tightrope.records.race import (
     FEWEST_ROUNDS,
     FEWEST_TO_CHOOSE,
     all_equal,

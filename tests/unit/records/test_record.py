@@ -72,9 +72,7 @@ def changed(record: Any, path: Path, change: dict[str, Any]) -> None:
 
 
 @ALL
-def test_what_was_written_is_read_and_is_sorted_json_without_statistics(
-    record: Any, tmp_path: Path
-) -> None:
+def test_what_was_written_is_read_and_is_sorted_json_without_statistics(record, tmp_path):
     record.write(tmp_path / "a.json")
     assert type(record).read(tmp_path / "a.json") == record
     text = (tmp_path / "a.json").read_text()
@@ -90,9 +88,7 @@ def test_what_was_written_is_read_and_is_sorted_json_without_statistics(
     [{"surprise": 1}, {"schema": 1}, {"schema": None}, {"model": ...}, {"schema": ...}],
     ids=str,
 )
-def test_a_record_of_another_version_is_refused(
-    record: Any, change: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_record_of_another_version_is_refused(record, change, tmp_path):
     changed(record, tmp_path / "a.json", change)
     words = rf"a\.json: no {type(record).__name__} of this version; delete it, run again"
     with pytest.raises(ArtifactError, match=words):
@@ -113,9 +109,7 @@ def test_a_record_of_another_version_is_refused(
         (TRAFFIC, {"tests": [{"rates": [{"late": "no"}]}]}, "tests: .* got `str`"),
     ],
 )
-def test_a_value_of_another_type_is_refused_and_named(
-    record: Any, change: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_a_value_of_another_type_is_refused_and_named(record, change, words, tmp_path):
     changed(record, tmp_path / "a.json", change)
     with pytest.raises(ArtifactError, match=rf"a\.json: {words}.*; delete it, run again"):
         type(record).read(tmp_path / "a.json")
@@ -160,9 +154,7 @@ def other_logits(path: Path) -> None:
         (lambda path: (path.unlink(), path.mkdir()), "cannot be read|not read"),
     ],
 )
-def test_logits_that_are_not_those_of_the_record_are_refused(
-    tmp_path: Path, harm: Any, words: str
-) -> None:
+def test_logits_that_are_not_those_of_the_record_are_refused(tmp_path, harm, words):
     ACCURACY.write(tmp_path / "v.accuracy.json")
     harm(tmp_path / "v.logits.npy")
     with pytest.raises(ArtifactError, match=rf"v\.logits\.npy: ({words})") as caught:

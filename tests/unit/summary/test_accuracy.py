@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 from accuracy_records import accuracy_record
-from summary_fields import ACCURACY_FIELDS
+from raced import HOST
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.statistics import detectable_drop, mcnemar_p_value, paired_difference, share
-from tightrope.summary.accuracy import Split, accuracy_entry
+from tightrope.summary.accuracy import Split, accuracy_entry, flipped
+from tightrope.summary.result_types import Accuracy
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]
-HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "mixed"])
@@ -48,9 +48,7 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(100, 300), (300, 100)])
-def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(
-    ours: int, theirs: int
-) -> None:
+def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(ours, theirs):
     mine, rival = [0] * 90 + [1] * 210, [0] * 60 + [1] * 240
     found = accuracy_entry(accuracy(mine[:ours]), accuracy(rival[:theirs], BASELINE), 0.01, SPLIT)
     assert found["samples"] == ours
@@ -121,14 +119,8 @@ def test_logits_are_compared_on_the_examples_that_both_judged(ours: int, theirs:
     mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
     found = accuracy_entry(mine, rival, 0.01, SPLIT)
     assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
-
-
-def test_the_examples_that_flipped_stand_in_the_entry() -> None:
     found = accuracy_entry(accuracy([0, 2, 0]), accuracy([0, 0, 1], BASELINE), 0.01, SPLIT)
     assert [one["index"] for one in found["flipped"]] == [1, 2]
-
-
-def test_without_labels_there_is_no_accuracy() -> None:
     assert accuracy_entry(accuracy([], labels=None), None, 0.01, SPLIT) is None
 
 
@@ -144,7 +136,75 @@ def test_without_labels_there_is_no_accuracy() -> None:
 )
 def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
     found = accuracy_entry(accuracy([0] * 100), baseline, 0.01, SPLIT)
-    assert set(found) >= ACCURACY_FIELDS
+    fields = set(Accuracy.__annotations__)
+    assert set(found) == fields
     assert (found["top1"], found["verdict"]) == (1.0, "undecided")
     judged = {"top1", "low", "high", "samples", "verdict"}
-    assert {found[name] for name in ACCURACY_FIELDS - judged} == {None}
+    assert {found[name] for name in fields - judged} == {None}
+
+
+NAMES = ["bad", "good", "mixed"]
+
+
+def answered(predictions: list[int], margins: list[float], labels: list[int]) -> AccuracyRecord:
+    identity = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
+    answers = {"labels": labels, "predictions": predictions, "margins": margins}
+    return accuracy_record(**identity, **answers, data_sha256="d")
+
+
+LABELS = [0, 1, 2, 1]
+OURS = answered([0, 2, 1, 0], [4.0, 0.5, 0.25, 1.5], LABELS)
+THEIRS = answered([0, 1, 2, 2], [3.0, 0.125, 2.5, 0.125], LABELS)
+TEXTS = ["fine", "not bad", "so so", "well"]
+
+
+def test_the_one_of_which_the_baseline_was_surest_comes_first_and_the_first_of_equals() -> None:
+    found = flipped(OURS, THEIRS, Split("d", TEXTS, NAMES))
+    assert [tuple(one.values()) for one in found] == [
+        (2, "so so", "mixed", "mixed", "good", 2.5, 0.25),
+        (1, "not bad", "good", "good", "mixed", 0.125, 0.5),
+        (3, "well", "good", "mixed", "bad", 0.125, 1.5),
+    ]
+    assert list(found[0])[3:] == ["baseline", "prediction", "baseline_margin", "margin"]
+
+
+@pytest.mark.parametrize("ours", [1, 3])
+def test_only_examples_that_both_judged_can_flip(ours: int) -> None:
+    first = answered(OURS.predictions[:ours], OURS.margins[:ours], LABELS[:ours])
+    every = Split("d", TEXTS, NAMES)
+    assert [one["index"] for one in flipped(first, THEIRS, every)] == [2, 1][: ours - 1]
+    assert [one["index"] for one in flipped(THEIRS, first, every)] == [1, 2][: ours - 1]
+
+
+def test_the_two_hundred_worst_are_listed() -> None:
+    labels, margins = [0] * 500, [float(index) for index in range(500)]
+    ours, theirs = answered([1] * 500, margins, labels), answered([0] * 500, margins, labels)
+    found = flipped(ours, theirs, Split("d", ["text"] * 500, NAMES))
+    assert [one["index"] for one in found] == list(range(499, 299, -1))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x" * 300, "x" * 300),
+        ("x" * 301, "x" * 299 + "\N{HORIZONTAL ELLIPSIS}"),
+        ("x" * 295 + " " * 10 + "x" * 400, "x" * 295 + "\N{HORIZONTAL ELLIPSIS}"),
+        (None, None),
+    ],
+    ids=["whole", "cut", "cut-in-a-gap", "none"],
+)
+def test_a_text_is_cut_at_three_hundred_characters(text: str | None, told: str | None) -> None:
+    found = flipped(answered([1], [1.0], [0]), answered([0], [1.0], [0]), Split("d", [text], NAMES))
+    assert [one["text"] for one in found] == [told]
+
+
+def test_texts_of_another_split_than_the_one_judged_are_not_told() -> None:
+    found = flipped(OURS, THEIRS, Split("another", ["other text"], NAMES))
+    assert [one["text"] for one in found] == [None] * 3
+    assert [one["index"] for one in found] == [2, 1, 3]
+
+
+@pytest.mark.parametrize(("names", "told"), [(None, [2, 1]), (["bad", "good"], [2, "good"])])
+def test_a_class_without_a_name_is_told_by_its_number(names: list[str] | None, told: list) -> None:
+    first = flipped(OURS, THEIRS, Split("d", TEXTS, names))[0]
+    assert [first["baseline"], first["prediction"]] == told

@@ -1,5 +1,4 @@
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -7,18 +6,16 @@ import altair as alt
 import pytest
 from accuracy_records import accuracy_record
 from disturbed import facts
-from page_parts import PARTS
+from raced import HOST
+from report_pages import example, page_of
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.report.context import sections
-from tightrope.report.page import render_page
+from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
 from tightrope.summary.activations import activation_entries
 
-ROOT = Path(__file__).parents[3]
-HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
 REFERENCES = {"relu": "gelu", "silu": "gelu"}
 BASELINES = {model: {"cpu": EAGER} for model in ("gelu", "relu", "silu")}
@@ -81,11 +78,8 @@ def test_each_model_stands_beside_its_reference_with_ratios_and_paired_accuracy(
     assert (found["model"], found["reference"], found["device"]) == ("relu", "gelu", "cpu")
     assert (found["accuracy"]["top1"], found["accuracy"]["samples"]) == (0.56, 100)
     (change, low, high) = paired_difference(0, 4, 100)
-    assert [found["accuracy"][f"delta{end}"] for end in ("", "_low", "_high")] == [
-        pytest.approx(change),
-        pytest.approx(low),
-        pytest.approx(high),
-    ]
+    ends = [found["accuracy"][f"delta{end}"] for end in ("", "_low", "_high")]
+    assert ends == pytest.approx([change, low, high])
     rows = [(row["variant"], row["engine"], row["batch"]) for row in found["latency"]]
     own, theirs = (EAGER, "pytorch"), (DEPLOYED, "openvino")
     assert rows == [(*own, 1), (*own, 8), (*theirs, 1), (*theirs, 8)]
@@ -136,54 +130,32 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
 def test_each_shape_has_a_chart_whose_bands_are_the_rows() -> None:
     (table,) = activations_section(summary(), {})
     assert len(table["figures"]) == 2
-    alt.Chart.from_dict(table["figures"][0]["chart"])  # raises where it is no specification
-    text = json.dumps(table["figures"][0]["chart"])
-    assert "silu, 70.0 % (+10.0)" in text
-    marks = table["figures"][0]["chart"]["data"]["values"]
-    assert [(one["activation"], one["variant"]) for one in marks] == [
-        ("silu", EAGER),
-        ("silu", DEPLOYED),
-        ("relu", EAGER),
-    ]
+    chart = table["figures"][0]["chart"]
+    alt.Chart.from_dict(chart)  # raises where it is no specification
+    assert "silu, 70.0 % (+10.0)" in json.dumps(chart)
+    marks = [(one["activation"], one["variant"]) for one in chart["data"]["values"]]
+    assert marks == [("silu", EAGER), ("silu", DEPLOYED), ("relu", EAGER)]
 
 
 def test_the_trainings_of_the_models_stand_in_the_table() -> None:
     document = summary()
-    host = document["activations"][0]["host"]
-    document["training"] = [
-        {
-            "model": "relu",
-            "host": host,
-            "status": "ok",
-            "device": "cpu",
-            "epoch_s": {"mean": 12.34, "spread": 0.5},
-            "peak_rss_bytes": 8 * 10**8,
-        }
-    ]
+    training = {"model": "relu", "host": document["activations"][0]["host"], "status": "ok"}
+    costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
+    document["training"] = [{**training, "device": "cpu", **costs}]
     (table,) = activations_section(document, {})
-    by_model = {row["model"]: row for row in table["rows"]}
+    words = {row["model"]: (row["epoch_words"], row["memory_bytes"]) for row in table["rows"]}
     assert table["trained"]
-    assert by_model["relu"]["epoch_words"] == "12.3 ± 0.50"
-    assert by_model["relu"]["memory_bytes"] == 8 * 10**8
-    assert by_model["silu"]["epoch_words"] is None
+    assert words["relu"] == ("12.3 ± 0.50", 8 * 10**8)
+    assert words["silu"] == (None, None)
 
 
-def test_the_page_tells_what_failed_and_whose_activations_they_are(tmp_path: Path) -> None:
-    document = json.loads((ROOT / "tests/data/summary.json").read_text())
-    document["activations"] = summary()["activations"]
+def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
+    document = example(activations=summary()["activations"])
     document["models"] |= summary()["models"]
-    source, target = tmp_path / "summary.json", tmp_path / "summary.html"
-    source.write_text(json.dumps(document))
-    render_page(source, target, **PARTS)
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", target.read_text()))
-    assert "Models that differ from gelu (gelu) in their activation alone" in text
-    assert "out of memory &lt;here&gt;" in text
-    assert "silu, 70.0 %" in target.read_text()
-
-
-def test_without_other_activations_the_report_does_not_speak_of_them() -> None:
-    assert sections({"activations": []})["activations"] == []
-    assert sections({})["activations"] == []
+    found = page_of(document)
+    assert "in their activation alone" in found.text
+    assert "out of memory &lt;here&gt;" in found.html and "silu, 70.0 %" in found.html
+    assert sections({"activations": []})["activations"] == sections({})["activations"] == []
 
 
 @pytest.mark.parametrize(

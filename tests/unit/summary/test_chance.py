@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from accuracy_records import accuracy_record
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.summary.chance import chance_of, poor_baseline
+from tightrope.summary.accuracy import chance_of, poor_baseline
 from tightrope.terminal.decision import closing_words
 
 BASELINE = "cpu-pytorch-fp32"
@@ -55,9 +55,7 @@ def test_a_baseline_whose_interval_includes_chance_is_poor() -> None:
         ({}, [result(low=0.1)]),
     ],
 )
-def test_a_baseline_above_chance_or_without_accuracy_is_not_remarked(
-    model: dict[str, Any], results: list[dict[str, Any]]
-) -> None:
+def test_a_baseline_above_chance_or_without_accuracy_is_not_remarked(model, results):
     assert poor_baseline(model, results) is None
 
 

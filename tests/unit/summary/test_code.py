@@ -4,13 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tightrope.summary.code import SCRIPTS, step_digests
+from tightrope.summary.inputs import SCRIPTS, step_digests
 
 
 @pytest.mark.parametrize(
     ("module", "function", "steps"),
     [
-        ("engines/openvino.py", "load", {"time openvino", "evaluate openvino"}),
         ("engines/openvino.py", "build", {"build openvino"}),
         ("training/loop.py", "fine_tune", {"train_model"}),
     ],

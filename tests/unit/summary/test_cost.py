@@ -1,11 +1,15 @@
-"""Cost and break-even, recomputed by hand."""
+"""Cost and break-even, recomputed by hand, and how long the jobs before a build took."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from goals import BASELINE, BATCH, INT8, result, row
+from manifests import ENGINE
 from raced import PLACE
-from tightrope.summary.cost import costs, price_of
+from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.summary.cost import costs, prepare_seconds, price_of
 
 
 def entry(
@@ -43,37 +47,45 @@ def test_calibrating_and_quantizing_are_paid_as_the_build_is() -> None:
     found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=30.0)
     assert (found["prepare_s"], found["build_s"], found["spent_s"]) == (30.0, 60.0, 90.0)
     assert found["break_even_inferences"] == pytest.approx(90 / 0.003)
-
-
-def test_without_the_time_of_calibrating_there_is_no_break_even() -> None:
-    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
-    assert found["prepare_s"] is found["spent_s"] is found["break_even_inferences"] is None
-    assert found["saved_s"] == pytest.approx(0.003)
-
-
-def test_without_a_price_there_is_no_cost_but_a_break_even() -> None:
-    found = entry(INT8, row(32.0, 2.5, **BATCH), price=None)
     assert (found["price_per_hour"], found["cost_per_million"]) == (None, None)
-    assert found["break_even_inferences"] == pytest.approx(60 / 0.003)
+    unknown = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=None)
+    assert unknown["prepare_s"] is unknown["spent_s"] is unknown["break_even_inferences"] is None
+    assert unknown["saved_s"] == pytest.approx(0.003)
 
 
 def test_the_baseline_and_what_is_slower_never_break_even() -> None:
     for found in (entry(BASELINE, row(10.0), price=1.0), entry(INT8, row(10.0, 0.8), price=1.0)):
         assert found["break_even_inferences"] is found["break_even_at_most"] is None
-
-
-def test_what_may_be_slower_may_never_break_even() -> None:
-    found = entry(INT8, row(10.0, 1.05), price=1.0)
-    assert found["break_even_inferences"] == pytest.approx(60 / 0.0005)
-    assert found["break_even_at_most"] is None
-
-
-def test_a_disturbed_row_has_no_cost() -> None:
-    found = entry(INT8, row(None), price=1.0)
-    assert (found["cost_per_million"], found["break_even_inferences"]) == (None, None)
+    maybe = entry(INT8, row(10.0, 1.05), price=1.0)
+    assert maybe["break_even_inferences"] == pytest.approx(60 / 0.0005)
+    assert maybe["break_even_at_most"] is None
+    disturbed = entry(INT8, row(None), price=1.0)
+    assert (disturbed["cost_per_million"], disturbed["break_even_inferences"]) == (None, None)
 
 
 def test_the_price_is_that_of_the_host_or_of_any() -> None:
     prices = {PLACE: 2.0, "*": 1.0}
     assert (price_of(PLACE, prices), price_of("0" * 12, prices)) == (2.0, 1.0)
     assert (price_of("0" * 12, {PLACE: 2.0}), price_of(None, prices)) == (None, None)
+
+
+# as Snakemake writes it
+TIMED = "s\th:m:s\tmax_rss\n{seconds}\t0:00:12\t-\n"
+
+
+def made(path: Path, seconds: float) -> str:
+    """The benchmark of a job that took so long."""
+    path.write_text(TIMED.format(seconds=seconds))
+    return str(path)
+
+
+def test_the_seconds_of_all_jobs_before_a_build_are_added(tmp_path: Path) -> None:
+    engine = tmp_path / "engine/engine.json"
+    clear_folder(engine)
+    write_manifest(engine, **{**ENGINE, "status": "ok", "build_s": 4.0})
+    files = [made(tmp_path / "minmax-64.tsv", 12.5), made(tmp_path / "u8s8.tsv", 1.5), str(engine)]
+    found = prepare_seconds({"m": {"float": [], "int8": [0, 1], "mixed": [0, 1, 2]}}, files)
+    assert found == {("m", "float"): 0.0, ("m", "int8"): 14.0, ("m", "mixed"): 18.0}
+    # with a job whose time was not kept the sum is not known
+    files[1] = made(tmp_path / "u8s8.tsv", math.nan)
+    assert prepare_seconds({"m": {"int8": [0, 1]}}, files) == {("m", "int8"): None}

@@ -67,9 +67,7 @@ def test_a_summary_is_read_and_follows_the_schema(tmp_path: Path) -> None:
         ({"accuracy_budget_points": "one"}, "accuracy_budget_points"),
     ],
 )
-def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(
-    change: dict[str, Any], where: str, tmp_path: Path
-) -> None:
+def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(change, where, tmp_path):
     document = {**EMPTY, **change}
     with pytest.raises(ArtifactError, match=rf"summary\.json: no summary .*{where}.*run again"):
         read(tmp_path, document)
@@ -77,10 +75,10 @@ def test_a_wrong_field_is_named_and_the_schema_refuses_it_too(
         jsonschema.validate(document, json_schema())
 
 
-@pytest.mark.parametrize("missing", sorted(EMPTY))
-def test_every_part_is_required(missing: str, tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=missing):
-        read(tmp_path, {name: value for name, value in EMPTY.items() if name != missing})
+def test_every_part_is_required(tmp_path: Path) -> None:
+    for missing in EMPTY:
+        with pytest.raises(ArtifactError, match=missing):
+            read(tmp_path, {name: value for name, value in EMPTY.items() if name != missing})
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:

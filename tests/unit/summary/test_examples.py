@@ -1,40 +1,75 @@
-"""Chance and thumbnails in the summary of a model of images."""
+"""Thumbnails of images whose predictions changed, and the chance of a model."""
 
+import base64
+import io
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from accuracy_records import accuracy_record
-from tightrope.records.accuracy import AccuracyRecord
-from tightrope.summary.examples import with_examples
-from tiny_model import TinyModel
+from PIL import Image
+from small_images import encoded, noise
+from splits import prepare_splits, split_of
+from tightrope.signature import IMAGE
+from tightrope.summary.examples import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
+PREFIX = "data:image/jpeg;base64,"
 VARIANT = "cpu-openvino-int8-nncf-8"
 
 
-def summary(model: str, task: str, *indices: int) -> Any:
-    flipped = [{"index": index, "text": "an image"} for index in indices]
-    result = {"model": model, "variant": VARIANT, "accuracy": {"flipped": flipped}}
-    return {"models": {model: {"task": task}}, "results": [result]}
+def example(image: bytes) -> dict[str, Any]:
+    return {"label": 0, "image": image, "name": "an image"}
 
 
-def record(model: str, labels: list[int]) -> AccuracyRecord:
-    return accuracy_record(
-        model=model, variant=VARIANT, host={}, libraries={}, data_sha256="d", labels=labels
+def flips(*indices: int, text: str | None = "a.png") -> dict[str, Any]:
+    return {"accuracy": {"flipped": [{"index": index, "text": text} for index in indices]}}
+
+
+def test_the_first_flips_of_each_variant_are_taken_in_turn_each_example_once() -> None:
+    results = [flips(5, 3, 1), {"accuracy": None}, flips(3, 8), {"accuracy": {"flipped": None}}]
+    assert flipped_indices(results) == [5, 3, 8, 1]
+    many = flipped_indices([flips(*range(100)), flips(*range(200, 300))])
+    assert (many[:4], len(many)) == ([0, 200, 1, 201], MOST)
+    # of another split
+    assert flipped_indices([flips(5, text=None)]) == []
+
+
+def test_a_thumbnail_is_a_small_picture_of_its_example() -> None:
+    red, blue = np.zeros((2, 300, 150, 3), np.uint8)
+    red[..., 0] = blue[..., 2] = 255
+    split = [example(encoded(red)), example(encoded(blue, "JPEG"))]
+    found = thumbnails(split, [1, 0])
+    assert list(found) == ["1", "0"]
+    for index, channel in (("0", 0), ("1", 2)):
+        assert found[index].startswith(PREFIX)
+        picture = Image.open(io.BytesIO(base64.b64decode(found[index].removeprefix(PREFIX))))
+        assert picture.size == (SIDE // 2, SIDE)
+        assert np.asarray(picture).mean((0, 1)).argmax() == channel
+    (uri,) = thumbnails([example(encoded(noise(SIDE, SIDE)))], [0]).values()
+    assert len(uri) < 8_000
+    assert thumbnails([example(b"no image")], [0]) == {}
+    assert thumbnails([{"label": 0, "text": "words"}], [0]) == {}
+
+
+def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) -> Any:
+    """The model m with the flips of a variant."""
+    result = {"model": "m", "variant": VARIANT, **flips(*indices)}
+    record = accuracy_record(
+        model="m", variant=VARIANT, host={}, libraries={}, data_sha256="d", labels=labels
     )
+    document: Any = {"models": {"m": {"task": task}}, "results": [result]}
+    found = with_examples(document, {("m", VARIANT): record}, {"m": {"evaluation": split}})
+    return found["models"]["m"]
 
 
-def test_images_whose_predictions_changed_have_thumbnails(tiny_images: TinyModel) -> None:
-    name, splits = "pets", {"pets": {"evaluation": tiny_images.split("evaluation")}}
-    judged = {(name, VARIANT): record(name, [0, 1, 1, 1])}
-    document = summary(name, "image-classification", 2, 0)
-    (model,) = with_examples(document, judged, splits)["models"].values()
+def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tmp_path):
+    data, sizes = tmp_path / "data/data.json", {"train": 80, "evaluation": 20}
+    prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    split = split_of(data, "evaluation")
+    model = with_flips(IMAGE, split, [0, 1, 1, 1], 2, 0)
     assert model["chance"] == 0.75
     assert set(model["thumbnails"]) == {"0", "2"}
     assert len(set(model["thumbnails"].values())) == 2
-    assert all(uri.startswith("data:image/jpeg;base64,") for uri in model["thumbnails"].values())
-
-
-def test_texts_have_none(tiny: TinyModel) -> None:
-    name, splits = "texts", {"texts": {"evaluation": tiny.split("evaluation")}}
-    document = summary(name, "text-classification", 1)
-    (model,) = with_examples(document, {}, splits)["models"].values()
+    assert all(uri.startswith(PREFIX) for uri in model["thumbnails"].values())
+    model = with_flips("text-classification", split, None, 1)
     assert (model["thumbnails"], model["chance"]) == ({}, None)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tightrope.summary.explain import explanations
-from tightrope.summary.profile_types import Explanation
+from tightrope.summary.profile import Explanation
 
 FP32, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-512"
 EAGER, OPENVINO = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-512"
@@ -77,14 +77,18 @@ def test_quantization_is_told_what_it_costs_and_what_it_left_in_float() -> None:
         "Conversions between types take 1 ms of the 4 ms that products save.",
         "Attention stays in fp32: 25 % of the time.",
     ]
-
-
-def test_conversions_may_take_more_than_the_products_save() -> None:
     groups = group("products", 7.5, 9.0, int8=7.5), group("conversions", 1.0, 9.0, fp32=1.0)
     sentences = only(fp32(), profile(INT8, 9.0, *groups))["sentences"]
-    assert sentences[1] == (
-        "Conversions between types take 1 ms, more than the 0.5 ms that products save."
-    )
+    more = "Conversions between types take 1 ms, more than the 0.5 ms that products save."
+    assert sentences[1] == more
+    half = profile(INT8, 8.0, group("products", 8.0, 8.0, int8=4.0, bf16=4.0))
+    assert "Some products stay in bf16: 50 % of the time." in only(fp32(), half)["sentences"]
+    shares = {"compute": 0.3, "memory": 0.1, "overhead": 0.6}
+    found = only(fp32(), int8(padding=0.58, bound="overhead", shares=shares))
+    assert found["sentences"][-2:] == [
+        "Padding: 58 % of the tokens.",
+        "60 % of the call is overhead, which no precision makes shorter.",
+    ]
 
 
 def test_what_quantization_costs_is_told_against_its_own_engine_only() -> None:
@@ -94,23 +98,9 @@ def test_what_quantization_costs_is_told_against_its_own_engine_only() -> None:
     assert not any("Conversions" in one for one in found[0]["sentences"])
 
 
-def test_products_in_float_are_named_by_their_type() -> None:
-    half = profile(INT8, 8.0, group("products", 8.0, 8.0, int8=4.0, bf16=4.0))
-    assert "Some products stay in bf16: 50 % of the time." in only(fp32(), half)["sentences"]
-
-
 def test_calls_that_are_alike_are_not_explained() -> None:
     (sentence,) = only(fp32(8.1), int8())["sentences"]
     assert sentence == f"As fast as {FP32} within 3 %: 8 ms against 8.1 ms."
-
-
-def test_overhead_and_padding_are_said() -> None:
-    shares = {"compute": 0.3, "memory": 0.1, "overhead": 0.6}
-    found = only(fp32(), int8(padding=0.58, bound="overhead", shares=shares))
-    assert found["sentences"][-2:] == [
-        "Padding: 58 % of the tokens.",
-        "60 % of the call is overhead, which no precision makes shorter.",
-    ]
 
 
 def test_a_precision_that_the_cpu_only_emulates_is_the_first_cause() -> None:
@@ -133,13 +123,10 @@ def test_each_pair_is_explained_once() -> None:
     ]
 
 
-def test_what_is_not_profiled_is_in_no_pair() -> None:
+def test_what_is_not_profiled_or_of_another_model_host_or_shape_is_in_no_pair() -> None:
     unknown = {"bound": None, "shares": None, "outside": None, "groups": []}
     assert explanations([fp32(), int8(**unknown)], BASELINES) == []
     failed = {**int8(), "status": "failed", "shapes": []}
     assert explanations([fp32(), failed], BASELINES) == []
-
-
-def test_other_models_hosts_and_shapes_are_never_compared() -> None:
     others = [{**int8(), "model": "n"}, {**int8(), "host": "i"}, int8(sequence=128)]
     assert explanations([fp32(), *others], BASELINES) == []

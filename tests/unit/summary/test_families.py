@@ -10,8 +10,7 @@ from raced import HOST, PLACE, SHAPE, planted, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, is_disturbed
-from tightrope.summary.families import Known, family_entries
-from tightrope.summary.family_words import member_verdict
+from tightrope.summary.families import Known, family_entries, member_verdict
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"
@@ -86,21 +85,18 @@ def engines(entry: Any) -> dict[str, Any]:
 
 def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_not_in_it() -> None:
     (entry,) = family_entries([family()], known(wrong=EQUAL))
-    assert (entry["root"], entry["host"], entry["device"], entry["status"]) == (
-        *("large", PLACE, "cpu"),
-        "ok",
-    )
-    assert [(one["model"], one["parent"]) for one in entry["members"]] == [
-        ("large", None),
-        ("small", "large"),
-        ("tiny", "small"),
+    told = (entry["root"], entry["host"], entry["device"], entry["status"])
+    assert told == ("large", PLACE, "cpu", "ok")
+    members = [tuple(one.values()) for one in entry["members"]]
+    assert [one[:4] for one in members] == [
+        ("large", None, {}, 400),
+        ("small", "large", {"prune": {"layers": 3}}, 200),
+        ("tiny", "small", {"activation": "relu", "train": {"epochs": 2}}, 100),
     ]
-    assert [one["changes"] for one in entry["members"]] == [
-        {},
-        {"prune": {"layers": 3}},
-        {"activation": "relu", "train": {"epochs": 2}},
-    ]
-    assert [one["parameters"] for one in entry["members"]] == [400, 200, 100]
+    failed = family(heats=[], status="failed", reason="fewer than two engines to compare")
+    (entry,) = family_entries([failed], known(wrong=EQUAL))
+    told = (entry["status"], entry["reason"], entry["shapes"])
+    assert told == ("failed", "fewer than two engines to compare", [])
 
 
 def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minutes() -> None:
@@ -121,6 +117,10 @@ def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minute
     baseline = next(one for one in shape["engines"] if one["role"] == "baseline")
     assert (baseline["model"], baseline["variant"], baseline["energy_j"]) == ("large", EAGER, 0.5)
     assert shape["fastest"] == {"model": "tiny", "variant": INT8}
+    assert engines(entry)["large"]["verdict"] == (
+        "2.5 times as fast as its baseline, as accurate as its baseline: within the budget"
+    )
+    assert member_verdict("large", {}) is None
 
 
 def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict() -> None:
@@ -142,16 +142,7 @@ def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict(
     assert entry["shapes"][0]["fastest"] == {"model": "small", "variant": INT8}
 
 
-def test_the_root_is_compared_with_its_own_baseline() -> None:
-    (entry,) = family_entries([family()], known(wrong=EQUAL))
-    assert engines(entry)["large"]["verdict"] == (
-        "2.5 times as fast as its baseline, as accurate as its baseline: within the budget"
-    )
-
-
-def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart() -> (
-    None
-):
+def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart():
     (entry,) = family_entries([family()], known(wrong=EQUAL, data="other"))
     tiny = engines(entry)["tiny"]
     accuracy = tiny["against"]["root_baseline"]["accuracy"]
@@ -196,22 +187,6 @@ def test_an_engine_that_died_and_a_model_without_one_are_there_with_the_reason()
     record.heats[0]["shapes"][0]["chosen"] = {"large": LARGE, "tiny": TINY}
     (entry,) = family_entries([record], known(wrong=EQUAL))
     reasons = {model: one["reason"] for model, one in engines(entry).items()}
-    assert reasons == {
-        "large": None,
-        "small": f"{INT8}: out of memory",
-        "tiny": f"{INT8}: killed",
-    }
+    words = [f"{INT8}: out of memory", f"{INT8}: killed"]
+    assert reasons == dict(zip(("large", "small", "tiny"), (None, *words), strict=True))
     assert entry["members"][1]["reason"] == f"{INT8}: out of memory"
-
-
-def test_a_family_that_could_not_be_timed_together_has_no_shapes() -> None:
-    record = family(heats=[], status="failed", reason="fewer than two engines to compare")
-    (entry,) = family_entries([record], known(wrong=EQUAL))
-    assert (entry["status"], entry["reason"], entry["shapes"]) == (
-        *("failed", "fewer than two engines to compare"),
-        [],
-    )
-
-
-def test_without_any_comparison_there_is_no_verdict() -> None:
-    assert member_verdict("large", {}) is None

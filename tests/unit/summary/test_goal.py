@@ -18,7 +18,7 @@ from goals import (
     row,
 )
 from raced import PLACE, SHAPE
-from tightrope.summary.goal_recommendations import for_goal
+from tightrope.summary.goal import for_goal
 
 WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"
 
@@ -28,29 +28,17 @@ def planted() -> list[dict[str, Any]]:
 
     At BATCH an inference takes the least time with BF16.
     """
+
+    def both(variant: str, one: Any, batch: Any, **changes: Any) -> dict[str, Any]:
+        """Milliseconds, speed-up and joules at SHAPE and at BATCH."""
+        rows = [row(*one[:2], energy_j=one[2]), row(*batch[:2], energy_j=batch[2], **BATCH)]
+        return result(variant, *rows, **changes)
+
     return [
-        result(
-            BASELINE,
-            row(10.0, energy_j=2.0),
-            row(100.0, energy_j=16.0, **BATCH),
-            mb=900,
-        ),
-        result(
-            INT8,
-            row(4.0, 2.5, energy_j=1.0),
-            row(48.0, 2.1, energy_j=9.0, **BATCH),
-            mb=1200,
-            lost=0.9,
-        ),
-        result(
-            BF16,
-            row(5.0, 2.0, energy_j=0.5),
-            row(40.0, 2.5, energy_j=8.0, **BATCH),
-            mb=800,
-        ),
-        result(
-            SMALL, row(8.0, 1.25, energy_j=1.5), row(80.0, 1.25, energy_j=14.0, **BATCH), mb=300
-        ),
+        both(BASELINE, (10.0, None, 2.0), (100.0, None, 16.0), mb=900),
+        both(INT8, (4.0, 2.5, 1.0), (48.0, 2.1, 9.0), mb=1200, lost=0.9),
+        both(BF16, (5.0, 2.0, 0.5), (40.0, 2.5, 8.0), mb=800),
+        both(SMALL, (8.0, 1.25, 1.5), (80.0, 1.25, 14.0), mb=300),
         failed("cpu-compile-bf16"),
     ]
 
@@ -62,46 +50,27 @@ def at_shape(wanted: dict[str, Any], results: list[dict[str, Any]] | None = None
     return found
 
 
+SLOWER = f"times the latency of {INT8}, the fastest"
+
+
 @pytest.mark.parametrize(
-    ("minimize", "variant", "value", "unit"),
+    ("minimize", "variant", "value", "unit", "words"),
     [
-        ("latency", INT8, 4.0, "ms"),
-        ("memory", SMALL, 300.0, "MB"),
-        ("energy", BF16, 0.5, "J per inference"),
-        ("cost", INT8, 1e6 * 0.004 / 3600, "machine hours per million inferences"),
+        ("latency", INT8, 4.0, "ms", "4 ms"),
+        ("memory", SMALL, 300.0, "MB", f"300 MB, with 2 {SLOWER}"),
+        ("energy", BF16, 0.5, "J per inference", f"0.5 J per inference, with 1.25 {SLOWER}"),
+        ("cost", INT8, 1e6 * 0.004 / 3600, "machine hours per million inferences", ""),
     ],
 )
 def test_the_goal_decides_which_of_the_same_variants_is_chosen(
-    minimize: str, variant: str, value: float, unit: str
+    minimize: str, variant: str, value: float, unit: str, words: str
 ) -> None:
     found = at_shape(goal(minimize))
     assert (found["variant"], found["unit"], found["shape"]) == (variant, unit, SHAPE)
     assert found["value"] == pytest.approx(value)
+    assert found["sentence"].endswith(f"{variant}, {words}" if words else "")
     assert (found["bounds"], found["nearest"], found["provisional"]) == ([], None, False)
     assert set(reasons(found)) == {one["variant"] for one in planted()} - {variant}
-
-
-@pytest.mark.parametrize(
-    ("minimize", "words"),
-    [
-        ("memory", f"{SMALL}, 300 MB, with 2 times the latency of {INT8}, the fastest"),
-        (
-            "energy",
-            f"{BF16}, 0.5 J per inference, with 1.25 times the latency of {INT8}, the fastest",
-        ),
-        ("latency", f"{INT8}, 4 ms"),
-    ],
-)
-def test_the_choice_for_another_goal_says_how_much_slower_than_the_fastest_it_is(
-    minimize: str, words: str
-) -> None:
-    assert at_shape(goal(minimize))["sentence"].endswith(f": {words}")
-
-
-def test_the_fastest_of_all_needs_no_comparison_with_itself() -> None:
-    results = planted()
-    results[1]["peak_rss_bytes"] = 10**8
-    assert at_shape(goal("memory"), results)["sentence"].endswith(f"{INT8}, 100 MB, the fastest")
 
 
 def test_the_latency_goal_without_bounds_is_the_recommendation_of_the_race() -> None:
@@ -112,6 +81,13 @@ def test_the_latency_goal_without_bounds_is_the_recommendation_of_the_race() -> 
     assert found["variant"] == recommended["variant"] == BF16
     told = {one["variant"]: one["reason"] for one in recommended["rejected"]}
     assert reasons(found) == told
+    # a time that no race decided
+    (found,) = decided(goal("latency", shape=SHAPE), planted())
+    assert (found["variant"], found["provisional"]) == (INT8, True)
+    results = planted()
+    results[1]["peak_rss_bytes"] = 10**8
+    assert at_shape(goal("memory"), results)["sentence"].endswith(f"{INT8}, 100 MB, the fastest")
+    assert decided(None, planted()) == []  # type: ignore[arg-type]
 
 
 def test_without_a_shape_there_is_a_decision_at_each_and_of_cost_one_at_the_cheapest() -> None:
@@ -143,10 +119,7 @@ def test_a_bound_on_p99_takes_the_next_one_and_says_what_it_costs() -> None:
         f"{BF16}, 5 ms; p99 at most 7.5 ms costs 25 % more latency than {INT8}"
     )
     first = found["rejected"][0]
-    assert first == {
-        "variant": INT8,
-        "reason": "p99 9.2 ms, 1.7 ms over the bound of 7.5 ms",
-    }
+    assert first == {"variant": INT8, "reason": "p99 9.2 ms, 1.7 ms over the bound of 7.5 ms"}
 
 
 def test_a_bound_on_memory_and_one_on_accuracy_each_have_their_own_cost() -> None:
@@ -172,14 +145,10 @@ def test_a_bound_on_accuracy_replaces_the_budget_and_is_checked_at_the_low_end()
     assert unkept["variant"] == BF16
     assert reasons(unkept)[INT8].startswith("accuracy undecided")
     assert at_shape(goal("latency", accuracy_points=2.0), results)["variant"] == INT8
-
-
-def test_a_variant_in_float_with_the_logits_of_the_baseline_meets_any_bound_of_accuracy() -> None:
-    results = planted()
+    # one in float with the logits of the baseline meets any bound, although 3 points are over it
     change = {"delta": 0.0, "delta_low": -0.03, "delta_high": 0.03, "samples_needed": None}
-    results[3]["accuracy"] = {"verdict": "kept", **change}  # although 3 points are over the budget
-    found = at_shape(goal("memory", accuracy_points=0.5), results)
-    assert found["variant"] == SMALL
+    results[3]["accuracy"] = {"verdict": "kept", **change}
+    assert at_shape(goal("memory", accuracy_points=0.5), results)["variant"] == SMALL
 
 
 def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
@@ -189,10 +158,7 @@ def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
     # BF16: p99 by 50 %, memory by 14 %; INT8: by 20 % and 71 %; SMALL: p99 by 140 %
     assert near["variant"] == BF16
     told = [(one["bound"], one["value"], one["by"]) for one in near["misses"]]
-    assert told == [
-        ("p99_ms", pytest.approx(7.5), pytest.approx(2.5)),
-        ("memory_mb", 800.0, 100.0),
-    ]
+    assert told == [("p99_ms", pytest.approx(7.5), pytest.approx(2.5)), ("memory_mb", 800.0, 100.0)]
     assert found["sentence"].endswith(
         f"no variant meets it; the nearest is {BF16}: p99 7.5 ms, 2.5 ms over the bound of 5 ms "
         "and memory 800 MB, 100 MB over the bound of 700 MB"
@@ -209,9 +175,7 @@ def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
         (3.5, "width", "p50 is 4 ms already, over the bound of 3.5 ms"),
     ],
 )
-def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(
-    limit: float, stop: str, reason: str
-) -> None:
+def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(limit, stop, reason):
     results = planted()
     results[1]["latency"][0] |= {"p99_s": None, "samples": 200, "stop": stop}
     found = at_shape(goal("latency", p99_ms=limit), results)
@@ -228,10 +192,7 @@ def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_de
         "calls; set latency: {min_calls: 800}"
     )
     (miss,) = found["nearest"]["misses"]
-    assert (miss["value"], miss["why"]) == (
-        None,
-        "70 of 662 calls; set latency: {min_calls: 800}",
-    )
+    assert (miss["value"], miss["why"]) == (None, "70 of 662 calls; set latency: {min_calls: 800}")
 
 
 def test_energy_that_the_machine_does_not_show_chooses_nothing_and_says_so() -> None:
@@ -251,11 +212,6 @@ def test_a_disturbed_variant_that_may_be_better_makes_the_decision_provisional()
     # it cannot meet this bound whatever its time is, but its accuracy alone does not say so
     results[3]["accuracy"]["verdict"] = "dropped"
     assert at_shape(goal("memory"), results)["provisional"] is False
-
-
-def test_a_time_that_no_race_decided_is_provisional() -> None:
-    (found,) = decided(goal("latency", shape=SHAPE), planted())
-    assert (found["variant"], found["provisional"]) == (INT8, True)
 
 
 def traffic(variant: str, **changes: Any) -> dict[str, Any]:
@@ -288,6 +244,10 @@ def test_under_traffic_its_own_rates_and_percentiles_count() -> None:
         assert (found["shape"], found["traffic"]) == (None, wanted["traffic"])
     assert reasons(found)[SMALL] == "not measured under this traffic"
     assert found["bounds"][0]["more"] == pytest.approx(90 / 50 - 1)
+    load = traffic(BASELINE, server_p99_s=None)
+    load["rows"] = load["rows"][1:]
+    (found,) = decided(goal("cost", traffic="server", p99_ms=35.0), planted(), traffic=[load])
+    assert reasons(found)[BASELINE] == "p99 not known: not measured under this traffic"
 
 
 def test_the_recommendation_at_the_shape_of_the_goal_is_the_one_for_the_goal() -> None:
@@ -300,14 +260,3 @@ def test_the_recommendation_at_the_shape_of_the_goal_is_the_one_for_the_goal() -
     assert (after[0]["why"], after[0]["rejected"]) == (found[0]["sentence"], found[0]["rejected"])
     assert after[1] == before[1]
     assert for_goal(before, []) == before
-
-
-def test_under_traffic_a_p99_that_is_not_known_takes_no_more_calls_of_latency() -> None:
-    load = traffic(BASELINE, server_p99_s=None)
-    load["rows"] = load["rows"][1:]
-    (found,) = decided(goal("cost", traffic="server", p99_ms=35.0), planted(), traffic=[load])
-    assert reasons(found)[BASELINE] == "p99 not known: not measured under this traffic"
-
-
-def test_without_a_goal_nothing_is_decided() -> None:
-    assert decided(None, planted()) == []  # type: ignore[arg-type]

@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.host import fingerprint
 from tightrope.records.idleness import FEWEST, IdlenessRecord
-from tightrope.summary.idleness import idleness_entry
-from tightrope.summary.idleness_types import Idleness
+from tightrope.summary.idleness import Idleness, idleness_entry
 
 SHAPE = {"batch": 1, "sequence": 64}
 
@@ -45,19 +44,12 @@ def test_each_pause_has_its_first_call_and_whether_it_matters() -> None:
     assert 1.10 < long["slowdown"]["low"] < long["slowdown"]["high"]
     assert (short["slowdown"]["matters"], long["slowdown"]["matters"]) == (False, True)
     assert (long["calls"], long["disturbed_calls"], long["reason"]) == (9, 0, None)
-
-
-def test_a_slowdown_whose_interval_reaches_ten_percent_does_not_matter() -> None:
-    made = [
-        {**one, "call_s": value}
-        for one, value in zip(calls(1, 1, 6), [0.011, 0.02] * 3, strict=True)
-    ]
-    (_, long) = idleness_entry(record(made))["pauses"]
+    # one whose interval reaches ten percent does not matter
+    times = zip(calls(1, 1, 6), [0.011, 0.02] * 3, strict=True)
+    (_, long) = idleness_entry(record([{**one, "call_s": s} for one, s in times]))["pauses"]
     assert long["slowdown"]["ratio"] > 1.10
     assert not long["slowdown"]["matters"]
-
-
-def test_disturbed_calls_do_not_count_where_enough_are_left() -> None:
+    # disturbed calls do not count where enough are left
     found = idleness_entry(record(calls(1, 1.5), calls(1, 9.0, 3, foreign=0.5)))
     long = found["pauses"][1]
     assert (long["calls"], long["disturbed_calls"], long["disturbed"]) == (9, 3, None)
@@ -80,9 +72,6 @@ def test_too_short_a_time_is_the_reason_for_no_number() -> None:
     long = idleness_entry(record(calls(0.1, 1.0), calls(1, 1.5, 2)))["pauses"][1]
     assert long["slowdown"] is long["disturbed"] is None
     assert long["reason"] == "only 2 calls within max_seconds = 120; an interval needs 5"
-
-
-def test_a_failed_record_keeps_its_reason() -> None:
     found = idleness_entry(record(status="failed", reason="not built: no room"))
     assert msgspec.convert(found, Idleness) == found
     assert (found["status"], found["pauses"], found["back_to_back_s"]) == ("failed", [], None)

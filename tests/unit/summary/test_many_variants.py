@@ -16,11 +16,11 @@ from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import Record
+from tightrope.summary.accuracy import ReferenceLogits
 from tightrope.summary.document import Summary, read_summary, write_summary
-from tightrope.summary.logits import ReferenceLogits
-from tightrope.summary.model_runs import kept
-from tightrope.summary.reading import read_record
+from tightrope.summary.own_records import read_record
 from tightrope.summary.results import not_planned_entry
+from tightrope.summary.runs import kept
 
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
 
@@ -56,16 +56,10 @@ def test_distances_of_logits_are_those_of_the_plain_formulas_but_for_rounding(
 def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) -> None:
     baseline, ours = np.float32([[logit] * 3]), np.float32([[logit, logit, 2.0]])
     assert ReferenceLogits(baseline).distance(ours, 1).error is None
-    assert relative_error(ours.tolist(), baseline.tolist()) is None
-
-
-def test_logits_of_other_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"shape \(1, 3\), not \(1, 2\)"):
-        ReferenceLogits(np.float32([[1, 2]])).distance(np.float32([[1, 2, 3]]), 1)
-
-
-def test_a_baseline_that_has_failed_has_no_logits() -> None:
     assert ReferenceLogits(np.zeros((0, 0), np.float32)).array.size == 0
+    with pytest.raises(ValueError, match=r"shape \(1, 2\), not \(1, 3\)"):
+        ReferenceLogits(baseline).distance(ours[:, :2], 1)
+    assert relative_error(ours.tolist(), baseline.tolist()) is None
 
 
 @pytest.mark.parametrize(
@@ -84,9 +78,7 @@ def test_a_baseline_that_has_failed_has_no_logits() -> None:
         ),
     ],
 )
-def test_a_record_is_the_same_however_it_is_read(
-    tmp_path: Path, record: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_the_same_however_it_is_read(tmp_path, record, monkeypatch):
     path, kind = tmp_path / "record.json", type(record)
     record.write(path)
     expected = kind.read(path)
@@ -114,13 +106,6 @@ def test_a_wrong_record_is_refused_in_the_same_words(tmp_path: Path, harm: Any) 
     accuracy().write(path)
     written(path, harm(json.loads(path.read_text())))
     assert message(read_record, path) == message(lambda kind, file: kind.read(file), path)
-
-
-def test_a_record_that_is_cut_off_is_refused_in_the_same_words(tmp_path: Path) -> None:
-    path = tmp_path / "record.json"
-    accuracy().write(path)
-    path.write_bytes(path.read_bytes()[:-30])
-    assert "its content is not what was written" in message(read_record, path)
 
 
 def message(read: Any, path: Path) -> str:

@@ -4,38 +4,38 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
-from tightrope.summary.noise import drift, reasons, why_disturbed
+from tightrope.summary.measured import why_disturbed, why_noisy
 
 PREEMPTED = {**QUIET, "waited": None, "preempted": 500.0}
 STOLEN = {**QUIET, "stolen": 0.5}
-NOBODY: dict[str, float] = {}
 
 
 def shape(**changes: Any) -> dict[str, Any]:
     return {"pairs": [QUIET], "foreign_cores": [0.0], "idle_share": 0.0, **changes}
 
 
-def reference(before: list[float], after: list[float]) -> dict[str, Any]:
-    return {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
-
-
-def test_a_row_without_a_number_says_how_many_pairs_were_left_and_what_took_the_others() -> None:
-    one = shape(pairs=[WAITED, WAITED, STOLEN, QUIET], foreign_cores=[1.0])
-    assert why_disturbed(one, 1, 3, NOBODY) == (
-        "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: their threads waited for a "
-        "CPU that another program used and the hypervisor took the processor"
-    )
-
-
-def test_the_most_frequent_cause_is_named_first() -> None:
-    one = shape(pairs=[WAITED, STOLEN, STOLEN], foreign_cores=[1.0])
-    words = why_disturbed(one, 0, 3, NOBODY)
-    assert words.index("the hypervisor took") < words.index("their threads waited")
-
-
-def test_where_waiting_is_not_counted_the_lost_processor_is_the_cause() -> None:
-    words = why_disturbed(shape(pairs=[PREEMPTED], foreign_cores=[1.0]), 0, 3, NOBODY)
-    assert words.endswith("their threads were preempted by another program")
+@pytest.mark.parametrize(
+    ("pairs", "busiest", "words"),
+    [
+        # the most frequent cause first
+        (
+            [WAITED, WAITED, STOLEN, QUIET],
+            {},
+            "only 1 of 4 pairs of blocks were undisturbed, 3 are needed: their threads waited for "
+            "a CPU that another program used and the hypervisor took the processor",
+        ),
+        ([WAITED, STOLEN, STOLEN, QUIET], {}, "took the processor and their threads waited"),
+        # where waiting is not counted
+        ([PREEMPTED, QUIET], {}, "needed: their threads were preempted by another program"),
+        (
+            [WAITED, QUIET],
+            {"python3 train.py": 0.97, "backupd": 0.25},
+            "; the busiest: python3 train.py (97 % of a core), backupd (25 % of a core)",
+        ),
+    ],
+)
+def test_a_row_without_a_number_says_what_took_its_pairs(pairs, busiest, words):
+    assert words in why_disturbed(shape(pairs=pairs, foreign_cores=[1.0]), 1, 3, busiest)
 
 
 THROTTLED = {**QUIET, "throttled": ["power cap", "thermal slowdown"], "other_processes": 0}
@@ -54,54 +54,34 @@ def test_a_gpu_that_was_throttled_or_shared_is_told_with_the_reasons_alone() -> 
     assert why_disturbed(one, 1, 3, busiest).endswith("; the busiest: backupd (25 % of a core)")
 
 
-def test_the_loudest_programs_are_named_with_their_share_of_a_core() -> None:
-    busiest = {"python3 train.py": 0.97, "backupd": 0.25}
-    words = why_disturbed(shape(pairs=[WAITED], foreign_cores=[1.0]), 0, 3, busiest)
-    assert words.endswith(
-        "; the busiest: python3 train.py (97 % of a core), backupd (25 % of a core)"
-    )
-
-
-@pytest.mark.parametrize("known", [[], [0.1], [None], [None, 0.05]])
-def test_little_or_unknown_foreign_load_is_no_noise(known: list[float | None]) -> None:
-    assert reasons(shape(foreign_cores=known), None) == []
-
-
-def test_other_programs_are_a_reason_with_what_they_used_of_all_the_time() -> None:
-    """A single short window says little: it is blurred by the ticks of idle time."""
-    (reason,) = reasons(shape(foreign_cores=[0.0, 1.26, None, 0.3]), None)
-    assert reason == "other programs or the hypervisor used 0.5 cores of its processors"
-    assert reasons(shape(foreign_cores=[0.0, 0.0, None, 0.3]), None) == []
-
-
-def test_an_engine_that_works_out_of_turn_is_a_reason() -> None:
-    assert reasons(shape(idle_share=0.02), None) == []
-    (reason,) = reasons(shape(idle_share=0.31), None)
-    assert reason == "the engine that was not timed used 31 % of a core"
+FOREIGN = "other programs or the hypervisor used {} cores of its processors"
+IDLE = "the engine that was not timed used {} % of a core"
+DRIFTED = "the machine was 20 % {} after the measurement than before"
 
 
 @pytest.mark.parametrize(
-    ("after", "expected"),
+    ("changes", "before", "after", "reasons"),
     [
-        (0.0109, []),
-        (0.0091, []),
-        (0.012, ["the machine was 20 % slower after the measurement than before"]),
-        (0.008, ["the machine was 20 % faster after the measurement than before"]),
+        ({}, None, None, []),
+        *(({"foreign_cores": one}, None, None, []) for one in ([], [0.1], [None], [None, 0.05])),
+        # a single short window says little: it is blurred by the ticks of idle time
+        ({"foreign_cores": [0.0, 0.0, None, 0.3]}, None, None, []),
+        ({"foreign_cores": [0.0, 1.26, None, 0.3]}, None, None, [FOREIGN.format(0.5)]),
+        ({"idle_share": 0.02}, None, None, []),
+        ({"idle_share": 0.31}, None, None, [IDLE.format(31)]),
+        ({}, [0.01] * 20, [0.0109] * 20, []),
+        ({}, [0.01] * 20, [0.0091] * 20, []),
+        ({}, [0.01] * 20, [0.012] * 20, [DRIFTED.format("slower")]),
+        ({}, [0.01] * 20, [0.008] * 20, [DRIFTED.format("faster")]),
+        # slow rounds are no drift
+        ({}, [0.01] * 20, [0.01] * 12 + [0.5] * 8, []),
+        (
+            {"foreign_cores": [2.0], "idle_share": 0.5},
+            *([0.01], [0.012]),
+            [FOREIGN.format(2.0), IDLE.format(50), DRIFTED.format("slower")],
+        ),
     ],
 )
-def test_a_machine_that_changes_speed_is_a_reason(after: float, expected: list[str]) -> None:
-    assert drift(reference([0.01] * 20, [after] * 20)) == expected
-
-
-def test_one_slow_round_is_no_drift() -> None:
-    assert drift(reference([0.01] * 20, [0.01] * 12 + [0.5] * 8)) == []
-
-
-def test_without_a_reference_nothing_is_said_of_drift() -> None:
-    assert drift(None) == []
-    assert reasons(shape(), None) == []
-
-
-def test_all_reasons_are_told_at_once() -> None:
-    one = shape(foreign_cores=[2.0], idle_share=0.5)
-    assert len(reasons(one, reference([1.0], [2.0]))) == 3
+def test_a_row_is_noisy_for_these_reasons(changes, before, after, reasons):
+    known = before and {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
+    assert why_noisy(shape(**changes), known) == reasons

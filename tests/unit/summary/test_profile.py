@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.host import fingerprint
 from tightrope.records.profile import ProfileRecord
-from tightrope.summary.profile import LONGEST, profile_entry
-from tightrope.summary.profile_types import Profile
+from tightrope.summary.profile import LONGEST, Profile, profile_entry
 
 SHAPE = {"batch": 1, "sequence": 64}
 PRODUCTS = {
@@ -64,10 +63,16 @@ def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> Non
     assert call["operators"][0]["share"] == pytest.approx(0.1)
 
 
-def test_what_no_operator_takes_is_a_share_of_the_call() -> None:
-    shape = {**record().shapes[0], "outside_s": 0.002, "profiler_factor": 1.0}
+def test_what_goes_around_the_call_limits_a_faster_engine_and_may_not_be_known() -> None:
+    (call,) = profile_entry(record())["shapes"]
+    assert (call["prepare_s"], call["finish_s"]) == (0.001, 0.001)
+    assert call["ceiling"] == pytest.approx((0.008 + 0.002) / 0.002)
+    shape = {key: value for key, value in record().shapes[0].items() if key != "model"}
+    shape |= {"around": {"prepare_s": None, "finish_s": 0.001}}
+    shape |= {"outside_s": 0.002, "profiler_factor": 1.0}
     (call,) = profile_entry(record(shapes=[shape]))["shapes"]
-    assert call["outside"] == pytest.approx(0.25)
+    assert call["prepare_s"] is call["ceiling"] is call["roofline"] is None
+    assert (call["finish_s"], call["outside"]) == (0.001, pytest.approx(0.25))
 
 
 def test_without_a_profiler_only_the_call_is_known() -> None:
@@ -83,19 +88,6 @@ def test_without_a_profiler_only_the_call_is_known() -> None:
     assert call["groups"] == call["operators"] == []
 
 
-def test_a_faster_engine_is_limited_by_what_goes_around_the_call() -> None:
-    (call,) = profile_entry(record())["shapes"]
-    assert (call["prepare_s"], call["finish_s"]) == (0.001, 0.001)
-    assert call["ceiling"] == pytest.approx((0.008 + 0.002) / 0.002)
-
-
-def test_without_raw_examples_there_is_no_ceiling() -> None:
-    around = {"prepare_s": None, "finish_s": 0.001}
-    (call,) = profile_entry(record(shapes=[{**record().shapes[0], "around": around}]))["shapes"]
-    assert call["prepare_s"] is call["ceiling"] is None
-    assert call["finish_s"] == 0.001
-
-
 @pytest.mark.parametrize(
     ("variant", "kind", "peak", "roof"),
     [
@@ -107,9 +99,7 @@ def test_without_raw_examples_there_is_no_ceiling() -> None:
         ("cpu-onnxruntime-fp16", "fp16", None, None),
     ],
 )
-def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(
-    variant: str, kind: str, peak: float | None, roof: float | None
-) -> None:
+def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(variant, kind, peak, roof):
     found = profile_entry(record(variant=variant))
     assert msgspec.convert(found, Profile) == found
     point = found["shapes"][0]["roofline"]
@@ -118,16 +108,7 @@ def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(
     assert (point["type"], point["peak_per_s"], point["roof_per_s"]) == (kind, peak, roof)
 
 
-def test_without_an_onnx_file_there_is_no_roofline() -> None:
-    shape = {key: value for key, value in record().shapes[0].items() if key != "model"}
-    (call,) = profile_entry(record(shapes=[shape]))["shapes"]
-    assert call["roofline"] is None
-
-
 def test_a_failed_profile_keeps_its_reason() -> None:
     found = profile_entry(record(status="failed", reason="not built: no room", shapes=[]))
-    assert (found["status"], found["reason"], found["shapes"]) == (
-        "failed",
-        "not built: no room",
-        [],
-    )
+    told = (found["status"], found["reason"], found["shapes"])
+    assert told == ("failed", "not built: no room", [])

@@ -1,67 +1,34 @@
 """Whether to quantize, from results and races built by hand: each engine against itself."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from raced import planted, race_record, race_shape
-from tightrope.statistics import Interval
+from raced import PLACE, SHAPE, planted, race_record, race_shape
+from results import BASELINE, DELTAS, between, failed, lost, result, row
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_entries, race_key
-from tightrope.summary.ratios import ratio_entry
+from tightrope.summary.races import race_entries, race_key, with_races
 from tightrope.summary.recommend import recommendations
-from tightrope.summary.results import variant_fields
-from tightrope.summary.speed_scale import with_races
-from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED, parse
+from tightrope.summary.result_types import ratio_entry
+from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
 EXAMPLE = Path(__file__).parents[2] / "data/summary.json"
-SHAPE = {"batch": 1, "sequence": 64}
+
+
 LARGE = {"batch": 16, "sequence": 64}
-BASELINE = "cpu-pytorch-fp32"
+
+
 FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
 DYNAMIC, AUTO = "cpu-onnxruntime-int8-dynamic", "cpu-onnxruntime-int8-auto-minmax-64"
 ENTROPY = "cpu-onnxruntime-int8-entropy-64"
-DELTAS = {"kept": -0.002, "undecided": -0.012, "dropped": -0.05}
+
+
+UNKNOWN = {
+    **dict.fromkeys(("delta", "delta_low", "delta_high", "flips", "samples_needed")),
+    **{"samples": 1500, "verdict": "undecided"},
+}
 Ratios = dict[tuple[str, str], float]
-
-
-def row(ratio: float | None, shape: dict[str, int] = SHAPE) -> dict[str, Any]:
-    """A latency `ratio` times as fast as a baseline of 10 ms, within 2 % on the log scale."""
-    speedup = ratio and ratio_entry(between(ratio, 0.02))
-    known = {"disturbed": None, "provisional": False}
-    return {**shape, "paired_s": 0.01 / (ratio or 1.0), "speedup": speedup, **known}
-
-
-def between(ratio: float, spread: float) -> Interval:
-    return Interval(*(ratio * math.exp(off) for off in (0, -spread, spread)))
-
-
-def result(
-    variant: str, *rows: dict[str, Any], verdict: str | None = "kept", **changes: Any
-) -> dict[str, Any]:
-    """What the summary has of a variant; all its records are from host h."""
-    delta = DELTAS.get(verdict)
-    accuracy = verdict and {
-        "top1": 0.9 + delta,
-        "samples": 1500,
-        "delta": delta,
-        "delta_low": delta - 0.006,
-        "delta_high": delta + 0.006,
-        "flips": 30,
-        "verdict": verdict,
-        "samples_needed": None,
-    }
-    names = {"model": "m", "variant": variant, **variant_fields(parse(variant))}
-    facts = {"baseline": BASELINE, "host": "h", "status": "ok", "reason": None}
-    own = {"size_bytes": 100, "accuracy": accuracy, "latency": list(rows)}
-    return {**names, **facts, **own, **changes}
-
-
-def failed(variant: str, reason: str, **changes: Any) -> dict[str, Any]:
-    lost = {"status": "failed", "reason": reason, "verdict": None}
-    return result(variant, **{**lost, **changes})
 
 
 def race(
@@ -70,7 +37,7 @@ def race(
     spread: float = 0.02,
     shape: dict[str, int] = SHAPE,
     model: str = "m",
-    host: str = "h",
+    host: str = PLACE,
     device: str = "cpu",
 ) -> dict[Any, dict[str, Any]]:
     """The race in which the first of each pair was so many times as fast as the other."""
@@ -107,53 +74,150 @@ def test_every_precision_is_either_quantized_or_not() -> None:
 def test_surely_faster_with_the_answers_kept_is_worth_it() -> None:
     found = two(2.0)
     assert {name: found[name] for name in ("model", "host", "device", "engine", "shape")} == {
-        "model": "m",
-        "host": "h",
-        "device": "cpu",
-        "engine": "onnxruntime",
-        "shape": SHAPE,
+        **{"model": "m", "host": PLACE, "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
     }
     assert (found["variant"], found["unquantized"], found["others"]) == (INT8, FLOAT, [])
-    assert found["verdict"] == "quantize"
-    assert found["why"] == [f"faster than {FLOAT}", "accuracy kept"]
-    assert found["failed"] is None
-    assert found["speedup"] == ratio_entry(between(2.0, 0.02))
+    assert (found["failed"], found["speedup"]) == (None, ratio_entry(between(2.0, 0.02)))
     assert found["accuracy"] == {
-        "delta": -0.002,
-        "delta_low": -0.008,
-        "delta_high": pytest.approx(0.004),
-        "flips": 30,
-        "samples": 1500,
-        "verdict": "kept",
+        **{"delta": -0.002, "delta_low": -0.008, "delta_high": pytest.approx(0.004)},
+        **{"flips": 30, "samples": 1500, "verdict": "kept"},
     }
 
 
-def test_the_race_decides_whatever_their_speed_ups_over_the_baseline_say() -> None:
-    """The machine was slower while the float variant was measured, and PyTorch most of all."""
-    results = result(FLOAT, row(6.1)), result(INT8, row(5.2))
-    found = entry(*results, ratios={(INT8, FLOAT): 1.15})
-    assert found["verdict"] == "quantize"
-    assert found["speedup"]["ratio"] == pytest.approx(1.15)
+UNDECIDED = "accuracy undecided: more samples can tell"
 
 
-def test_two_speed_ups_over_the_baseline_make_no_speed_up_over_each_other() -> None:
-    found = entry(result(FLOAT, row(2.0)), result(INT8, row(3.0)))
-    assert (found["verdict"], found["speedup"]) == ("undecided", None)
-    assert found["why"][0] == f"not raced with {FLOAT}: another quantized variant is faster"
+@pytest.mark.parametrize(
+    ("ratio", "spread", "accuracy", "verdict", "why"),
+    [
+        (2.0, 0.02, "kept", "quantize", ["faster than", "accuracy kept"]),
+        (0.8, 0.02, "kept", "do not quantize", ["slower than", "accuracy kept"]),
+        (1.0, 0.0, "kept", "do not quantize", ["no faster than", "accuracy kept"]),
+        (1.01, 0.03, "kept", "undecided", ["not significantly faster than", "accuracy kept"]),
+        (4.0, 0.02, "dropped", "do not quantize", ["faster than", "accuracy dropped"]),
+        (4.0, 0.02, "undecided", "undecided", ["faster than", UNDECIDED]),
+        (0.8, 0.02, "dropped", "do not quantize", ["slower than", "accuracy dropped"]),
+        (0.8, 0.02, "undecided", "do not quantize", ["slower than", UNDECIDED]),
+    ],
+)
+def test_speed_and_accuracy_decide_and_all_reasons_that_hold_are_given(
+    ratio: float, spread: float, accuracy: str, verdict: str, why: list[str]
+) -> None:
+    found = two(ratio, accuracy, spread)
+    assert (found["verdict"], found["why"]) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
 
 
-def test_with_the_baseline_itself_the_paired_speed_up_is_enough() -> None:
-    dynamic = "cpu-pytorch-int8-dynamic"
-    (found,) = entries(result(dynamic, row(1.5)))
-    assert (found["unquantized"], found["variant"]) == (BASELINE, dynamic)
-    assert found["speedup"] == row(1.5)["speedup"]
-    assert found["verdict"] == "quantize"
+LOST = lost()
+EAGER_INT8 = "cpu-pytorch-int8-dynamic"
+OV_BF16, OV_FP32, OV_INT8 = (f"cpu-openvino-{one}" for one in ("bf16", "fp32", "int8-nncf-64"))
+OPENVINO = (result(OV_BF16, row(4.0)), result(OV_FP32, row(1.5)), result(OV_INT8, row(3.0)))
+UNSURE = result(OV_BF16, row(4.0), verdict="undecided")
 
 
-def test_a_race_with_the_baseline_itself_beats_the_paired_speed_up() -> None:
-    dynamic = "cpu-pytorch-int8-dynamic"
-    (found,) = entries(result(dynamic, row(1.5)), races=race({(dynamic, BASELINE): 0.9}))
-    assert found["verdict"] == "do not quantize"
+@pytest.mark.parametrize(
+    ("results", "ratios", "expected"),
+    [
+        # the race decides whatever speed-ups over the baseline, measured in other minutes, say
+        ((result(FLOAT, row(6.1)), result(INT8, row(5.2))), {(INT8, FLOAT): 1.15}, "quantize"),
+        ((result(FLOAT, row(2.0)), result(INT8, row(3.0))), {}, "undecided"),
+        # over the baseline itself the paired speed-up is enough, and a race better
+        ((result(EAGER_INT8, row(1.5)),), {}, "quantize"),
+        ((result(EAGER_INT8, row(1.5)),), {(EAGER_INT8, BASELINE): 0.9}, "do not quantize"),
+        ((result(FLOAT, row(1.5)), result(INT8, LOST)), {}, "undecided"),
+        # the variant is the fastest of those with the best verdict
+        (
+            (result(FLOAT, row(1.5)), failed(DYNAMIC, "killed"), result(INT8, row(3.0))),
+            {(INT8, FLOAT): 2.0},
+            f"quantize {INT8} {FLOAT} {DYNAMIC}",
+        ),
+        (
+            (
+                *(result(FLOAT, row(1.0)), result(INT8, row(5.0), verdict="dropped")),
+                *(result(ENTROPY, row(4.0), verdict="undecided"), result(DYNAMIC, row(2.0))),
+                result(AUTO, row(3.0)),
+            ),
+            {(AUTO, FLOAT): 3.0, (DYNAMIC, FLOAT): 2.0},
+            f"quantize {AUTO} {FLOAT} {DYNAMIC} {ENTROPY} {INT8}",
+        ),
+        # a slow variant does not condemn an engine that has an undecided one
+        (
+            (
+                *(result(FLOAT, row(2.0)), result(AUTO, row(1.0))),
+                result(INT8, row(4.0), verdict="undecided"),
+            ),
+            {(AUTO, FLOAT): 0.5, (INT8, FLOAT): 2.0},
+            f"undecided {INT8}",
+        ),
+        # one behind a quantized variant that is slower than float did not race
+        (
+            (result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, row(1.2))),
+            {(INT8, FLOAT): 0.75},
+            f"do not quantize {INT8} {FLOAT} {DYNAMIC}",
+        ),
+        # one whose time was disturbed may be better than the one that raced
+        (
+            (result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, LOST)),
+            {(INT8, FLOAT): 0.75},
+            f"undecided {DYNAMIC}",
+        ),
+        # the rival is the float variant that raced, of several the fastest
+        (OPENVINO, {(OV_INT8, OV_FP32): 2.0}, f"quantize {OV_INT8} {OV_FP32}"),
+        (OPENVINO, {(OV_INT8, OV_BF16): 0.75}, f"do not quantize {OV_INT8} {OV_BF16}"),
+        (
+            OPENVINO,
+            {(OV_INT8, OV_FP32): 2.0, (OV_INT8, OV_BF16): 0.75},
+            f"do not quantize {OV_INT8} {OV_BF16}",
+        ),
+        # one whose accuracy dropped is no rival, and one that is undecided decides nothing
+        (
+            (result(OV_BF16, row(4.0), verdict="dropped"), *OPENVINO[1:]),
+            {(OV_INT8, OV_FP32): 2.0},
+            f"quantize {OV_INT8} {OV_FP32}",
+        ),
+        ((UNSURE, OPENVINO[2]), {(OV_INT8, OV_BF16): 0.75}, f"undecided {OV_INT8} {OV_BF16}"),
+        (
+            (UNSURE, result(OV_INT8, row(3.0), verdict="undecided")),
+            {(OV_INT8, OV_BF16): 0.75},
+            "do not quantize",
+        ),
+    ],
+)
+def test_an_engine_has_one_verdict(results: Any, ratios: Ratios, expected: str) -> None:
+    found = entry(*results, ratios=ratios)
+    others = [one["variant"] for one in found["others"]]
+    told = " ".join([found["verdict"], found["variant"], found["unquantized"], *others])
+    assert told.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("results", "ratios", "place", "why"),
+    [
+        (
+            (result(FLOAT, row(2.0)), result(INT8, row(3.0))),
+            {},
+            0,
+            f"not raced with {FLOAT}: another quantized variant is faster",
+        ),
+        ((result(FLOAT, row(1.5)), result(INT8, LOST)), {}, 0, "disturbed by other load"),
+        (
+            (UNSURE, OPENVINO[2]),
+            {(OV_INT8, OV_BF16): 0.75},
+            -1,
+            f"the accuracy of {OV_BF16} itself is undecided",
+        ),
+        (
+            (
+                result(FLOAT, row(1.0)),
+                result(INT8, row(2.0), verdict="undecided", accuracy=UNKNOWN),
+            ),
+            {(INT8, FLOAT): 2.0},
+            1,
+            "accuracy undecided: its baseline has no predictions",
+        ),
+    ],
+)
+def test_a_reason_names_what_is_not_known(results, ratios, place, why):
+    assert entry(*results, ratios=ratios)["why"][place] == why
 
 
 @pytest.mark.parametrize(
@@ -163,49 +227,6 @@ def test_a_race_of_another_model_place_or_shape_says_nothing(place: dict[str, An
     races = race({(INT8, FLOAT): 3.0}, **place)
     (found,) = entries(result(FLOAT, row(2.0)), result(INT8, row(1.0)), races=races)
     assert found["speedup"] is None
-
-
-@pytest.mark.parametrize(
-    ("ratio", "spread", "word"), [(0.8, 0.02, "slower"), (1.0, 0.0, "no faster")]
-)
-def test_what_is_surely_not_faster_is_not_worth_it_though_the_answers_are_kept(
-    ratio: float, spread: float, word: str
-) -> None:
-    found = two(ratio, spread=spread)
-    assert found["verdict"] == "do not quantize"
-    assert found["why"] == [f"{word} than {FLOAT}", "accuracy kept"]
-
-
-def test_a_tie_is_undecided() -> None:
-    found = two(1.01, spread=0.03)
-    assert (found["verdict"], found["speedup"]["verdict"]) == ("undecided", "tie")
-    assert found["why"] == [f"not significantly faster than {FLOAT}", "accuracy kept"]
-
-
-def test_dropped_answers_are_not_worth_any_speed() -> None:
-    found = two(4.0, "dropped")
-    assert found["verdict"] == "do not quantize"
-    assert found["why"] == [f"faster than {FLOAT}", "accuracy dropped"]
-
-
-def test_a_speed_up_with_undecided_answers_is_undecided() -> None:
-    found = two(4.0, "undecided")
-    assert found["verdict"] == "undecided"
-    assert found["why"] == [f"faster than {FLOAT}", "accuracy undecided: more samples can tell"]
-
-
-def test_all_reasons_that_hold_are_given() -> None:
-    assert two(0.8, "dropped")["why"] == [f"slower than {FLOAT}", "accuracy dropped"]
-    slow = two(0.8, "undecided")
-    assert slow["verdict"] == "do not quantize"
-    assert slow["why"][0] == f"slower than {FLOAT}" and "undecided" in slow["why"][1]
-
-
-def test_what_was_disturbed_is_undecided_and_says_so() -> None:
-    lost = row(None) | {"disturbed": "other load", "paired_s": None}
-    found = entry(result(FLOAT, row(1.5)), result(INT8, lost))
-    assert (found["verdict"], found["speedup"]) == ("undecided", None)
-    assert found["why"] == ["disturbed by other load", "accuracy kept"]
 
 
 def test_where_all_failed_their_reasons_are_told() -> None:
@@ -222,159 +243,45 @@ def test_where_all_failed_their_reasons_are_told() -> None:
     assert other["why"] == ["failed: collapsed: chance", "accuracy dropped"]
 
 
-def test_one_failed_variant_does_not_speak_for_the_engine() -> None:
-    found = entry(
-        result(FLOAT, row(1.5)),
-        failed(DYNAMIC, "killed"),
-        result(INT8, row(3.0)),
-        ratios={(INT8, FLOAT): 2.0},
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")]
+)
+def test_without_labels_speed_alone_decides_and_it_says_so(ratio: float, verdict: str) -> None:
+    (found,) = entries(
+        result(FLOAT, row(1.0), verdict=None),
+        result(INT8, row(ratio), verdict=None),
+        races=race({(INT8, FLOAT): ratio}),
+        verdict=None,
     )
-    assert (found["verdict"], found["variant"]) == ("quantize", INT8)
-    assert [one["variant"] for one in found["others"]] == [DYNAMIC]
-
-
-def test_the_variant_is_the_fastest_of_those_with_the_best_verdict() -> None:
-    found = entry(
-        result(FLOAT, row(1.0)),
-        result(INT8, row(5.0), verdict="dropped"),
-        result(ENTROPY, row(4.0), verdict="undecided"),
-        result(DYNAMIC, row(2.0)),
-        result(AUTO, row(3.0)),
-        ratios={(AUTO, FLOAT): 3.0, (DYNAMIC, FLOAT): 2.0},
-    )
-    assert (found["variant"], found["verdict"]) == (AUTO, "quantize")
-    assert [(one["variant"], one["verdict"]) for one in found["others"]] == [
-        (DYNAMIC, "quantize"),
-        (ENTROPY, "undecided"),
-        (INT8, "do not quantize"),
-    ]
-
-
-def test_a_slow_variant_does_not_condemn_an_engine_that_has_an_undecided_one() -> None:
-    found = entry(
-        result(FLOAT, row(2.0)),
-        result(AUTO, row(1.0)),
-        result(INT8, row(4.0), verdict="undecided"),
-        ratios={(AUTO, FLOAT): 0.5, (INT8, FLOAT): 2.0},
-    )
-    assert (found["variant"], found["verdict"]) == (INT8, "undecided")
-
-
-def test_one_that_did_not_race_does_not_speak_for_the_engine() -> None:
-    """It was behind another quantized one, which is slower than in float."""
-    found = entry(
-        *(result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, row(1.2))),
-        ratios={(INT8, FLOAT): 0.75},
-    )
-    assert (found["variant"], found["verdict"]) == (INT8, "do not quantize")
-    (other,) = found["others"]
-    assert (other["variant"], other["verdict"]) == (DYNAMIC, "undecided")
-
-
-def test_one_whose_time_was_disturbed_may_be_better_than_the_one_that_raced() -> None:
-    lost = row(None) | {"disturbed": "other load", "paired_s": None}
-    found = entry(
-        *(result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, lost)),
-        ratios={(INT8, FLOAT): 0.75},
-    )
-    assert (found["variant"], found["verdict"]) == (DYNAMIC, "undecided")
-
-
-def test_it_is_put_against_the_float_variant_that_raced() -> None:
-    bf16, fp32, int8 = (f"cpu-openvino-{one}" for one in ("bf16", "fp32", "int8-nncf-64"))
-    results = [result(bf16, row(4.0)), result(fp32, row(1.5)), result(int8, row(3.0))]
-    found = entry(*results, ratios={(int8, fp32): 2.0})
-    assert (found["unquantized"], found["verdict"]) == (fp32, "quantize")
-    found = entry(*results, ratios={(int8, bf16): 0.75})
-    assert (found["unquantized"], found["verdict"]) == (bf16, "do not quantize")
-
-
-def test_of_float_variants_that_all_raced_the_fastest_is_the_rival() -> None:
-    bf16, fp32, int8 = (f"cpu-openvino-{one}" for one in ("bf16", "fp32", "int8-nncf-64"))
-    found = entry(
-        *(result(bf16, row(4.0)), result(fp32, row(1.5)), result(int8, row(3.0))),
-        ratios={(int8, fp32): 2.0, (int8, bf16): 0.75},
-    )
-    assert found["unquantized"] == bf16
-
-
-def test_a_float_variant_whose_answers_dropped_is_no_rival() -> None:
-    found = entry(
-        result("cpu-openvino-fp32", row(1.5)),
-        result("cpu-openvino-bf16", row(4.0), verdict="dropped"),
-        result("cpu-openvino-int8-nncf-64", row(3.0)),
-        ratios={("cpu-openvino-int8-nncf-64", "cpu-openvino-fp32"): 2.0},
-    )
-    assert (found["unquantized"], found["verdict"]) == ("cpu-openvino-fp32", "quantize")
-
-
-def test_being_slower_than_what_may_be_no_choice_decides_nothing() -> None:
-    bf16, int8 = "cpu-openvino-bf16", "cpu-openvino-int8-nncf-64"
-    own, ratios = result(bf16, row(4.0), verdict="undecided"), {(int8, bf16): 0.75}
-    found = entry(own, result(int8, row(3.0)), ratios=ratios)
-    assert (found["verdict"], found["unquantized"]) == ("undecided", bf16)
-    assert found["why"][-1] == f"the accuracy of {bf16} itself is undecided"
-    alike = entry(own, result(int8, row(3.0), verdict="undecided"), ratios=ratios)
-    assert alike["verdict"] == "do not quantize"
-
-
-def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
-    told = "accuracy was not evaluated: speed alone decides"
-    for ratio, verdict in ((2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")):
-        (found,) = entries(
-            result(FLOAT, row(1.0), verdict=None),
-            result(INT8, row(ratio), verdict=None),
-            races=race({(INT8, FLOAT): ratio}),
-            verdict=None,
-        )
-        assert (found["verdict"], found["accuracy"]) == (verdict, None)
-        assert found["why"][-1] == told
+    assert (found["verdict"], found["accuracy"]) == (verdict, None)
+    assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
 
 
 def test_each_shape_has_a_verdict_of_its_own() -> None:
-    races = race({(INT8, FLOAT): 2.0}) | race({(INT8, FLOAT): 0.5}, shape=LARGE)
-    short, long = entries(
-        result(FLOAT, row(1.0), row(2.0, shape=LARGE)),
-        result(INT8, row(2.0), row(1.0, shape=LARGE)),
+    image = {"batch": 1, "height": 224, "width": 224}
+    races = race({(INT8, FLOAT): 2.0}) | race({(INT8, FLOAT): 0.5}, shape=image)
+    short, long, other = entries(
+        result(FLOAT, row(1.0), row(2.0, shape=image), row(1.0, shape=LARGE)),
+        result(INT8, row(2.0), row(1.0, shape=image)),
         races=races,
     )
     assert (short["shape"], short["verdict"]) == (SHAPE, "quantize")
-    assert (long["shape"], long["verdict"]) == (LARGE, "do not quantize")
-
-
-def test_images_have_shapes_too() -> None:
-    shape = {"batch": 1, "height": 224, "width": 224}
-    results = [result(FLOAT, row(2.0, shape=shape)), result(INT8, row(1.0, shape=shape))]
-    (found,) = quantizations(results, race({(INT8, FLOAT): 0.5}, shape=shape))
-    assert (found["shape"], found["verdict"]) == (shape, "do not quantize")
-
-
-def test_a_shape_at_which_only_the_float_variant_was_measured_is_undecided() -> None:
-    _, other = entries(result(FLOAT, row(1.0), row(1.0, shape=LARGE)), result(INT8, row(2.0)))
+    assert (long["shape"], long["verdict"]) == (image, "do not quantize")
     assert (other["shape"], other["verdict"]) == (LARGE, "undecided")
     assert other["why"] == ["not measured at this shape", "accuracy kept"]
 
 
-def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can() -> None:
-    lost = failed(BASELINE, "killed")
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"), [("kept", "undecided"), ("dropped", "do not quantize")]
+)
+def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can(accuracy, verdict):
     alone = [{**row(ratio), "speedup": None} for ratio in (1.0, 2.0)]
-    float_one = result(FLOAT, alone[0])
-    (found,) = quantizations([lost, float_one, result(INT8, alone[1])], {})
-    assert (found["verdict"], found["speedup"]) == ("undecided", None)
-    (found,) = quantizations([lost, float_one, result(INT8, alone[1], verdict="dropped")], {})
-    assert found["verdict"] == "do not quantize"
+    results = [failed(BASELINE, "killed"), result(FLOAT, alone[0])]
+    (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
+    assert (found["verdict"], found["speedup"]) == (verdict, None)
 
 
-def test_an_accuracy_that_could_not_be_compared_is_undecided() -> None:
-    lacking = result(INT8, row(2.0), verdict="undecided")
-    unknown = ("delta", "delta_low", "delta_high", "flips")
-    lacking["accuracy"] |= dict.fromkeys(unknown)
-    found = entry(result(FLOAT, row(1.0)), lacking, ratios={(INT8, FLOAT): 2.0})
-    assert found["verdict"] == "undecided"
-    assert found["why"][1] == "accuracy undecided: its baseline has no predictions"
-
-
-def test_hosts_and_devices_are_never_mixed() -> None:
+def test_models_hosts_and_devices_are_never_mixed() -> None:
     far = {"baseline": "cuda-pytorch-fp32", "host": "k"}
     fp16, fp8 = "cuda-tensorrt-fp16", "cuda-tensorrt-fp8-minmax-64"
     races = race({(INT8, FLOAT): 2.0}) | race({(INT8, FLOAT): 0.5}, host="k")
@@ -389,10 +296,13 @@ def test_hosts_and_devices_are_never_mixed() -> None:
         result(fp16, row(9.0), **far),
         result(fp8, row(14.0), **far),
         result("cuda-tensorrt-int8-fp16-minmax-64", row(12.0), **far),
+        # of another model the quantized one alone
+        result(OV_FP32, row(1.0)),
+        result(OV_INT8, row(2.0), model="n"),
         races=races,
     )
     assert [(one["host"], one["device"], one["engine"], one["verdict"]) for one in found] == [
-        ("h", "cpu", "onnxruntime", "quantize"),
+        (PLACE, "cpu", "onnxruntime", "quantize"),
         ("k", "cpu", "onnxruntime", "do not quantize"),
         ("k", "cuda", "tensorrt", "quantize"),
     ]
@@ -401,25 +311,12 @@ def test_hosts_and_devices_are_never_mixed() -> None:
 
 def test_an_engine_without_both_kinds_has_no_entry() -> None:
     missing = {"host": None, "baseline": None, "status": "unavailable", "reason": "no nncf"}
-    assert (
-        entries(
-            result(FLOAT, row(2.0)),
-            result("cpu-openvino-int8-nncf-64", row(3.0)),
-            failed("cpu-inductor-fp32", "no compiler"),
-            result("cpu-inductor-int8-minmax-64", row(3.0)),
-            result(DYNAMIC, verdict=None, **missing),
-        )
-        == []
-    )
-
-
-def test_models_are_apart() -> None:
     found = entries(
-        result(FLOAT, row(1.0)),
-        result(INT8, row(2.0), model="n"),
-        result(FLOAT, row(1.0), model="n"),
+        *(result(FLOAT, row(2.0)), result(OV_INT8, row(3.0))),
+        *(failed("cpu-inductor-fp32", "no compiler"), result(DYNAMIC, verdict=None, **missing)),
+        result("cpu-inductor-int8-minmax-64", row(3.0)),
     )
-    assert [one["model"] for one in found] == ["n"]
+    assert found == []
 
 
 def test_what_is_recommended_is_never_called_not_worth_quantizing() -> None:
@@ -457,7 +354,7 @@ def both(
     )
     sizes = {("m", FLOAT): 400, ("m", INT8): 100}
     (entry,) = race_entries([race_record([shape])], sizes, accept_disturbed=False).values()
-    races = {race_key("m", "h", "cpu", SHAPE): entry}
+    races = {race_key("m", PLACE, "cpu", SHAPE): entry}
     results = with_races(results, races)
     (found,) = quantizations(results, races)
     (advised,) = recommendations(results, races)

@@ -1,19 +1,19 @@
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from accuracy_records import accuracy_record
 from disturbed import QUIET, facts
 from gpu_states import state
-from summary_fields import ACCURACY_FIELDS
+from raced import HOST
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, drift_std
+from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.accuracy import Split
+from tightrope.summary.result_types import Result
 from tightrope.summary.results import latency_entry, not_planned_entry, result_entry
 
-HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 OPTIONS = {"fusions": False, "optimization": "all"}
 ENGINE = {
     "status": "ok",
@@ -28,52 +28,6 @@ TIMES = ("p50_s", "mean_s", "throughput_per_s")
 BASELINE = "cpu-pytorch-fp32"
 CANDIDATE = "cpu-onnxruntime-fp32"
 SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
-RESULT_FIELDS = {
-    "model",
-    "variant",
-    "device",
-    "engine",
-    "precision",
-    "calibration",
-    "host",
-    "status",
-    "reason",
-    "size_bytes",
-    "build_s",
-    "load_s",
-    "first_call_s",
-    "peak_rss_bytes",
-    "accuracy",
-    "latency",
-    "threads",
-    "baseline_failed",
-    "baseline",
-    "options",
-    "executed",
-    "build_peak_rss_bytes",
-}
-SHAPE_FIELDS = {
-    "batch",
-    "sequence",
-    "samples",
-    "p50_s",
-    "p90_s",
-    "p99_s",
-    "mean_s",
-    "throughput_per_s",
-    "speedup",
-    "noisy",
-    "noise",
-    "pairs",
-    "disturbed_pairs",
-    "disturbed",
-    "provisional",
-    "stop",
-    "threads_busy",
-    "cores_used",
-    "energy_j",
-    "gpu",
-}
 
 
 def shape(**changes: Any) -> dict[str, Any]:
@@ -130,10 +84,10 @@ def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **chan
 
 def test_a_result_has_every_field_of_the_contract() -> None:
     found = entry(latency(), accuracy([0] * 90 + [1] * 10))
-    assert set(found) >= RESULT_FIELDS
-    assert set(found["latency"][0]) >= SHAPE_FIELDS
-    assert set(found["accuracy"]) >= ACCURACY_FIELDS
-    assert set(found["latency"][0]["speedup"]) == {"ratio", "low", "high", "verdict"}
+    assert msgspec.convert(found, Result) == found
+    assert found["baseline"] == BASELINE
+    other = entry(latency(), accuracy([0] * 100), baseline_variant=CANDIDATE)
+    assert other["baseline"] == CANDIDATE
     assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
     assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
     assert found["build_peak_rss_bytes"] == 9
@@ -141,31 +95,17 @@ def test_a_result_has_every_field_of_the_contract() -> None:
     assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
 
 
-@pytest.mark.parametrize("name", [BASELINE, CANDIDATE])
-def test_a_result_names_the_variant_that_it_is_compared_with(name: str) -> None:
-    assert entry(latency(), accuracy([0] * 100), baseline_variant=name)["baseline"] == name
-
-
-def test_an_engine_that_was_not_built_has_no_options_and_ran_nothing() -> None:
+def test_a_result_that_was_not_built_has_its_reason_and_nothing_that_was_measured() -> None:
     built = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
-    options = OPTIONS_OF_A_RESULT
-    failed = latency(status="failed", reason="not built: no such operator", shapes=[])
-    found = result_entry(built, failed, accuracy([], status="failed"), None, **options)
+    lost = {"status": "failed", "reason": "not built: no such operator"}
+    failed = latency(**lost, shapes=[], load_s=None, first_call_s=None, peak_rss_bytes=None)
+    answers = accuracy([], labels=None, **lost)
+    found = result_entry(built, failed, answers, None, **OPTIONS_OF_A_RESULT)
+    assert msgspec.convert(found, Result) == found
+    assert (found["status"], found["reason"]) == ("failed", "not built: no such operator")
+    assert (found["accuracy"], found["latency"], found["baseline"]) == (None, [], BASELINE)
     assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
     assert found["build_peak_rss_bytes"] is None
-    assert found["baseline"] == BASELINE
-
-
-def test_a_failed_result_has_every_field_and_its_reason() -> None:
-    failed = {"status": "failed", "reason": "not built: no such operator", "shapes": []}
-    measured = {"load_s": None, "first_call_s": None, "peak_rss_bytes": None}
-    found = entry(
-        latency(**failed, **measured),
-        accuracy([], labels=None, status="failed", reason="not built: no such operator"),
-    )
-    assert set(found) >= RESULT_FIELDS
-    assert (found["status"], found["reason"]) == ("failed", "not built: no such operator")
-    assert (found["accuracy"], found["latency"]) == (None, [])
 
 
 def test_a_variant_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy() -> None:
@@ -187,6 +127,9 @@ def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
+    reference = {"before": {"rounds_s": [0.01] * 5}, "after": {"rounds_s": [0.02] * 5}}
+    changed = row(shape(), reference=reference)
+    assert changed["noise"] == ["the machine was 100 % slower after the measurement than before"]
     found = row(shape())
     samples = sorted(sample for block in shape()["blocks_s"] for sample in block)
     assert found["samples"] == len(samples) == 64
@@ -203,15 +146,15 @@ def test_a_speedup_is_baseline_time_over_own_time() -> None:
     found = row(one)["speedup"]
     assert found["ratio"] == pytest.approx(2.0)
     assert found["verdict"] == "faster"
-    expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
-    assert (found["ratio"], found["low"], found["high"]) == expected
+    for loads in (1, 2):
+        found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
+        options = {"loads": loads, "unsteady": drift_std(0.0, loads)}
+        expected = speedup(one["blocks_s"], one["baseline_blocks_s"], **options)
+        assert (found["ratio"], found["low"], found["high"]) == expected
     swapped = shape(blocks_s=one["baseline_blocks_s"], baseline_blocks_s=one["blocks_s"])
     assert row(swapped)["speedup"]["verdict"] == "slower"
     equal = shape(baseline_blocks_s=one["blocks_s"])
     assert row(equal)["speedup"]["verdict"] == "tie"
-
-
-def test_the_baseline_has_no_speedup() -> None:
     assert row(shape(baseline_blocks_s=None))["speedup"] is None
 
 
@@ -239,20 +182,27 @@ def test_disturbed_pairs_are_left_out_of_every_figure() -> None:
 
 @pytest.mark.parametrize("calls", [None, 64])
 @pytest.mark.parametrize(("disturbed", "enough"), [(0, True), (7, True), (8, False), (16, False)])
-def test_without_more_than_half_of_the_pairs_there_is_no_number(
-    disturbed: int, enough: bool, calls: int | None
-) -> None:
+def test_without_more_than_half_of_the_pairs_there_is_no_number(disturbed, enough, calls):
     plan = {"pairs": 16, "calls": calls, "loads": 2}
     found = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan)
     assert (found["pairs"], found["disturbed_pairs"]) == (16 - disturbed, disturbed)
     numbers = [found[name] for name in (*TIMES, "samples")] + [found["speedup"]["ratio"]]
     assert all(numbers) if enough else not any(numbers)
     assert (found["disturbed"] is None) == enough
+    if enough:
+        one = disturbed_shape(disturbed, 16 - disturbed)
+        assert latency_entry(one, latency(plan=plan), accept_disturbed=True) == found
     assert (found["speedup"]["verdict"] == "disturbed") == (not enough)
+    # of more pairs than were asked for, half of those asked for and one
+    found = row(disturbed_shape(11, 5), plan={"pairs": 8, "calls": None, "loads": 2})
+    assert (found["pairs"], found["disturbed"]) == (5, None)
 
 
 def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() -> None:
     one = disturbed_shape(12, 4) | {"device_s": [0.004] * 19}
+    alone = row(one | {"baseline_blocks_s": None})
+    assert (alone["speedup"], alone["p50_s"]) == (None, None)
+    assert alone["disturbed"].startswith("only 4 of 16")
     found = row(one, busiest={"python3 train.py": 0.97})
     assert found["speedup"] == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
     assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
@@ -261,12 +211,6 @@ def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() 
         "CPU that another program used; the busiest: python3 train.py (97 % of a core)"
     )
     assert (found["samples"], found["provisional"]) == (0, False)
-
-
-def test_a_disturbed_row_of_the_baseline_has_no_times_either() -> None:
-    found = row(disturbed_shape(12, 4) | {"baseline_blocks_s": None})
-    assert (found["speedup"], found["p50_s"]) == (None, None)
-    assert found["disturbed"].startswith("only 4 of 16")
 
 
 def test_accepted_disturbed_pairs_all_count_and_the_row_is_provisional() -> None:
@@ -279,46 +223,13 @@ def test_accepted_disturbed_pairs_all_count_and_the_row_is_provisional() -> None
     assert tuple(found["speedup"][name] for name in ("ratio", "low", "high")) == expected
 
 
-def test_accepting_changes_nothing_of_a_row_that_was_not_disturbed() -> None:
-    one = disturbed_shape(3, 13)
-    accepted = latency_entry(one, latency(), accept_disturbed=True)
-    assert accepted == row(one)
-    assert accepted["provisional"] is False
-
-
-def test_of_more_pairs_than_were_asked_for_half_of_those_asked_for_and_one_are_enough() -> None:
-    found = row(disturbed_shape(11, 5), plan={"pairs": 8, "calls": None, "loads": 2})
-    assert (found["pairs"], found["disturbed"]) == (5, None)
-
-
-@pytest.mark.parametrize("loads", [1, 2])
-def test_an_interval_knows_how_often_both_were_loaded(loads: int) -> None:
-    one = shape()
-    found = row(one, plan={"pairs": 16, "calls": None, "loads": loads})["speedup"]
-    options = {"loads": loads, "unsteady": drift_std(0.0, loads)}
-    expected = speedup(one["blocks_s"], one["baseline_blocks_s"], **options)
-    assert (found["ratio"], found["low"], found["high"]) == expected
-
-
-def test_a_machine_that_changed_its_speed_makes_every_row_noisy() -> None:
-    reference = {"before": {"rounds_s": [0.01] * 5}, "after": {"rounds_s": [0.02] * 5}}
-    found = row(shape(), reference=reference)
-    assert found["noise"] == ["the machine was 100 % slower after the measurement than before"]
-
-
-def test_image_shapes_keep_height_and_width() -> None:
-    image = shape(height=32, width=48)
+def test_image_shapes_keep_height_and_width_and_a_gpu_has_its_own_time() -> None:
+    image = shape(height=32, width=48, device_s=[0.004] * 19 + [0.1])
     del image["sequence"]
     found = row(image)
     assert (found["batch"], found["height"], found["width"]) == (4, 32, 48)
     assert "sequence" not in found
-
-
-def test_the_time_on_a_gpu_is_a_median_of_its_own_and_null_on_a_cpu() -> None:
-    own = shape(device_s=[0.004] * 19 + [0.1])
-    assert row(own)["device_p50_s"] == 0.004
-    assert row(shape(device_s=None))["device_p50_s"] is None
-    assert row(shape())["device_p50_s"] is None
+    assert (found["device_p50_s"], row(shape())["device_p50_s"]) == (0.004, None)
 
 
 def test_streams_are_part_of_a_row_that_has_times_and_null_elsewhere() -> None:
@@ -335,9 +246,6 @@ def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
     one["energy_j"] = [1000.0] * 3 + [2.0] * 16
     assert row(one)["energy_j"] == pytest.approx(2.0 / 4)
     assert row(shape())["energy_j"] is None
-
-
-def test_a_disturbed_row_has_no_energy_unless_it_is_accepted() -> None:
     one = disturbed_shape(12, 4) | {"energy_j": [4.0] * 16}
     assert row(one)["energy_j"] is None
     assert latency_entry(one, latency(), accept_disturbed=True)["energy_j"] == pytest.approx(1.0)
@@ -351,9 +259,7 @@ def test_a_row_on_a_gpu_has_its_state_also_where_it_is_disturbed() -> None:
     assert (found["pairs"], found["disturbed_pairs"], found["p50_s"]) == (4, 12, None)
     assert found["disturbed"].endswith("the GPU was throttled (thermal slowdown)")
     assert row(shape())["gpu"] is None
-
-
-def test_a_gpu_at_its_power_cap_keeps_its_number() -> None:
+    # at its power cap it keeps its number
     capped = {**QUIET, "throttled": ["power cap"], "other_processes": 0}
     found = row(shape(gpu=[state(throttled=["power cap"])] * 16, pairs=[capped] * 16))
     assert (found["disturbed"], found["noisy"]) == (None, False)

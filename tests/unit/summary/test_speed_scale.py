@@ -4,29 +4,19 @@ import math
 from typing import Any
 
 import pytest
-from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.summary.races import race_entries, ratio_between
-from tightrope.summary.speed_scale import with_races
+import results
+from raced import planted, race_record, race_shape
+from results import row
+from tightrope.summary.races import race_entries, ratio_between, with_races
 
 BASELINE, BEHIND = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
 QUICK, SLOW, THIRD = "cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"
 SECONDS = 0.01
 
 
-def result(variant: str, ratio: float | None, spread: float = 0.02, **row: Any) -> dict[str, Any]:
+def result(variant: str, ratio: float | None, spread: float = 0.02, **changes: Any) -> Any:
     """A result that is `ratio` times as fast as a baseline of 10 ms."""
-    speedup = ratio and {
-        "ratio": ratio,
-        "low": ratio * math.exp(-spread),
-        "high": ratio * math.exp(spread),
-        "verdict": "faster",
-    }
-    own = SECONDS / (ratio or 1)
-    return {
-        **{"model": "m", "variant": variant, "host": PLACE, "device": "cpu"},
-        "baseline": BASELINE,
-        "latency": [{**SHAPE, "p50_s": own, "mean_s": own, "speedup": speedup, **row}],
-    }
+    return results.result(variant, row(ratio, spread=spread, **changes))
 
 
 def scaled(
@@ -51,17 +41,18 @@ def test_speed_ups_of_those_that_raced_agree_with_the_race() -> None:
     assert rows[QUICK]["paired_s"] < rows[SLOW]["paired_s"]
 
 
-def test_the_time_of_each_is_the_baselines_over_its_speed_up() -> None:
-    rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003)
-    for name in (QUICK, BEHIND):
-        assert rows[name]["paired_s"] == pytest.approx(SECONDS / rows[name]["speedup"]["ratio"])
-    assert rows[BASELINE]["paired_s"] == SECONDS
-
-
-def test_who_did_not_race_keeps_its_speed_up() -> None:
+def test_who_did_not_race_keeps_its_speed_up_and_has_the_baselines_time_over_it() -> None:
     rows, _ = scaled(result(QUICK, 3.0), result(BEHIND, 1.5), quick=0.003, slow=0.0031)
     assert rows[BEHIND]["raced"] is False
     assert rows[BEHIND]["speedup"] == result(BEHIND, 1.5)["latency"][0]["speedup"]
+    for name in (QUICK, BEHIND):
+        assert rows[name]["paired_s"] == pytest.approx(SECONDS / rows[name]["speedup"]["ratio"])
+    assert rows[BASELINE]["paired_s"] == SECONDS
+    row = with_races([result(BASELINE, None), result(QUICK, 2.5)], {})[1]["latency"][0]
+    assert (row["raced"], row["paired_s"]) == (False, pytest.approx(SECONDS / 2.5))
+    # without a baseline the median of its own
+    alone = result(QUICK, None, p50_s=0.004) | {"baseline": BASELINE}
+    assert with_races([alone], {})[0]["latency"][0]["paired_s"] == 0.004
 
 
 @pytest.mark.parametrize("slow", [2.2, 4.0, 7.0])
@@ -96,32 +87,16 @@ def test_an_interval_holds_that_of_the_scale_and_that_of_the_race() -> None:
     assert half(rows[SLOW]["speedup"]) == pytest.approx(math.hypot(0.05, own))
 
 
-def test_without_a_race_nothing_changes_but_the_time_by_which_is_compared() -> None:
-    found = with_races([result(BASELINE, None), result(QUICK, 2.5)], {})
-    row = found[1]["latency"][0]
-    assert row["raced"] is False
-    assert row["paired_s"] == pytest.approx(SECONDS / 2.5)
-
-
-def test_without_a_baseline_the_own_median_is_the_time() -> None:
-    alone = result(QUICK, None, p50_s=0.004) | {"baseline": BASELINE}
-    (found,) = with_races([alone], {})
-    assert found["latency"][0]["paired_s"] == 0.004
-
-
-def test_a_disturbed_row_has_no_time() -> None:
-    lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
-    disturbed = result(QUICK, 2.0, speedup=lost, p50_s=None, mean_s=None)
-    found = with_races([result(BASELINE, None), disturbed], {})
-    assert found[1]["latency"][0]["paired_s"] is None
-    assert found[1]["latency"][0]["speedup"] == lost
-
-
 def test_times_agree_with_the_speed_ups_also_where_the_baseline_was_disturbed() -> None:
     """The quicker one was measured in minutes in which the machine was slower."""
     lost = result(BASELINE, None, p50_s=None, mean_s=None)
     found = with_races([lost, result(QUICK, 2.5, p50_s=0.006), result(SLOW, 2.0, p50_s=0.005)], {})
     baseline, quick, slow = (one["latency"][0]["paired_s"] for one in found)
     assert baseline is None
+    unknown = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
+    disturbed = result(QUICK, 2.0, speedup=unknown, p50_s=None, mean_s=None)
+    (_, found) = with_races([result(BASELINE, None), disturbed], {})
+    row = found["latency"][0]
+    assert (row["paired_s"], row["speedup"]) == (None, unknown)
     assert slow / quick == pytest.approx(2.5 / 2.0)
     assert quick == pytest.approx(math.sqrt(0.006 * 2.5 * 0.005 * 2.0) / 2.5)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import FAMILY, FamilyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.race import RaceRecord
-from tightrope.records.race_statistics import beaten_by
+from tightrope.records.race import RaceRecord, beaten_by
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
-from tightrope.summary.hosts import Machine, add_hosts
 from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.models import by_model, evaluation_split
 from tightrope.summary.own_records import (
     Engines,
     OwnAudits,
@@ -32,8 +33,7 @@ from tightrope.summary.own_records import (
     require_data,
 )
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import read_runs
-from tightrope.summary.splits import by_model, evaluation_split
+from tightrope.summary.runs import Machine, add_hosts, read_runs
 from tightrope.summary.summarize import summarize
 
 HOST = {
@@ -50,24 +50,13 @@ OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
 THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
 BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
 PLAIN = "cpu-openvino-fp32"
+
+
 MISSING = ("m", "cuda-pytorch-fp32", "no NVIDIA GPU")
 BASELINES = {"m": {"cpu": BASELINE, "cuda": "cuda-pytorch-fp32"}}
 EXAMPLES = "".join(
     json.dumps({"label": index % 2, "text": f"<script> {index}"}) + "\n" for index in range(1000)
 )
-RECOMMENDED = {
-    "model",
-    "host",
-    "shape",
-    "variant",
-    "why",
-    "rejected",
-    "equal",
-    "open",
-    "disturbed",
-    "provisional",
-    "undecided",
-}
 OPTIONS = {
     "route": "onnx",
     "blobs": False,
@@ -189,6 +178,14 @@ def write_traffic(folder: Path, **fields: Any) -> Path:
     return path
 
 
+def inputs_of(folder: Path, *runs: tuple[Path, Path, Path], **records: Any) -> Inputs:
+    """What a summary of these runs of model m is written from."""
+    engines, latencies, accuracies = zip(*runs, strict=True)
+    checkpoint, split = write_model(folder)
+    model = {"checkpoints": [checkpoint], "splits": [split]}
+    return Inputs(engines=engines, latencies=latencies, accuracies=accuracies, **model, **records)
+
+
 def summarized(
     folder: Path,
     variants: tuple[str, ...] = (BASELINE, QUICK, FAILED),
@@ -203,22 +200,9 @@ def summarized(
 
     `loads` are `pairs` and `foreign_cores` of variants that other load disturbed.
     """
-    runs = (write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants)
-    engines, latencies, accuracies = zip(*runs, strict=True)
-    checkpoint, split = write_model(folder)
-    records = quantized or {}
-    inputs = Inputs(
-        engines=engines,
-        latencies=latencies,
-        accuracies=accuracies,
-        traffic=traffic,
-        audits=records.get("audit", []),
-        searches=records.get("search", []),
-        training=records.get("training", []),
-        checkpoints=[checkpoint],
-        splits=[split],
-        races=[write_race(folder, **(race or {"quick": 4.0}))],
-    )
+    runs = [write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants]
+    records = {"races": [write_race(folder, **(race or {"quick": 4.0}))], "traffic": traffic}
+    inputs = inputs_of(folder, *runs, **records, **(quantized or {}))
     settings = Settings(unavailable=[MISSING], baselines=baselines, budget_points=1.0, **options)
     targets = {"json_target": folder / "summary.json", "csv_target": folder / "summary.csv"}
     summarize(inputs, settings, **targets)
@@ -248,62 +232,35 @@ def test_it_has_every_field_of_the_contract(summary: dict[str, Any]) -> None:
     assert set(summary) >= {"hosts", "models", "results", "recommendations", "races"}
     (host,) = summary["hosts"].values()
     assert set(host) == {*HOST, "gpu_uuids", "libraries"}
+    assert host["libraries"] == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
     (model,) = summary["models"].values()
     assert set(model) >= {"task", "parameters", "checkpoint_sha256", "data", "baselines"}
     assert (model["chance"], model["thumbnails"]) == (0.5, {})
-    for one in summary["recommendations"]:
-        assert set(one) == RECOMMENDED
-        assert all(set(rejected) == {"variant", "reason"} for rejected in one["rejected"])
+    assert model["baselines"] == {"cpu": BASELINE}, "of devices that ran something"
+    assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
+    assert summary["quantization"] == summary["traffic"] == []
 
 
 def test_every_variant_is_in_it_with_the_same_fields(summary: dict[str, Any]) -> None:
     found = by_variant(summary)
-    assert {name: result["status"] for name, result in found.items()} == {
-        BASELINE: "ok",
-        QUICK: "ok",
-        FAILED: "failed",
-        "cuda-pytorch-fp32": "unavailable",
+    assert {name: (one["status"], one["baseline"]) for name, one in found.items()} == {
+        BASELINE: ("ok", BASELINE),
+        QUICK: ("ok", BASELINE),
+        FAILED: ("failed", BASELINE),
+        "cuda-pytorch-fp32": ("unavailable", None),
     }
     assert len({frozenset(result) for result in found.values()}) == 1
     assert found[FAILED]["reason"] == "no such operator"
-    assert found["cuda-pytorch-fp32"]["reason"] == "no NVIDIA GPU"
+    missing, quick = found["cuda-pytorch-fp32"], found[QUICK]
+    assert (missing["reason"], missing["options"]) == ("no NVIDIA GPU", None)
+    assert (quick["host"], quick["options"]) == (fingerprint(HOST), OPTIONS)
+    accuracy = quick["accuracy"]
+    assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
+    assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
+    assert found[BASELINE]["accuracy"]["delta"] == 0
 
 
-def test_it_names_the_files_of_the_configuration(tmp_path: Path) -> None:
-    files = ["config/config.yaml", "config/mine.yaml"]
-    given = ["calibration={samples: [256]}"]
-    found = summarized(tmp_path, configuration=files, overrides=given)
-    assert (found["configuration"], found["overrides"]) == (files, given)
-
-
-def test_results_name_the_host_whose_libraries_are_listed(summary: dict[str, Any]) -> None:
-    assert by_variant(summary)[QUICK]["host"] == fingerprint(HOST)
-    libraries = summary["hosts"][fingerprint(HOST)]["libraries"]
-    assert libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
-
-
-def test_only_devices_that_ran_something_have_a_baseline(summary: dict[str, Any]) -> None:
-    assert summary["models"]["m"]["baselines"] == {"cpu": "cpu-pytorch-fp32"}
-
-
-def test_every_result_that_could_run_names_its_baseline(summary: dict[str, Any]) -> None:
-    assert {name: result["baseline"] for name, result in by_variant(summary).items()} == {
-        BASELINE: BASELINE,
-        QUICK: BASELINE,
-        FAILED: BASELINE,
-        "cuda-pytorch-fp32": None,
-    }
-
-
-def test_the_options_of_each_engine_are_in_it(summary: dict[str, Any]) -> None:
-    found = by_variant(summary)
-    assert found[QUICK]["options"] == OPTIONS
-    assert found["cuda-pytorch-fp32"]["options"] is None
-
-
-def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
-    tmp_path: Path,
-) -> None:
+def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(tmp_path):
     baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
     summary = summarized(tmp_path, baselines=baselines)
     found = by_variant(summary)
@@ -316,16 +273,7 @@ def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(
     )
 
 
-def test_answers_are_compared_with_the_baselines(summary: dict[str, Any]) -> None:
-    accuracy = by_variant(summary)[QUICK]["accuracy"]
-    assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
-    assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
-    assert by_variant(summary)[BASELINE]["accuracy"]["delta"] == 0
-
-
-def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
-    summary: dict[str, Any],
-) -> None:
+def test_the_texts_of_changed_answers_come_from_the_evaluation_split(summary):
     assert by_variant(summary)[QUICK]["accuracy"]["flipped"] == [
         {
             "index": 999,
@@ -340,9 +288,7 @@ def test_the_texts_of_changed_answers_come_from_the_evaluation_split(
     assert by_variant(summary)[BASELINE]["accuracy"]["flipped"] == []
 
 
-def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(
-    tmp_path: Path,
-) -> None:
+def test_a_changed_text_of_the_evaluation_split_is_an_error_that_names_the_file(tmp_path):
     summarized(tmp_path)
     file = tmp_path / "artifacts/m/data/evaluation.jsonl"
     file.write_text(EXAMPLES.replace("script", "edited"))
@@ -362,12 +308,6 @@ def test_the_fast_variant_is_recommended_for_each_shape(summary: dict[str, Any])
     assert {one["variant"] for one in summary["recommendations"]} == {QUICK}
     rejected = {one["variant"] for one in summary["recommendations"][0]["rejected"]}
     assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
-
-
-def test_without_a_float_variant_of_the_engine_there_is_no_word_on_quantizing(
-    summary: dict[str, Any],
-) -> None:
-    assert summary["quantization"] == []
 
 
 def test_int8_is_put_against_the_same_engine_in_float_at_each_shape(tmp_path: Path) -> None:
@@ -393,10 +333,6 @@ def test_a_race_with_its_engine_in_float_is_what_counts(tmp_path: Path) -> None:
     for entry in summary["quantization"]:
         assert entry["unquantized"] == PLAIN
         assert entry["speedup"]["ratio"] == pytest.approx(1.25, rel=0.01)
-
-
-def test_races_are_in_it_and_put_those_that_raced_on_one_scale(tmp_path: Path) -> None:
-    summary = summarized(tmp_path, (BASELINE, QUICK, PLAIN), race={"quick": 4.0, "plain": 5.0})
     first, second = summary["races"]
     assert (first["shape"], second["shape"]) == (SHAPE, {**SHAPE, "batch": 8})
     assert (first["variant"], first["status"], first["out"]) == (QUICK, "decided", {PLAIN: QUICK})
@@ -417,21 +353,10 @@ def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: 
     assert row["disturbed"].startswith("only 2 of 10 pairs of blocks were undisturbed")
     for one in summary["recommendations"]:
         assert (one["variant"], one["provisional"], one["disturbed"]) == (QUICK, True, [PLAIN])
-
-
-def test_accepted_disturbed_numbers_are_given_and_marked(tmp_path: Path) -> None:
-    options = {"race": {"quick": 4.0}, "loads": {PLAIN: facts(8, 2)}, "accept_disturbed": True}
-    row = by_variant(summarized(tmp_path, (BASELINE, QUICK, PLAIN), **options))[PLAIN]["latency"][0]
+    options = {"race": {"quick": 4.0}, "loads": disturbed, "accept_disturbed": True}
+    row = by_variant(summarized(tmp_path, variants, **options))[PLAIN]["latency"][0]
     assert row["provisional"] is True
     assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
-
-
-def test_without_a_goal_nothing_of_it_is_in_it(summary: dict[str, Any]) -> None:
-    assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
-
-
-def test_without_a_goal_no_column_of_the_csv_is_about_costs(folder: Path) -> None:
-    assert "cost." not in (folder / "summary.csv").read_text().splitlines()[0]
 
 
 def test_a_goal_decides_the_recommendation_at_its_shape_alone(tmp_path: Path) -> None:
@@ -473,9 +398,7 @@ def test_the_csv_has_the_costs_of_each_row(tmp_path: Path) -> None:
             value = row[f"cost.{name}"]
             assert value == pytest.approx(cost[name]) or (pandas.isna(value) and cost[name] is None)
     assert frame.loc[QUICK, 1]["cost.break_even_inferences"] > 0
-
-
-def test_without_a_price_no_column_of_the_csv_is_about_money(tmp_path: Path) -> None:
+    # without a price no column is about money
     bounds = {"p99_ms": None, "memory_mb": None, "accuracy_points": None}
     goal = {"minimize": "latency", "shape": None, "traffic": None, **bounds}
     summarized(tmp_path, (BASELINE, QUICK), goal=goal, prepared={"m": {QUICK: []}})
@@ -512,6 +435,9 @@ def test_the_csv_holds_the_same_values(folder: Path, summary: dict[str, Any]) ->
         for shape in result["latency"] or [{}]
     ]
     assert len(frame) == len(expected) == 6
+    assert not [name for name in frame if name.startswith("cost.")]
+    for name in ("size_bytes", "latency.batch", "latency.samples", "accuracy.samples"):
+        assert all(text.isdigit() or not text for text in frame[name]), name
     compared = 0
     for row, values in zip(frame.to_dict("records"), expected, strict=True):
         for name, value in values.items():
@@ -549,12 +475,6 @@ def test_energy_and_the_gpu_are_columns_where_a_row_has_them(folder: Path, tmp_p
     assert not [name for name in without if name.startswith(("latency.energy", "latency.gpu"))]
 
 
-def test_whole_numbers_of_the_csv_are_written_whole(folder: Path) -> None:
-    frame = pandas.read_csv(folder / "summary.csv", dtype=str, keep_default_na=False)
-    for name in ("size_bytes", "latency.batch", "latency.samples", "accuracy.samples"):
-        assert all(text.isdigit() or not text for text in frame[name]), name
-
-
 def test_nothing_but_the_date_changes_on_a_repeat(summary: dict[str, Any], tmp_path: Path) -> None:
     again = summarized(tmp_path)
     for one in (again, summary):
@@ -564,26 +484,21 @@ def test_nothing_but_the_date_changes_on_a_repeat(summary: dict[str, Any], tmp_p
     assert again == summary
 
 
-def test_what_was_measured_under_traffic_is_in_it(tmp_path: Path) -> None:
-    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path),))
+def test_what_was_measured_under_traffic_is_in_it_with_its_host(tmp_path: Path) -> None:
+    other = {**HOST, "cpu": "Other CPU"}
+    files, given = ["config/config.yaml", "config/mine.yaml"], ["calibration={samples: [256]}"]
+    traffic = (write_traffic(tmp_path, host=other),)
+    summary = summarized(tmp_path, traffic=traffic, configuration=files, overrides=given)
+    assert (summary["configuration"], summary["overrides"]) == (files, given)
     (entry,) = summary["traffic"]
     assert (entry["model"], entry["variant"], entry["status"]) == ("m", BASELINE, "ok")
     (row,) = entry["rows"]
     assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
-    (host,) = summary["hosts"]
-    assert entry["host"] == host == fingerprint(HOST)
-    assert entry["loadgen"] == summary["hosts"][host]["libraries"]["mlcommons-loadgen"] == "6.0.17"
-    assert set(summary["hosts"][host]["libraries"]) > {"pytorch", "openvino", "onnxruntime"}
-
-
-def test_the_host_of_traffic_alone_is_listed_with_its_own_libraries(tmp_path: Path) -> None:
-    other = {**HOST, "cpu": "Other CPU"}
-    summary = summarized(tmp_path, traffic=(write_traffic(tmp_path, host=other),))
-    (entry,) = summary["traffic"]
     assert entry["host"] == fingerprint(other) != fingerprint(HOST)
     assert set(summary["hosts"]) == {fingerprint(HOST), fingerprint(other)}
     host = summary["hosts"][fingerprint(other)]
     assert host == {**other, "gpu_uuids": [], "libraries": {"mlcommons-loadgen": "6.0.17"}}
+    assert entry["loadgen"] == "6.0.17"
 
 
 def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids() -> None:
@@ -596,22 +511,16 @@ def test_the_cards_of_one_kind_that_were_measured_are_one_host_with_their_uuids(
 
 
 def test_hosts_with_names_are_apart_though_they_are_alike() -> None:
-    def record(name: str, **fields: Any) -> Record:
-        return Record(model="m", variant="v", host=named(HOST, name), libraries={}, **fields)
-
-    found: dict[str, Any] = {}
-    records = [record("genoa"), record("rome"), record("h100", status="failed")]
-    add_hosts(found, map(Machine.of, records))
+    known = {"model": "m", "variant": "v", "libraries": {}}
+    records = [Record(host=named(HOST, name), **known) for name in ("genoa", "rome")]
     # what ended a job on the third may have been written elsewhere
+    records += [Record(host=named(HOST, "h100"), status="failed", **known)]
+    found: dict[str, Any] = {}
+    add_hosts(found, map(Machine.of, records))
     assert {key: one["name"] for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
-    assert fingerprint(HOST) not in found
     reason = "not supported by this CPU"
     entry = not_planned_entry("m", "cpu@rome-openvino-bf16", reason, "unavailable")
     assert (entry["host"], entry["device"]) == ("rome", "cpu")
-
-
-def test_without_traffic_it_has_none_of_it(summary: dict[str, Any]) -> None:
-    assert summary["traffic"] == []
 
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Path) -> None:
@@ -642,7 +551,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(tmp_path: Pa
         path = folder / f"{name}.json"
         path.parent.mkdir(parents=True)
         written(path, record)
-        paths[path.parent.name] = [path]
+        paths[{"audit": "audits", "search": "searches"}[path.parent.name]] = [path]
     summary = summarized(tmp_path, (BASELINE, auto), quantized=paths, race={"base": 9.0})
     results = by_variant(summary)
     assert results[auto]["audit"] == facts
@@ -672,15 +581,7 @@ def test_a_record_of_another_model_variant_or_engine_is_refused(
     runs = write_run(tmp_path, BASELINE)
     path = runs[("engine", "latency", "accuracy").index(kind)]
     written(path, {**json.loads(path.read_text()), field: value})
-    checkpoint, split = write_model(tmp_path)
-    engine, latency, accuracy = ([one] for one in runs)
-    inputs = Inputs(
-        engines=engine,
-        latencies=latency,
-        accuracies=accuracy,
-        checkpoints=[checkpoint],
-        splits=[split],
-    )
+    inputs = inputs_of(tmp_path, runs)
     settings = Settings(unavailable=[], baselines={"m": {"cpu": BASELINE}}, budget_points=1.0)
     with pytest.raises(ArtifactError, match=rf"{kind}\.json: {words}.*; delete it and run again"):
         read_runs(inputs, by_model(inputs.splits), settings)
@@ -695,17 +596,13 @@ def test_predictions_on_other_data_are_refused(tmp_path: Path) -> None:
         require_data("a.json", record, split, sha256(split))
 
 
-def test_an_audit_of_another_engine_is_refused(tmp_path: Path) -> None:
+def test_an_audit_or_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) -> None:
+    in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
     audit = {"status": "ok", "reason": None, "answers": None, "tensors": []}
     written(path, {**audit, "engine_sha256": "0" * 64})
-    in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
         OwnAudits([path], in_use)["m", QUICK]
-
-
-def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) -> None:
-    in_use = engines_in_use([write_run(tmp_path, QUICK)[0]])
     race = write_race(tmp_path, quick=4.0)
     document = json.loads(race.read_text())
     written(race, {**document, "engines_sha256": in_use_by_variant(in_use)})
@@ -724,6 +621,18 @@ def test_a_race_of_other_engines_or_of_another_model_is_refused(tmp_path: Path) 
         read_own_race(other, RaceRecord, in_use)
 
 
+def test_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
+    summarized(tmp_path)
+    record = race_record(host=HOST, engines_sha256={f"m/{QUICK}": "0" * 64})
+    path = tmp_path / "reports/m/cpu.family.json"
+    FamilyRecord(**{**asdict(record), "variant": FAMILY}).write(path)
+    inputs = inputs_of(tmp_path, write_run(tmp_path, QUICK), families=[path])
+    settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
+    targets = {"json_target": tmp_path / "a.json", "csv_target": tmp_path / "a.csv"}
+    with pytest.raises(ArtifactError, match=r"family\.json: measured with another engine"):
+        summarize(inputs, settings, **targets)
+
+
 def in_use_by_variant(in_use: Engines) -> dict[str, str]:
     return {variant: digest for (_, variant), digest in in_use.items()}
 
@@ -738,18 +647,11 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
-    engine, latency, accuracy = write_run(tmp_path, BASELINE)
+    run = write_run(tmp_path, BASELINE)
+    latency = run[1]
     latency.write_text(latency.read_text()[:-50])
-    checkpoint, split = write_model(tmp_path)
-    inputs = Inputs(
-        engines=[engine],
-        latencies=[latency],
-        accuracies=[accuracy],
-        checkpoints=[checkpoint],
-        splits=[split],
-    )
     settings = Settings(unavailable=[], baselines=BASELINES, budget_points=1.0)
     targets = {"json_target": tmp_path / "summary.json", "csv_target": tmp_path / "summary.csv"}
     with pytest.raises(ArtifactError, match=rf"{latency.name}: its content is not what was"):
-        summarize(inputs, settings, **targets)
+        summarize(inputs_of(tmp_path, run), settings, **targets)
     assert not (tmp_path / "summary.json").exists()

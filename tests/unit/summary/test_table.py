@@ -22,7 +22,7 @@ def flattened(entry: dict[str, Any]) -> dict[str, Any]:
 def test_nested_values_follow_the_others_under_dotted_names() -> None:
     entry = {"a": {"b": 1, "c": {"d": 2}, "e": None}, "f": [3], "g": None}
     assert list(flattened(entry).items()) == [
-        *[("f", [3]), ("g", None), ("a.b", 1), ("a.e", None), ("a.c.d", 2)],
+        *[("f", [3]), ("g", None), ("a.b", 1), ("a.e", None), ("a.c.d", 2)]
     ]
 
 
@@ -42,9 +42,7 @@ def test_the_columns_are_those_of_all_rows_as_they_first_occur() -> None:
         ([True, False, None], ["True", "False", ""]),
     ],
 )
-def test_numbers_among_fractions_are_fractions_unless_all_are_whole(
-    values: list[Any], cells: list[str]
-) -> None:
+def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cells):
     rows = [{"first": "x", "second": value} for value in values]
     assert table(rows) == "first,second\n" + "".join(f"x,{cell}\n" for cell in cells)
 

@@ -7,8 +7,7 @@ import pytest
 from raced import HOST
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.throughput import ThroughputRecord
-from tightrope.summary.throughput import TOO_SLOW, throughput_entry
-from tightrope.summary.throughput_types import Throughput
+from tightrope.summary.throughput import TOO_SLOW, Throughput, throughput_entry
 
 VARIANT = "cpu-onnxruntime-fp32"
 PLAN = {"batches": [1, 4], "p99_ms": None}
@@ -66,11 +65,13 @@ def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() ->
     assert entry["gain"]["ratio"] == pytest.approx(160 / (4 / 0.030), rel=0.02)
     assert entry["gain"]["low"] < entry["gain"]["ratio"] < entry["gain"]["high"]
     assert entry["best_within_bound"] is None, "there is no bound"
-
-
-def test_where_one_instance_is_the_best_there_is_no_gain() -> None:
     entry = throughput_entry(record([*POINTS[:2], point(2, 1, 4, 0.5)]))
     assert entry["best"] == entry["single"] and entry["gain"] is None
+    # no rate is below zero, however wide its interval is
+    seconds = [0.001, 0.001, 0.001, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
+    uneven = {**POINTS[0], "blocks_s": [[[one] * 9 for one in seconds]]}
+    (found,) = throughput_entry(record([uneven]))["points"]
+    assert found["low"] == 0.0 < found["samples_per_s"] < found["high"]
 
 
 def test_only_a_point_with_a_known_p99_is_within_the_bound() -> None:
@@ -104,13 +105,6 @@ def test_a_disturbed_point_without_calls_is_no_failure_of_its_own() -> None:
     assert (found["reason"], found["provisional"]) == (None, False)
 
 
-def test_no_rate_is_below_zero_however_wide_its_interval_is() -> None:
-    seconds = [0.001, 0.001, 0.001, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
-    uneven = {**POINTS[0], "blocks_s": [[[one] * 9 for one in seconds]]}
-    (found,) = throughput_entry(record([uneven]))["points"]
-    assert found["low"] == 0.0 < found["samples_per_s"] < found["high"]
-
-
 def test_points_without_numbers_keep_their_reasons() -> None:
     slow = {**POINTS[0], "blocks_s": [[[1.0], [], [1.0], [], [], [], [], [], [], []]]}
     points = [
@@ -125,13 +119,7 @@ def test_points_without_numbers_keep_their_reasons() -> None:
         ("needs 4 cores, there are 2", True),
     ]
     assert (entry["best"], entry["single"], entry["gain"]) == (None, None, None)
-
-
-def test_a_failed_record_is_a_failed_entry() -> None:
     entry = throughput_entry(record([], status="failed", reason="killed by SIGKILL"))
     msgspec.convert(entry, Throughput)
-    assert (entry["status"], entry["reason"], entry["points"]) == (
-        "failed",
-        "killed by SIGKILL",
-        [],
-    )
+    told = (entry["status"], entry["reason"], entry["points"])
+    assert told == ("failed", "killed by SIGKILL", [])

@@ -1,7 +1,5 @@
-from typing import Any
-
 import pytest
-from tightrope.summary.truncation_words import truncation_words
+from tightrope.summary.models import truncation_words
 
 CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
 
@@ -11,10 +9,7 @@ CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
     [
         ({}, None),
         ({"evaluation": {**CUT, "truncated": 0}}, None),
-        (
-            {"evaluation": CUT},
-            "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
-        ),
+        ({"evaluation": CUT}, "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens"),
         (
             {"evaluation": {"texts": 1, "truncated": 1, "max_sequence": 8}},
             "1 of 1 evaluation text was cut at max_sequence = 8 tokens",
@@ -30,7 +25,5 @@ CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
         ),
     ],
 )
-def test_the_texts_that_were_cut_are_told_per_split(
-    splits: dict[str, Any], expected: str | None
-) -> None:
+def test_the_texts_that_were_cut_are_told_per_split(splits, expected):
     assert truncation_words(splits) == expected

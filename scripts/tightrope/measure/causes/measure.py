@@ -23,8 +23,7 @@ from tightrope.measure.engine_worker import engine_worker
 from tightrope.measure.rounds import measure_rounds, start, warm_up
 from tightrope.measure.run import facts_of_run
 from tightrope.measure.settings import TimingSettings
-from tightrope.records.causes import PREFIX, CausesRecord
-from tightrope.records.profile import ProfileRecord
+from tightrope.records.profile import PREFIX, CausesRecord, ProfileRecord
 from tightrope.variants import parse
 
 SIZES = ("batch", "sequence", "tokens", "height", "width")

@@ -1,7 +1,7 @@
 """Rounds at one shape until the ratios of all pairs are known."""
 
 from tightrope.measure.race.at_shape import RaceAtShape
-from tightrope.records.race_statistics import ratio
+from tightrope.records.race import ratio
 
 # why the rounds ended before the time limit
 PRECISE = "precise"

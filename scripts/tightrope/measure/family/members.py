@@ -11,8 +11,7 @@ from tightrope.measure.race.candidates import Measured, candidates, read_measure
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate, best
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.race import RaceRecord
-from tightrope.records.race_choice import race_choice
+from tightrope.records.race import RaceRecord, race_choice
 from tightrope.variants import QUANTIZED, parse
 
 

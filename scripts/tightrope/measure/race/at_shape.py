@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope.machine.interference import of_pair
 from tightrope.records.finalists import Finalists
-from tightrope.records.race_statistics import (
+from tightrope.records.race import (
     NONE_FASTER,
     TIME_LIMIT,
     all_equal,

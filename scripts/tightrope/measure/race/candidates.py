@@ -9,11 +9,9 @@ from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, undisturbed
-from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.finalists import Candidate
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import MachineSpeed, drift_std
-from tightrope.records.paired_accuracy import comparable, compared
+from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std
 from tightrope.records.record import require_engine
 from tightrope.statistics import Interval, speedup
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from tightrope.machine.interference import fewest_pairs, undisturbed
 from tightrope.measure.race.candidates import Measured
-from tightrope.records.energy import joules_per_call
 from tightrope.records.finalists import Candidate
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, joules_per_call
 from tightrope.statistics import percentile
 
 MILLISECONDS, MEGABYTE = 1000.0, 1e6

@@ -41,7 +41,7 @@ class TimedStructures:
     folder: Path
 
     def rounds(self, structures: Sequence[Structure]) -> list[dict[str, Any]]:
-        """Return rounds of the parent and then these structures, see `tightrope.records.rounds`.
+        """Return rounds of the parent and then these structures, see `tightrope.records.record`.
 
         Raises TightropeError where one cannot be built or run.
         """

@@ -15,7 +15,7 @@ from tightrope.measure.settings import TimingSettings
 from tightrope.measure.structures.build import in_child, structure_in, timed_structures
 from tightrope.measure.structures.points import Ratios, points
 from tightrope.model.structures import Structure
-from tightrope.records.rounds import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
+from tightrope.records.record import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
 
 SCHEMA = 1
 # structures measured in the same rounds, besides the model itself
@@ -28,7 +28,7 @@ def measure_structures(
     """Write the rounds of the structures of `points.points`, the raw samples of the latency table.
 
     Each of `groups` has `structures`, the model itself first, and `rounds` with a block of each,
-    see `tightrope.records.rounds`. The engines are built from the model with manifest `checkpoint`
+    see `tightrope.records.record`. The engines are built from the model with manifest `checkpoint`
     and deleted. Raises TightropeError where one cannot be built or run, and for a model whose
     blocks are not found.
     """
@@ -87,7 +87,7 @@ class Form(TypedDict):
 
 
 class TimedRound(TypedDict):
-    """A round, see `tightrope.records.rounds`."""
+    """A round, see `tightrope.records.record`."""
 
     blocks_s: list[list[float]]
     foreign_cores: float

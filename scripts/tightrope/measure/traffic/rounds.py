@@ -9,7 +9,7 @@ from tightrope.measure.traffic import loadgen
 from tightrope.measure.traffic.bench import Bench, Rehearsal, by_length
 from tightrope.measure.traffic.padding import UNPADDED
 from tightrope.measure.traffic.progress import Progress
-from tightrope.records.traffic_rounds import (
+from tightrope.records.traffic import (
     FEWEST_ROUNDS,
     OFFLINE,
     SINGLE_STREAM,

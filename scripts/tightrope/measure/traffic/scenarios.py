@@ -12,7 +12,7 @@ from tightrope.measure.traffic.rounds import (
     single_stream_tests,
 )
 from tightrope.measure.traffic.server import SERVER, USUAL_RATES, expected_seconds, server_tests
-from tightrope.records.traffic_rounds import FEWEST_ROUNDS, OFFLINE, SINGLE_STREAM, median_of
+from tightrope.records.traffic import FEWEST_ROUNDS, OFFLINE, SINGLE_STREAM, median_of
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from tightrope.report.graphs.formats import CONVERSIONS, parameters_of, precisions, total
+from tightrope.report.graphs.formats import CONVERSIONS, all_nodes, parameters_of, precisions, total
 from tightrope.report.graphs.layers import consumed_tensors, layers_of, module_paths
-from tightrope.report.graphs.without_weights import all_nodes
 
 SCHEMA = 2
 # operators that are not shown: they store or convert values and compute nothing

@@ -2,13 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import onnx
 from onnx import TensorProto
 
 from tightrope.report.graphs.record import OTHER
-from tightrope.report.graphs.without_weights import all_nodes, inner_graphs
 from tightrope.runtimes.executed import is_product
 
 FORMATS = {"FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16"}
@@ -144,3 +143,24 @@ def total(tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
         "parameters": sum(math.prod(tensor.dims) for tensor in counted),
         "weight_bytes": sum(size_bytes(tensor) for tensor in counted),
     }
+
+
+def inner_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield the subgraphs in the attributes of a graph's nodes."""
+    for node in graph.node:
+        yield from inner_graphs_of(node)
+
+
+def inner_graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the subgraphs of a node: branches of If, the body of Loop or Scan."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node, including those of subgraphs."""
+    yield from graph.node
+    for inner in inner_graphs(graph):
+        yield from all_nodes(inner)

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE
+from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE, inner_graphs_of
 from tightrope.report.graphs.record import SHARED
-from tightrope.report.graphs.without_weights import inner_graphs_of
 from tightrope.runtimes.executed import is_product
 
 # name of the wrapper module around the classifier in files exported by this pipeline

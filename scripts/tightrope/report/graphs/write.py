@@ -1,8 +1,12 @@
 """Write the files on an ONNX graph: its record, and ONNX without weights for Netron."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import onnx
+from onnx import TensorProto, shape_inference
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise, write_failure
@@ -12,7 +16,23 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import describe
-from tightrope.report.graphs.without_weights import without_weights
+from tightrope.report.graphs.formats import inner_graphs
+
+# keep small constants such as shapes, which define the graph's behaviour
+LARGEST_CONSTANT_BYTES = 1024
+# file name of the removed weights: a loader's error message then shows the cause
+LEFT_OUT = "weights-are-left-out"
+# prefix of the names that shape inference gives to unknown sizes
+INVENTED = "unk__"
+CONTENTS = (
+    "raw_data",
+    "float_data",
+    "double_data",
+    "int32_data",
+    "int64_data",
+    "uint64_data",
+    "string_data",
+)
 
 
 def describe_graph(
@@ -61,3 +81,47 @@ def read_costs(path: Path | str | None) -> Any:
         return read_json_or_raise(path, Costs) if path else None
     except WorkFailed:
         return None
+
+
+def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto:
+    """Remove the data of large constants from `model`, in place; keep name, type and shape.
+
+    The result has `description` as its doc string, and the inferred shapes of inner tensors as far
+    as inference succeeds. It can be inspected, as in Netron, but not run.
+    """
+    for tensor in all_constants(model.graph):
+        if tensor.ByteSize() > LARGEST_CONSTANT_BYTES:
+            leave_out(tensor)
+    del model.metadata_props[:]
+    model.doc_string = description
+    try:
+        model = shape_inference.infer_shapes(model)
+    except (shape_inference.InferenceError, ValueError):  # inconsistent operator
+        return model
+    for value in model.graph.value_info:
+        for size in value.type.tensor_type.shape.dim:
+            if size.dim_param.startswith(INVENTED):
+                size.ClearField("dim_param")
+    return model
+
+
+def leave_out(tensor: TensorProto) -> None:
+    """Make `tensor` refer to an external file that does not exist."""
+    for field in CONTENTS:
+        tensor.ClearField(field)
+    del tensor.external_data[:]
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", LEFT_OUT
+
+
+def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    """Yield initializers and tensors in attributes, including those of subgraphs."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+    for inner in inner_graphs(graph):
+        yield from all_constants(inner)

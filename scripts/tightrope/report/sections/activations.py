@@ -3,7 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts.activations import activation_chart
+import altair as alt
+
+from tightrope.report.charts import (
+    clone,
+    engine_colour,
+    labels,
+    log_axis,
+    precision_shape,
+    to_specification,
+    tooltips,
+    values,
+)
 from tightrope.report.sections.figures import join_title, row_at
 from tightrope.report.sections.training import format_seconds
 from tightrope.report.style.numbers import (
@@ -23,6 +34,8 @@ Shape = tuple[tuple[str, int], ...]
 # reference, host, device
 GroupKey = tuple[str, str, str]
 Columns = Sequence[tuple[Shape, str]]
+LINE = 18  # pixels per variant
+NAME = 26  # pixels above them, for the activation's name
 
 
 def activations_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -47,7 +60,10 @@ def table(
     """
     reference, host_key, device = key
     timed = [row for entry in group for row in entry.get("latency") or ()]
-    shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
+    shapes = sorted(
+        {shape_of(row) for row in timed if shape_of(row)},
+        key=lambda shape: [size for _, size in shape],
+    )
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
     by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
@@ -68,11 +84,6 @@ def table(
         "device_memory": device == "cuda",
         "figures": [figure for figure in figures if figure],
     }
-
-
-def sizes(shape: Shape) -> list[int]:
-    """Return the sort key of a shape."""
-    return [size for _, size in shape]
 
 
 def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str, Any]:
@@ -195,3 +206,52 @@ def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
         "interval": ratio_interval(speedup),
         "verdict": speedup.get("verdict"),
     }
+
+
+def activation_chart(
+    marks: Sequence[dict[str, Any]],
+    names: Sequence[dict[str, Any]],
+    variants: Sequence[str],
+    *,
+    description: str,
+) -> dict[str, Any]:
+    """Chart speed-ups over the reference's activation (logarithmic), a band per entry of `names`.
+
+    A name has model and name (the text of its band); bands keep the given order, with a line per
+    entry of `variants` in each. A mark has model, activation, variant, engine, precision, ratio,
+    low, high, tie (bool), and the tooltip texts speedup, interval and verdict. As wide as its
+    container.
+    """
+    title = "speed-up over the reference's activation (logarithmic)"
+    x_axis = log_axis([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
+    height = NAME + LINE * len(variants)
+    order = [name["model"] for name in names]
+    band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))
+    lines = alt.Scale(domain=list(variants), rangeMin=NAME, rangeMax=height)
+    base, position = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
+    point = base.mark_point(filled=True, size=85, opacity=1)
+    ties = base.transform_filter("datum.tie")
+    tooltip = [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
+    layers = [
+        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
+        base.mark_rule(strokeWidth=2, opacity=0.75).encode(
+            *position, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")
+        ),
+        point.encode(x_axis, *position, precision_shape(), engine_colour(), tooltip=tooltip),
+        ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
+            x_axis, *position, precision_shape()
+        ),
+    ]
+    first, *last = bands(names, band, height)
+    chart = alt.layer(first, *layers, *last, data=values(marks)).properties(
+        width="container", height=height * len(names)
+    )
+    return to_specification(chart, description)
+
+
+def bands(names: Sequence[dict[str, Any]], band: alt.Y, height: int) -> list[alt.Chart]:
+    """Return the layers of the bands, `height` pixels each: a line above each, then its name."""
+    chart = alt.Chart(values(names))
+    line = chart.mark_rule(style="row", yOffset=-height / 2).encode(band)
+    position = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
+    return [line, *labels(chart, "name", band, **position)]

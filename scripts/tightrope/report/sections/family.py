@@ -3,10 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.family_figure import family_figure
-from tightrope.report.sections.family_words import change_words, parameter_words
+import altair as alt
+
+from tightrope.report.charts import (
+    accuracy_axis,
+    budget_layers,
+    clone,
+    labels,
+    log_axis,
+    precision_shape,
+    to_specification,
+    tooltips,
+    values,
+)
 from tightrope.report.sections.figures import join_title
 from tightrope.report.style.numbers import (
+    TIMES,
+    milliseconds,
     percentage,
     points,
     points_interval,
@@ -14,6 +27,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.report.style.palette import METHOD_COLOURS
+from tightrope.variants import parse
 
 Record = Mapping[str, Any]
 # columns of speed-ups by the role of the other engine
@@ -23,6 +37,7 @@ COLUMNS = {
     "root_recommended": "the root's best",
     "root_quantized": "the root's best int8",
 }
+SMALL, LARGE = 55, 130  # area of a mark, of a recommended variant the larger one
 
 
 def families_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -131,3 +146,204 @@ def accuracy_of(comparison: Record | None, samples: int | None) -> dict[str, Any
         "p_value": accuracy.get("p_value"),
         "reason": accuracy.get("reason") or "not compared",
     }
+
+
+def change_words(changes: Record) -> list[str]:
+    """Return a phrase per change: `3 layers`, `512 neurons per layer`, `activation relu`."""
+    known = {
+        "prune": prune_words,
+        "distill": lambda made: [f"distilled from {made.get('from')}"],
+        "qat": qat_words,
+        "train": train_words,
+    }
+    found = []
+    for key, value in changes.items():
+        found += known[key](value) if key in known else [other_words(key, value)]
+    return found
+
+
+def prune_words(prune: Record) -> list[str]:
+    """Return what pruning left."""
+    found = []
+    for key, value in prune.items():
+        match key:
+            case "blocks":
+                found.append(f"{' + '.join(str(len(stage)) for stage in value)} blocks")
+            case "intermediate" if "blocks" in prune:
+                found.append(f"{value} neurons per block of the first stage")
+            case "layers":
+                whole = isinstance(value, int)
+                found.append(f"{value} layers" if whole else f"layers {listed(value)}")
+            case "intermediate":
+                found.append(f"{value} neurons per layer")
+            case "heads":
+                found.append(f"{value} attention heads per layer")
+            case "target":
+                found.append(target_words(value.get("asked") or {}))
+            case _:
+                found.append(f"prune {other_words(key, value)}")
+    return found
+
+
+def target_words(asked: Record) -> str:
+    """Return what the sizes were chosen for: a speed-up or a number of parameters."""
+    if "parameters" in asked:
+        return f"chosen for at most {parameter_words(asked['parameters'])} parameters"
+    return f"chosen for a speed-up of {asked.get('speedup')}{TIMES}"
+
+
+def qat_words(qat: Record) -> list[str]:
+    """Return the scheme whose values a model was trained with, and whether with outputs too."""
+    return [f"trained for {qat.get('scheme')}" + (", outputs too" if qat.get("outputs") else "")]
+
+
+def train_words(recipe: Record) -> list[str]:
+    """Return how long a model was trained, and the share of its weights that this made zero."""
+    epochs, share = recipe.get("epochs"), recipe.get("sparsity")
+    long = f"trained {epochs} {'epoch' if epochs == 1 else 'epochs'}" if epochs else "trained"
+    return [long, f"{100 * share:.0f} % of the weights zero"] if share else [long]
+
+
+def other_words(key: str, value: Any) -> str:
+    """Return a change of another kind, its values by name."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{name} {listed(one)}" for name, one in value.items())
+        return f"{key}: {inside}"
+    return key if value is True else f"{key} {listed(value)}"
+
+
+def listed(value: Any) -> str:
+    """Format a value, several of them with commas."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def parameter_words(count: int | None) -> str | None:
+    """Format a number of parameters in millions: `22.7 M`, below a million in full."""
+    if count is None:
+        return None
+    return f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count:,}"
+
+
+def family_figure(
+    title: str, shape: Record, members: Sequence[Record], budget_points: float | None
+) -> dict[str, Any] | None:
+    """Return the figure of a shape with title, description, chart and points, None without any."""
+    marks = [mark_of(point) for point in shape.get("points") or ()]
+    if not marks:
+        return None
+    models = [member["model"] for member in members]
+    description = described(title, marks)
+    chart = family_chart(
+        marks,
+        links_of(marks, members),
+        models,
+        budget_points=budget_points,
+        description=description,
+    )
+    return {"title": title, "description": description, "points": marks, "chart": chart}
+
+
+def mark_of(point: Record) -> dict[str, Any]:
+    """Return a mark of the chart."""
+    ends = (points(point[end]) for end in ("delta_low", "delta_high"))
+    return {
+        **{name: point[name] for name in ("model", "variant", "recommended", "front", "raced")},
+        "precision": parse(point["variant"]).precision,
+        "latency_ms": 1e3 * point["call_s"],
+        "latency_low": 1e3 * point["low"],
+        "latency_high": 1e3 * point["high"],
+        **{name: 100 * point[name] for name in ("delta", "delta_low", "delta_high")},
+        "latency": f"{milliseconds(point['call_s'])} ms",
+        "change": f"{points(point['delta'])} points ({' to '.join(map(str, ends))})",
+    }
+
+
+def links_of(marks: Sequence[Record], members: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return the ends of a line from each parent's recommended variant to its child's."""
+    places = {mark["model"]: mark for mark in marks if mark["recommended"]}
+    pairs = [(member.get("parent"), member["model"]) for member in members]
+    return [
+        {name + end: place[name] for place, end in ends for name in ("latency_ms", "delta")}
+        for parent, child in pairs
+        if parent in places and child in places
+        for ends in [((places[parent], ""), (places[child], "_child"))]
+    ]
+
+
+def described(title: str, marks: Sequence[Record]) -> str:
+    """Describe the chart in words."""
+    front = "; ".join(
+        f"{mark['model']} {mark['variant']} ({mark['latency']}, {mark['change']})"
+        for mark in marks
+        if mark["front"]
+    )
+    return (
+        f"Accuracy change against latency of {len(marks)} variants at {title}. "
+        f"On the Pareto front, fastest first: {front}."
+    )
+
+
+def family_chart(
+    points: Sequence[dict[str, Any]],
+    links: Sequence[dict[str, Any]],
+    models: Sequence[str],
+    *,
+    budget_points: float | None,
+    description: str,
+) -> dict[str, Any]:
+    """Chart accuracy change (points) against latency (ms, logarithmic), as wide as its container.
+
+    A point has model, variant, precision, latency_ms, latency_low, latency_high, delta, delta_low,
+    delta_high, front, recommended (bool), and the tooltip texts latency and change. A link has the
+    latency_ms and delta of a parent's recommended variant, and those of its child's with the suffix
+    `_child`. Colour is the model, in the order of `models`.
+    """
+    ends = ("latency_low", "latency_ms", "latency_high")
+    x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
+    y_axis = accuracy_axis(points, budget_points)
+    layers = [
+        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
+        *budget_layers(budget_points, y_axis),
+        *link_layers(links, x_axis, y_axis),
+        *point_layers(x_axis, y_axis, models),
+    ]
+    title = "accuracy change from the root's baseline, points"
+    if y_axis["scale"]["type"] == "symlog":
+        title += " (compressed beyond 1)"
+    chart = alt.layer(*layers, data=values(points)).properties(
+        title=title, width="container", height=300
+    )
+    return to_specification(chart, description)
+
+
+def link_layers(links: Sequence[dict[str, Any]], x_axis: alt.X, y_axis: alt.Y) -> list[alt.Chart]:
+    """Return the lines from parents to children, none without links."""
+    if not links:
+        return []
+    chart = alt.Chart(values(links)).mark_rule(style="edge")
+    return [
+        chart.encode(x_axis, y_axis, x2=alt.X2("latency_ms_child:Q"), y2=alt.Y2("delta_child:Q"))
+    ]
+
+
+def point_layers(x_axis: alt.X, y_axis: alt.Y, models: Sequence[str]) -> list[alt.Chart]:
+    """Return the Pareto front, the marks of all variants, and the names of recommended ones."""
+    colour = alt.Color("model:O", scale=alt.Scale(domain=list(models)), legend=None)
+    position = (x_axis, y_axis)
+    front, recommended, others = (
+        alt.Chart().transform_filter(rule)
+        for rule in ("datum.front", "datum.recommended", "!datum.recommended")
+    )
+    tooltip = [alt.Tooltip("model:N"), *tooltips("latency", "change")]
+    bar = recommended.mark_rule(opacity=0.75)
+    small = others.mark_point(filled=True, size=SMALL, opacity=0.6)
+    large = recommended.mark_point(filled=True, size=LARGE, opacity=1)
+    return [
+        front.mark_line(style="front", interpolate="step-after").encode(*position),
+        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
+        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
+        small.encode(*position, colour, precision_shape(), tooltip=tooltip),
+        recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
+        large.encode(*position, colour, precision_shape(), tooltip=tooltip),
+        *labels(recommended, "model", y_axis, align="left", x=x_axis, dx=12, dy=-13),
+    ]

@@ -12,10 +12,7 @@ Record = Mapping[str, Any]
 
 
 def int8_section(
-    results: Sequence[Record],
-    model: Record,
-    hosts: Mapping[str, str],
-    budget_points: float | None,
+    results: Sequence[Record], model: Record, hosts: Mapping[str, str], budget_points: float | None
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated or audited.
 
@@ -48,11 +45,6 @@ def is_quantized(result: Record) -> bool:
     return result.get("precision") in QUANTIZED
 
 
-def is_given(result: Record) -> bool:
-    """Return whether a result is of a file that was quantized already, as it is."""
-    return result.get("precision") == GIVEN
-
-
 def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
     """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
     sets = [
@@ -73,7 +65,9 @@ def table_row(result: Record) -> dict[str, Any]:
         "method": method,
         "samples": samples,
         "repair": repair,
-        "ranges": "in the file as given" if is_given(result) else "ranges are found at run time",
+        "ranges": "in the file as given"
+        if result.get("precision") == GIVEN
+        else "ranges are found at run time",
         "audit": audit,
         "noisiest": next(iter(audit.get("tensors") or ()), None),
     }

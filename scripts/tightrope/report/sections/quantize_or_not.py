@@ -30,7 +30,7 @@ def quantization_section(
     if not entries:
         return None
     groups: dict[Any, list[Record]] = {}
-    for entry in sorted(entries, key=sizes):
+    for entry in sorted(entries, key=lambda one: [size for _, size in shape_of(one["shape"])]):
         groups.setdefault(engine_of(entry), []).append(entry)
     groups = {key: groups[key] for key in dict.fromkeys(map(engine_of, entries))}
     names = engine_names(groups, hosts)
@@ -88,11 +88,6 @@ def engine_names(
             [engine, *([", ".join(qualifiers)] if qualifiers else [])]
         )
     return names
-
-
-def sizes(entry: Record) -> list[int]:
-    """Return the sort key of an entry's shape."""
-    return [size for _, size in shape_of(entry["shape"])]
 
 
 def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:

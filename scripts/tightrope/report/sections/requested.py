@@ -1,22 +1,19 @@
-"""Report content that is measured on request: throughput, profiles, causes and stability."""
+"""Report content that is measured on request: throughput, profiles, causes and idleness."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.causes import causes_section
-from tightrope.report.sections.explanations import explanations_by_shape
-from tightrope.report.sections.idleness import WORD as PAUSES
-from tightrope.report.sections.idleness import idleness_section, idleness_words
-from tightrope.report.sections.not_run import not_run
-from tightrope.report.sections.profile import profile_section
+from tightrope.report.sections.decision import not_run
+from tightrope.report.sections.profile import causes_section, explanations_by_shape, profile_section
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.sections.throughput import throughput_section
-from tightrope.report.style.numbers import shape_of
+from tightrope.report.style.numbers import milliseconds, ratio, ratio_interval, shape_of, whole
 from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
 # a variant at one shape of one host
 Place = tuple[Any, ...]
+WORD = "pauses"
 
 
 def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
@@ -56,7 +53,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
 def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
     """Return the remarks on rows of latency that pauses would change a lot."""
     told = ((one, idleness_words(one)) for one in summary.get("idleness") or ())
-    return {place_of(one, one["shape"]): [Remark(PAUSES, words)] for one, words in told if words}
+    return {place_of(one, one["shape"]): [Remark(WORD, words)] for one, words in told if words}
 
 
 def place_of(entry: Record, shape: Record) -> Place:
@@ -72,3 +69,62 @@ def failures(entries: Iterable[Record]) -> int:
 def of_model(entries: Iterable[Any] | None, name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries or () if entry.get("model") == name]
+
+
+def idleness_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a row per measured variant and pause, variants in their order, short pauses first.
+
+    Each has the `variant`, its `host` where there are several, `shape`, `pause`, `back_to_back_ms`,
+    `first_call_ms`, `ratio` and `interval` of the two as text, whether it `matters` or is
+    `provisional`, the number of `calls`, and a `note` on what is missing or disturbed.
+    """
+    return [
+        pause_row(entry, pause, hosts)
+        for entry in entries
+        if entry.get("status") == "ok"
+        for pause in entry.get("pauses") or []
+    ]
+
+
+def pause_row(entry: Record, pause: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the row of a variant and the pauses of one length."""
+    slowdown = pause.get("slowdown")
+    return {
+        "variant": entry.get("variant"),
+        "host": hosts.get(str(entry.get("host"))),
+        "shape": shape_of(entry.get("shape") or {}),
+        "pause": seconds(pause["pause_s"]),
+        "back_to_back_ms": milliseconds(entry.get("back_to_back_s")),
+        "first_call_ms": milliseconds(pause.get("first_call_s")),
+        "ratio": ratio(slowdown),
+        "interval": ratio_interval(slowdown),
+        "matters": matters(pause),
+        "provisional": pause.get("provisional"),
+        "calls": whole(pause.get("calls")),
+        "note": pause.get("disturbed") or pause.get("reason"),
+    }
+
+
+def matters(pause: Record) -> bool:
+    """Return whether the first call is surely slower by so much that it matters."""
+    slowdown = pause.get("slowdown")
+    return bool(slowdown and slowdown["matters"] and not pause.get("provisional"))
+
+
+def seconds(value: float) -> str:
+    """Format the length of a pause: "0.1 s"."""
+    return f"{value:g} s"
+
+
+def idleness_words(entry: Record) -> list[str]:
+    """Say after which pauses the first call is slower by so much that it matters.
+
+    Provisional numbers are not told.
+    """
+    return [
+        f"after {seconds(pause['pause_s'])} without a call the next one takes "
+        f"{ratio(pause['slowdown'])} ({ratio_interval(pause['slowdown'])}) of one back to back: "
+        f"{milliseconds(pause.get('first_call_s'))} ms"
+        for pause in entry.get("pauses") or []
+        if matters(pause)
+    ]

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
 from tightrope.report.style.numbers import is_number
-from tightrope.summary.commands import remeasure_command
-from tightrope.summary.document import Summary
+from tightrope.summary.document import Summary, remeasure_command
 from tightrope.summary.result_types import Result
 
 Record = Mapping[str, Any]

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts.throughput import throughput_chart
+import altair as alt
+
+from tightrope.report.charts import to_specification, values
 from tightrope.report.style.numbers import (
     JOINED,
     milliseconds,
@@ -19,6 +21,7 @@ Record = Mapping[str, Any]
 # pixels of a chart: of the names of its rows, and of a column with its text
 NAMES_WIDTH, COLUMN_WIDTH = 165, 96
 UNKNOWN_P99 = "too few calls for p99"
+ROW_HEIGHT = 46  # pixels, for two lines of text
 
 
 def throughput_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -127,3 +130,44 @@ def at(point: Record) -> str:
     interval = f" (95 % interval {low} to {high})" if low and high else ""
     rate = significant(point.get("samples_per_s"))
     return f"{division(point)}, at batch {point.get('batch')}: {rate} samples/s{interval}"
+
+
+def throughput_chart(cells: Sequence[dict[str, Any]], *, description: str) -> dict[str, Any]:
+    """Chart samples per second: a row per division of the cores, a column per batch.
+
+    A cell has division (text), batch, samples_per_s (None without numbers), best (bool), the text
+    in it as rate and p99, and the tooltip texts interval, calls and reason. Rows and columns are in
+    the given order.
+    """
+    rows = list(dict.fromkeys(cell["division"] for cell in cells))
+    batches = sorted({cell["batch"] for cell in cells})
+    place = (
+        alt.X("batch:O", sort=batches, title="batch", axis=alt.Axis(labelAngle=0, grid=False)),
+        alt.Y("division:O", sort=rows, title=None, axis=alt.Axis(labelLimit=220, grid=False)),
+    )
+    colour = alt.Color("samples_per_s:Q", scale=alt.Scale(range="heatmap", zero=False), legend=None)
+    tooltip = [
+        alt.Tooltip(f"{name}:N", title=name.replace("_", " "))
+        for name in ("division", "batch", "rate", "interval", "p99", "calls", "note")
+    ]
+    marks = alt.Chart()
+    full = marks.transform_filter("isValid(datum.samples_per_s)")
+    layers = [
+        full.mark_rect().encode(*place, colour, tooltip=tooltip),
+        marks.transform_filter("!isValid(datum.samples_per_s)")
+        .mark_rect(style="mask")
+        .encode(*place, tooltip=tooltip),
+        marks.transform_filter("datum.best")
+        .mark_rect(style="ring", fillOpacity=0)
+        .encode(*place, tooltip=tooltip),
+        marks.mark_text(style="label", dy=-8).encode(
+            *place, text=alt.Text("rate:N"), tooltip=tooltip
+        ),
+        marks.mark_text(style="label", dy=9).encode(
+            *place, text=alt.Text("p99:N"), tooltip=tooltip
+        ),
+    ]
+    chart = alt.layer(*layers, data=values(cells)).properties(
+        width="container", height=ROW_HEIGHT * len(rows)
+    )
+    return to_specification(chart, description)

@@ -1,14 +1,19 @@
 """Report section on one model under real traffic."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts.lengths import length_bars, length_chart
+import altair as alt
+
+from tightrope.report.charts import labels, to_specification, values
 from tightrope.report.style.numbers import is_number, percentage, shape_of, whole
-from tightrope.summary.workload_types import Traffic
+from tightrope.summary.traffic import Traffic
 
 Record = Mapping[str, Any]
 SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")
+BARS = 64  # more bars would be thinner than a line on a narrow page
+HEAD_ROOM = 1.15  # axis height over the highest bar, for the label of `fixed`'s length
 
 
 def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dict[str, Any] | None:
@@ -79,3 +84,65 @@ def describe_lengths(
         f"Padding `fixed` takes all to {longest} tokens." if longest else "",
     ]
     return " ".join(filter(None, sentences))
+
+
+def length_bars(lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    """Bin `samples` (counts) by `tokens` (distinct lengths) into at most 64 bars of equal width.
+
+    A bar has `low` and `high` (tokens, half a token outside its lengths), `samples`, and its name
+    `tokens`: "24", or "24 to 27". Bars without samples are left out.
+    """
+    counts = dict(zip(lengths["tokens"], lengths["samples"], strict=True))
+    if not counts:
+        return []
+    first, last = min(counts), max(counts)
+    width = math.ceil((last - first + 1) / BARS)
+    bars = []
+    for start in range(first, last + 1, width):
+        end = start + width - 1
+        samples = sum(counts.get(length, 0) for length in range(start, end + 1))
+        name = str(start) if width == 1 else f"{start} to {end}"
+        bars.append({"low": start - 0.5, "high": end + 0.5, "samples": samples, "tokens": name})
+    return [bar for bar in bars if bar["samples"]]
+
+
+def length_chart(
+    bars: Sequence[dict[str, Any]], *, edges: Sequence[int], longest: int | None, description: str
+) -> dict[str, Any]:
+    """Chart the number of samples by length from `length_bars`, as wide as the container.
+
+    A dashed line ends each bucket, a solid line marks the length that `fixed` pads to.
+    """
+    lines = sorted({*edges, *([longest] if longest else [])})
+    x_axis, y_axis = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
+    closed = alt.Chart(values([{"low": edge + 0.5} for edge in edges if edge != longest]))
+    fixed = [{"low": longest + 0.5, "name": f"fixed: {longest}"}] if longest else []
+    ends = {"x2": "high:Q", "y2": alt.datum(0)}
+    tooltip = [alt.Tooltip(f"{name}:N", title=name) for name in ("tokens", "samples")]
+    layers = [
+        alt.Chart().mark_bar(style="bars").encode(x_axis, y_axis, **ends, tooltip=tooltip),
+        closed.mark_rule(style="edge").encode(x_axis),
+        alt.Chart(values(fixed)).mark_rule(style="zero").encode(x_axis),
+        *labels(alt.Chart(values(fixed)), "name", alt.YValue(7), align="right", x=x_axis, dx=-5),
+    ]
+    chart = alt.layer(*layers, data=values(bars)).properties(
+        title="samples", width="container", height=200
+    )
+    return to_specification(chart, description)
+
+
+def tokens_axis(ends: Sequence[float], lines: Sequence[int]) -> alt.X:
+    """Return a token axis from zero, with ticks half a token past each bucket's last length."""
+    axis = alt.Axis(grid=False, labelExpr="floor(datum.value)", labelOverlap="greedy")
+    if lines:
+        axis.values = [0, *(line + 0.5 for line in lines)]
+    scale = alt.Scale(domain=[0, max(ends) + 0.5], nice=False)
+    return alt.X("low:Q", axis=axis, scale=scale, title="length, tokens")
+
+
+def samples_axis(bars: Sequence[dict[str, Any]]) -> alt.Y:
+    """Return an axis of whole counts from zero."""
+    highest = max(bar["samples"] for bar in bars)
+    axis = alt.Axis(tickCount=min(4, highest), format=",d")
+    scale = alt.Scale(domain=[0, highest * HEAD_ROOM], nice=False)
+    return alt.Y("samples:Q", axis=axis, scale=scale, title=None)

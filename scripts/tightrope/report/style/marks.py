@@ -1,9 +1,19 @@
-"""Marks that a page has in each cell of its tables, which as macros take half of its time."""
+"""Marks of values in cells of tables.
 
+In HTML they are functions, since macros take half of the time of a page. In Markdown a text can be
+neither a link, a mention, HTML nor a format.
+"""
+
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup, escape
+
+from tightrope.errors import printable
+
+# what Markdown or HTML would read as a format
+MARKS = re.compile(r"([\\`*_\[\]<>|~])")
 
 
 def missing(reason: Any) -> Markup:
@@ -48,3 +58,14 @@ def answer(text: Any, right: Any) -> Markup:
         return Markup(f'<span class="verdict wrong">{escape(text)}</span>')
     unseen = '<span class="unseen">\n  (right)</span>'
     return Markup(f'<span class="verdict right">{escape(text)}{unseen}</span>')
+
+
+def code_span(text: str) -> str:
+    """Return text as a code span of a table's cell: one line, no backtick, no cell's end."""
+    safe = printable(text).replace("`", "'").replace("|", "\\|").strip()
+    return f"`{safe}`" if safe else ""
+
+
+def plain_text(text: str) -> str:
+    """Return text in one line, with a backslash before each mark."""
+    return MARKS.sub(r"\\\1", printable(text)).strip()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tightrope.measure.race.at_shape import RaceAtShape
 from tightrope.records.finalists import Finalists
-from tightrope.records.race_statistics import FEWEST_TO_CHOOSE, NONE_FASTER
+from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER
 
 QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
 

@@ -18,8 +18,7 @@ from tightrope.measure.race.candidates import Measured, candidates, read_measure
 from tightrope.measure.race.goal import racing_for
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.machine_speed import DRIFT_SHARE, LOAD_ORDER_STD, drift_std
+from tightrope.records.latency import DRIFT_SHARE, LOAD_ORDER_STD, LatencyRecord, drift_std
 from tightrope.statistics import Interval, speedup
 
 BASELINE, QUICK, OTHER = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32", "cpu-openvino-fp32"

@@ -12,7 +12,7 @@ from played_engines import Played, asked, dies, fails, nowhere, raises
 from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
 from tightrope.measure.race.rounds import Race
 from tightrope.records.finalists import Finalists
-from tightrope.records.race_statistics import NONE_FASTER, ratio
+from tightrope.records.race import NONE_FASTER, ratio
 from tiny_model import LIMITS
 
 PLAN = {

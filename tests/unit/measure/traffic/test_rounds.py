@@ -12,7 +12,7 @@ from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.traffic.bench import Bench
 from tightrope.measure.traffic.progress import Progress
 from tightrope.measure.traffic.rounds import FEWEST_BATCHES, Rounds, sent_samples
-from tightrope.records.traffic_rounds import OFFLINE
+from tightrope.records.traffic import OFFLINE
 
 PLAN = {"batch": 4, "seconds": 3.0}
 

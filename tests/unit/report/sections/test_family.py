@@ -3,17 +3,13 @@
 import json
 import re
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import altair as alt
 import pytest
-from page_parts import PARTS
-from tightrope.report.page import render_page
-from tightrope.report.sections.family import families_section
-from tightrope.report.sections.family_words import change_words, parameter_words
+from report_pages import page
+from tightrope.report.sections.family import change_words, families_section, parameter_words
 
-ROOT = Path(__file__).parents[4]
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 FASTER = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": "faster"}
 LESS = {
@@ -85,15 +81,6 @@ def summary(*families: dict[str, Any]) -> dict[str, Any]:
     return {"families": list(families), "accuracy_budget_points": 1.0}
 
 
-def page(folder: Path, *families: dict[str, Any]) -> str:
-    """The page of the summary of the tests with these families."""
-    document = json.loads((ROOT / "tests/data/summary.json").read_text())
-    source = folder / "summary.json"
-    source.write_text(json.dumps({**document, "families": list(families)}))
-    render_page(source, folder / "summary.html", **PARTS)
-    return (folder / "summary.html").read_text()
-
-
 def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     (family,) = families_section(summary(FAMILY), {})
     (shape,) = family["shapes"]
@@ -107,19 +94,15 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     assert small["changes"] == ["3 layers"]
     assert (small["root"]["change"], small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 7)
     assert small["root"]["interval"] == "\N{MINUS SIGN}0.8 to 0.0"
-
-
-def test_a_parent_that_is_the_root_of_all_has_no_column_of_its_own() -> None:
+    columns = ["parent_recommended", "root_baseline", "root_recommended"]
+    assert list(shape["columns"]) == columns
+    # a parent that is the root of all has no column of its own
     flat = deepcopy(FAMILY)
     flat["members"][2]["parent"] = "large"
-    columns = [
-        list(families_section(summary(one), {})[0]["shapes"][0]["columns"])
-        for one in (FAMILY, flat)
-    ]
-    assert columns == [
-        ["parent_recommended", "root_baseline", "root_recommended"],
-        ["root_baseline", "root_recommended"],
-    ]
+    (family,) = families_section(summary(flat), {})
+    assert list(family["shapes"][0]["columns"]) == columns[1:]
+    words = [parameter_words(one) for one in (None, 9_000, 22_700_000)]
+    assert words == [None, "9,000", "22.7 M"]
 
 
 def test_the_chart_links_each_parent_with_its_child_and_is_valid() -> None:
@@ -134,26 +117,15 @@ def test_the_chart_links_each_parent_with_its_child_and_is_valid() -> None:
     assert EAGER not in figure["description"]
 
 
-def test_the_page_has_the_tree_the_verdicts_and_the_reasons(tmp_path: Path) -> None:
-    html = page(tmp_path, FAMILY)
-    assert '<a href="#family">Smaller models</a>' in html
-    assert "Fastest within the budget: <strong>small</strong>" in html
-    section = html[html.index('<section id="family">') :]
-    section = section[: section.index("</section>")]
-    assert "of small" in section
-    assert "out of &lt;memory&gt;" in section
-    assert re.findall(r'<li style="--depth: (\d)"', section) == ["0", "1", "2"]
-
-
-def test_a_family_that_was_not_timed_together_says_why(tmp_path: Path) -> None:
+def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
     failed = {**FAMILY, "status": "failed", "reason": "fewer than two engines", "shapes": []}
-    assert "Not timed together: fewer than two engines." in page(tmp_path, failed)
-
-
-def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) -> None:
-    html = page(tmp_path)
-    assert 'id="family"' not in html
-    assert "Smaller models" not in html
+    found = page(families=[FAMILY, failed])
+    assert '<a href="#family">Smaller models</a>' in found.html
+    assert "Fastest within the budget: <strong>small</strong>" in found.html
+    section = found.section("family")
+    assert "of small" in section and "out of &lt;memory&gt;" in section
+    assert re.findall(r'<li style="--depth: (\d)"', section)[:3] == ["0", "1", "2"]
+    assert "Not timed together: fewer than two engines." in section
 
 
 @pytest.mark.parametrize(
@@ -186,11 +158,3 @@ def test_without_a_derived_model_nothing_of_it_is_on_the_page(tmp_path: Path) ->
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:
     assert change_words(changes) == (words.split("|") if words else [])
-
-
-def test_parameters_are_told_in_millions() -> None:
-    assert [parameter_words(one) for one in (None, 9_000, 22_700_000)] == [
-        None,
-        "9,000",
-        "22.7 M",
-    ]

@@ -17,6 +17,12 @@ def results(*rows: dict[str, Any] | None) -> list[dict[str, Any]]:
 def test_without_a_gpu_nothing_is_said() -> None:
     assert gpu_steadiness(results(None)) == []
     assert gpu_steadiness([{"variant": "v", "latency": [{}]}, {"variant": "w"}]) == []
+    assert streams_section([{"latency": [{"streams": None}, {}]}, {"variant": "w"}]) is None
+    # a driver that reports nothing
+    assert gpu_steadiness(results(dict.fromkeys(GPU)))[:2] == [
+        ("GPU clocks, locked or not", "The driver reports neither clocks nor temperature."),
+        ("GPU throttling not known", "Known in 0 of 1 rows."),
+    ]
 
 
 def test_clocks_that_changed_are_not_locked_and_the_remedy_is_named() -> None:
@@ -43,17 +49,6 @@ def test_the_title_says_what_is_known_of_locked_clocks(told: list[Any], title: s
     assert found[0][0] == title
 
 
-def test_a_driver_that_reports_nothing_is_said_to_do_so() -> None:
-    found = gpu_steadiness(results(dict.fromkeys(GPU)))
-    assert found[:2] == [
-        (
-            "GPU clocks, locked or not",
-            "The driver reports neither clocks nor temperature.",
-        ),
-        ("GPU throttling not known", "Known in 0 of 1 rows."),
-    ]
-
-
 @pytest.mark.parametrize(
     ("reasons", "words"),
     [
@@ -71,9 +66,7 @@ def test_other_processes_are_told_where_there_were_some() -> None:
     ((title, sentence),) = gpu_steadiness(results({"other_processes": 2}, {}))[2:]
     assert title == "Other processes on the GPU"
     assert sentence.startswith("Up to 2 at a time.")
-
-
-def test_it_is_said_where_a_container_hides_whether_there_were_other_processes() -> None:
+    # a container hides whether there were any
     unknown = {"other_processes": None}
     ((title, sentence),) = gpu_steadiness(results(unknown, unknown))[2:]
     assert title == "Other processes on the GPU not known"
@@ -110,7 +103,3 @@ def test_streams_are_a_table_with_a_column_for_each_number_that_any_row_has() ->
     assert table["rows"][1]["rates"][4]["interval"] is None
     assert table["rows"][1]["single"] == 900.0
     assert table["rows"][1]["shape"] == (("batch", 1), ("sequence", 8))
-
-
-def test_without_streams_there_is_no_table() -> None:
-    assert streams_section([{"latency": [{"streams": None}, {}]}, {"variant": "w"}]) is None

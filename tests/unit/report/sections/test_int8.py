@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tightrope.report.context import sections
+from tightrope.report.page import sections
 from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
 
@@ -14,14 +14,8 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def result(calibration, delta=-0.012, **changes):
-    accuracy = {
-        "samples": 1500,
-        "delta": delta,
-        "delta_low": delta - 0.01,
-        "delta_high": delta + 0.01,
-        "agreement": 0.95,
-        "verdict": "undecided",
-    }
+    ends = {"delta": delta, "delta_low": delta - 0.01, "delta_high": delta + 0.01}
+    accuracy = {"samples": 1500, **ends, "agreement": 0.95, "verdict": "undecided"}
     facts = {"engine": "onnxruntime", "precision": "int8", "device": "cpu", "host": "h"}
     name = f"cpu-onnxruntime-int8-{calibration}"
     own = {"variant": name, "calibration": calibration, "accuracy": accuracy}
@@ -29,21 +23,10 @@ def result(calibration, delta=-0.012, **changes):
 
 
 def search(in_float=("b",), trials=2, smoothquant=None, operators=38, seconds=31.36):
-    trial = {
-        "smoothquant": None,
-        "in_float": 1,
-        "delta": 0.0,
-        "delta_low": -0.005,
-        "delta_high": 0.005,
-    }
-    return {
-        "in_float": list(in_float),
-        "smoothquant": smoothquant,
-        "samples": 1024,
-        "seconds": seconds,
-        "operators": operators,
-        "trials": [{**trial, "flips": 3, "verdict": "kept"}] * trials,
-    }
+    trial = {"smoothquant": None, "in_float": 1, "flips": 3, "verdict": "kept"}
+    trial |= {"delta": 0.0, "delta_low": -0.005, "delta_high": 0.005}
+    known = {"in_float": list(in_float), "smoothquant": smoothquant, "trials": [trial] * trials}
+    return {**known, "samples": 1024, "seconds": seconds, "operators": operators}
 
 
 def sensitivity(**kls):
@@ -102,6 +85,13 @@ def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
     assert [figure["title"] for figure in found["figures"]] == ["onnxruntime", "openvino"]
     mixed = [[one["mixed"] for one in figure["points"]] for figure in found["figures"]]
     assert mixed == [[False, False, True], [True, True]]
+    cuda = result("minmax-512", device="cuda", host="k")
+    both = section(result("minmax-512"), cuda, hosts={"h": "Some CPU", "k": "Some GPU"})
+    dot = " \N{MIDDLE DOT} "
+    assert [figure["title"] for figure in both["figures"]] == [
+        f"onnxruntime{dot}cpu{dot}Some CPU",
+        f"onnxruntime{dot}cuda{dot}Some GPU",
+    ]
     assert (found["methods"], found["mixed"]) == ({"minmax", "nncf"}, {"int8-auto", "int8-bf16"})
 
 
@@ -119,23 +109,10 @@ def test_one_calibration_of_an_engine_is_a_sentence_in_the_place_of_a_chart():
     for other in ("minmax-32", "entropy-512"):
         (figure,) = section(result("minmax-512"), result(other))["figures"]
         assert (len(figure["panels"]), figure["sentence"]) == (2, None)
-
-
-def test_devices_and_hosts_have_figures_of_their_own_named_where_there_are_several():
-    cuda = result("minmax-512", device="cuda", host="k")
-    found = section(result("minmax-512"), cuda, hosts={"h": "Some CPU", "k": "Some GPU"})
-    dot = " \N{MIDDLE DOT} "
-    assert [figure["title"] for figure in found["figures"]] == [
-        f"onnxruntime{dot}cpu{dot}Some CPU",
-        f"onnxruntime{dot}cuda{dot}Some GPU",
-    ]
-
-
-def test_without_an_agreement_the_accuracy_is_drawn_alone():
-    both = [result("minmax-512"), result("minmax-32")]
-    for one in both:
+    alone = [result("minmax-512"), result("minmax-32")]
+    for one in alone:
         del one["accuracy"]["agreement"]
-    (figure,) = section(*both)["figures"]
+    (figure,) = section(*alone)["figures"]
     assert len(figure["panels"]) == 1 and figure["points"][0]["agreed"] is None
 
 
@@ -144,45 +121,21 @@ def test_a_model_without_anything_judged_or_audited_in_int8_has_no_section():
     assert section() is None
     assert section(result(None, precision="bf16"), unjudged) is None
     assert section(result("minmax-512", accuracy=None, audit={"status": "failed"})) is not None
-
-
-def test_the_noisiest_tensor_is_the_first_of_the_audit():
     tensors = [{"operator": "a", "sqnr_db": 12.5}, {"operator": "b", "sqnr_db": 30.0}]
-    (row,) = section(result("minmax-512", audit={"status": "ok", "tensors": tensors}))["rows"]
-    assert row["noisiest"] == tensors[0]
-    (row,) = section(result("nncf-512", audit={"status": "ok", "tensors": []}))["rows"]
-    assert row["noisiest"] is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        (
-            {"in_float": ("a", "b"), "trials": 4, "smoothquant": 0.8},
-            "SmoothQuant 0.8; 2 of 38 operators stay in float; 4 trials on 1,024 calibration "
-            "examples in 31 s.",
-        ),
-        (
-            {"operators": 1200, "seconds": 308},
-            "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration "
-            "examples in 310 s.",
-        ),
-        (
-            {"in_float": (), "trials": 1},
-            "plain INT8; none of 38 operators stays in float; 1 trial on 1,024 calibration "
-            "examples in 31 s.",
-        ),
-    ],
-)
-def test_a_search_is_told_in_one_sentence(fields, sentence):
-    found = search_summary(result("minmax-64", search=search(**fields)))
-    assert found["sentence"] == sentence
+    for known, noisiest in ((tensors, tensors[0]), ([], None)):
+        audited = result("minmax-512", audit={"status": "ok", "tensors": known})
+        assert section(audited)["rows"][0]["noisiest"] == noisiest
 
 
 def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_calibration():
     auto = result("minmax-64", precision="int8-auto", variant=AUTO, search=search(in_float=["b"]))
     record = sensitivity(a=0.02, b=0.0000004)
     facts = {"sensitivity": {"u8s8-minmax-64": record, "u8s8-minmax-8": record}}
+    many = result("minmax-64", search=search(operators=1200, seconds=308))
+    assert search_summary(many)["sentence"] == (
+        "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration examples "
+        "in 310 s."
+    )
     other, own = section(auto, facts=facts)["sensitivities"]
     assert (other["title"], own["title"]) == ("u8s8-minmax-8", "u8s8-minmax-64")
     assert [row["in_float"] for row in own["rows"]] == [False, True]
@@ -191,9 +144,7 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     assert [one["name"] for one in drawn] == ["a", "\N{BLACK DIAMOND} b"]
     assert [one["label"] for one in drawn] == ["20", "<\xa00.001"]
     assert "the most sensitive is a with 20 millinats. Left in float: b." in own["description"]
-
-
-def test_at_most_forty_operators_are_drawn_and_all_are_in_the_table():
+    # at most forty are drawn
     record = sensitivity(**{f"layer{index}": 1 / (index + 1) for index in range(60)})
     figure = sensitivity_figure("u8s8-minmax-64", record, [])
     assert (len(figure["rows"]), figure["drawn"]) == (60, 40)
@@ -202,31 +153,25 @@ def test_at_most_forty_operators_are_drawn_and_all_are_in_the_table():
 
 
 @pytest.mark.parametrize(
-    ("isa", "expected"),
+    ("isa", "changes", "told"),
     [
-        (["avx2", "avx512f", "avx512_vnni"], True),
-        (["avx2", "avx_vnni"], True),
-        (["avx2", "amx_int8"], True),
-        (["avx2", "avx512f"], False),
-        (["asimd", "asimddp", "i8mm"], False),
-        (None, False),
+        (["avx2", "avx512f", "avx512_vnni"], {}, True),
+        (["avx2", "avx_vnni"], {}, True),
+        (["avx2", "amx_int8"], {}, True),
+        (["avx2", "avx512f"], {}, False),
+        (["asimd", "asimddp", "i8mm"], {}, False),
+        (None, {}, False),
+        *(
+            (["avx2", "avx512_vnni"], changes, False)
+            for changes in (
+                *({"device": "cuda"}, {"precision": "fp32"}),
+                *({"accuracy": None}, {"host": "elsewhere"}),
+            )
+        ),
     ],
 )
-def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, expected):
-    hosts = {"h": {"isa": isa}}
-    assert has_vnni([result("minmax-64")], hosts) == expected
-
-
-def test_portability_is_nothing_for_a_gpu_for_fp32_or_for_what_was_not_judged():
-    hosts = {"h": {"isa": ["avx2", "avx512_vnni"]}}
-    others = [
-        result("minmax-64", device="cuda"),
-        result(None, precision="fp32"),
-        result("minmax-64", accuracy=None),
-        result("minmax-64", host="elsewhere"),
-    ]
-    assert not has_vnni(others, hosts)
-    assert has_vnni([*others, result("minmax-64")], hosts)
+def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, changes, told):
+    assert has_vnni([result("minmax-64", **changes)], {"h": {"isa": isa}}) == told
 
 
 def test_every_figure_of_the_example_has_its_chart_under_the_id_of_its_place():

@@ -1,15 +1,10 @@
-"""The table of what bounds the calls of a model's variants."""
+"""The tables of what bounds the calls of a model's variants, and of what settings would save."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from page_parts import PARTS
-from tightrope.report.page import render_page
-from tightrope.report.sections.profile import profile_section
+from report_pages import HOST, MEASURED, MODEL, page
+from tightrope.report.sections.profile import causes_section, profile_section
 
-EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
-MODEL, HOST = "minilm-docstrings", "5c1f0a77d2e9"
 NAME = "<encoder.layer.0>"
 
 
@@ -33,11 +28,8 @@ def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
 
 
 def entry(variant: str, *calls: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        **{"model": MODEL, "variant": variant, "host": HOST, "status": "ok", "reason": None},
-        **{"unprofiled": None, "measured": "2026-01-01T00:00:00+00:00", "shapes": list(calls)},
-        **changes,
-    }
+    own = {"variant": variant, "unprofiled": None, "shapes": list(calls)}
+    return {**MEASURED, **own, **changes}
 
 
 UNKNOWN = {"bound": None, "shares": None, "outside": None, "groups": [], "operators": []}
@@ -50,77 +42,46 @@ ENTRIES = [
 ]
 
 
-def section_of(
-    folder: Path, entries: list[dict[str, Any]], explanations: list[dict[str, Any]] | None = None
-) -> str:
-    """The section in the page of the example summary with these profiles."""
-    document = {**json.loads(EXAMPLE.read_text()), "explanations": explanations or []}
-    (folder / "summary.json").write_text(json.dumps({**document, "profiles": entries}))
-    render_page(folder / "summary.json", folder / "summary.html", **PARTS)
-    page = (folder / "summary.html").read_text()
-    begin = page.find('<section id="profile">')
-    return page[begin : page.index("</section>", begin)] if begin >= 0 else ""
+def row_of(**changes: Any) -> dict[str, Any]:
+    return profile_section([entry("v", call(64, 0.004, **changes))], {HOST: "AMD"})[0]
 
 
 def test_rows_are_in_the_order_of_the_shapes_and_the_fastest_is_first() -> None:
-    found = [
-        (one["variant"], dict(one["shape"])["sequence"]) for one in profile_section(ENTRIES, {})
-    ]
-    assert found == [
+    rows = profile_section(ENTRIES, {})
+    assert [(one["variant"], dict(one["shape"])["sequence"]) for one in rows] == [
         ("cpu-openvino-fp32", 64),
         ("cpu-onnxruntime-fp32", 64),
         ("cuda-pytorch-fp32", 64),
         ("cpu-onnxruntime-fp32", 128),
     ]
+    assert rows[2]["bound"] is rows[2]["groups"] is None
+    assert rows[2]["unprofiled"] == NO_PROFILER
 
 
-def test_a_row_has_the_shares_and_the_groups_that_take_most() -> None:
-    row = profile_section(ENTRIES[:1], {HOST: "AMD"})[0]
+def test_a_row_has_the_shares_the_largest_groups_and_what_goes_around_the_call() -> None:
+    row = row_of()
     assert (row["bound"], row["shares"]) == ("memory", ["30 %", "55 %", "15 %"])
     assert row["groups"] == "products 50 %, conversions 30 %, moves 15 %"
     assert (row["host"], row["operators"][0]["share"]) == ("AMD", "25 %")
-
-
-def test_a_row_has_what_goes_around_the_call_and_the_share_of_the_peak() -> None:
-    row = profile_section(ENTRIES[:1], {})[0]
     assert (row["around_ms"], row["ceiling"]) == ("1.00", "5.0\N{MULTIPLICATION SIGN}")
     assert row["of_peak"] == "30 %, memory allows 80 %"
     whole = {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 1e10}
-    assert profile_section([entry("v", call(64, 0.004, roofline=whole))], {})[0]["of_peak"] == (
-        "30 %"
+    assert row_of(roofline=whole)["of_peak"] == "30 %"
+    assert row_of(outside=0.4)["groups"] == (
+        "products 50 %, outside of operators 40 %, conversions 30 %"
     )
 
 
-def test_what_is_not_known_around_a_call_stays_open(tmp_path: Path) -> None:
+def test_what_is_not_known_around_a_call_stays_open() -> None:
     unknown = {**{"prepare_s": None, "ceiling": None}, "roofline": None}
-    entries = [entry("cpu-onnxruntime-fp32", call(64, 0.004, **unknown))]
-    row = profile_section(entries, {})[0]
+    row = row_of(**unknown)
     assert row["around_ms"] is row["ceiling"] is row["of_peak"] is None
-    section = section_of(tmp_path, entries)
+    section = page(profiles=[entry("v", call(64, 0.004, **unknown))]).section("profile")
     assert section.count("no raw examples to prepare") == 4
     assert "no ONNX file in this run" in section
 
 
-def test_what_is_in_no_operator_is_named_where_it_is_large() -> None:
-    row = profile_section([entry("v", call(64, 0.004, outside=0.4))], {})[0]
-    assert row["groups"] == "products 50 %, outside of operators 40 %, conversions 30 %"
-
-
-def test_without_a_profiler_the_reason_stands_in_the_row() -> None:
-    row = profile_section(ENTRIES[2:3], {})[0]
-    assert row["bound"] is row["groups"] is None
-    assert row["unprofiled"] == NO_PROFILER
-
-
-def test_the_page_has_the_table_and_escapes_what_runtimes_name(tmp_path: Path) -> None:
-    section = section_of(tmp_path, ENTRIES)
-    assert section.count("<tr>") == 5
-    assert "&lt;encoder.layer.0&gt;" in section
-    assert NAME not in section
-    assert "no room" in section
-
-
-def test_why_two_variants_differ_has_a_table_of_its_own(tmp_path: Path) -> None:
+def test_the_page_has_both_tables_and_escapes_what_runtimes_name() -> None:
     part = {"group": "<products>", "seconds": 0.001, "against_s": 0.003, "saved_s": 0.002}
     sizes = {"batch": 1, "sequence": 64, "height": None, "width": None}
     explanation = {
@@ -128,10 +89,47 @@ def test_why_two_variants_differ_has_a_table_of_its_own(tmp_path: Path) -> None:
         **{"against": "cpu-onnxruntime-fp32", "relation": "best", "saved_s": 0.002},
         **{"parts": [part], "sentences": ["2 ms faster: products \N{MINUS SIGN}2 ms.", "Padding."]},
     }
-    section = section_of(tmp_path, ENTRIES, [explanation])
+    section = page(profiles=ENTRIES, explanations=[explanation]).section("profile")
+    assert section.count("<tr>") == 5
+    assert "&lt;encoder.layer.0&gt;" in section and NAME not in section
+    assert "no room" in section
     assert "2 ms faster: products \N{MINUS SIGN}2 ms. Padding." in section
     assert "&lt;products&gt;: 1.00 ms, against 3.00 ms" in section
 
 
-def test_without_profiles_the_page_has_no_section(tmp_path: Path) -> None:
-    assert section_of(tmp_path, []) == ""
+def cause(**changes: Any) -> dict[str, Any]:
+    return {
+        **{"batch": 1, "sequence": 96, "height": None, "width": None},
+        **{"cause": "25 % of the request is padding", "setting": "buckets: {sequence: [96]}"},
+        **{"predicted_low": 0.0015, "predicted_high": 0.0025, "call_s": 0.010},
+        **{"saved": {"value": 0.002, "low": 0.0019, "high": 0.0021}, "within": True},
+        **{"rounds": 24, "disturbed_rounds": 0, "disturbed": None, "provisional": False},
+        **{"reason": None, **changes},
+    }
+
+
+def caused(*causes: dict[str, Any]) -> dict[str, Any]:
+    return {**MEASURED, "variant": "cpu-openvino-fp32", "causes": list(causes)}
+
+
+UNBUILT = cause(saved=None, within=None, call_s=None, reason="not built: no kernel", sequence=32)
+LOST = cause(saved={"value": -0.001, "low": -0.0011, "high": -0.0009}, within=False, sequence=64)
+
+
+def test_causes_are_in_the_order_of_the_shapes_with_both_intervals() -> None:
+    unbuilt, lost, saved = causes_section([caused(cause(), LOST, UNBUILT)], {HOST: "AMD"})
+    assert (saved["call_ms"], saved["predicted"]) == ("10.0", "1.50 to 2.50")
+    assert (saved["saved"], saved["interval"], saved["met"]) == ("2.00", "1.90 to 2.10", "met")
+    assert (lost["saved"], lost["met"]) == ("\N{MINUS SIGN}1.00", "missed")
+    assert (unbuilt["saved"], unbuilt["met"]) == (None, None)
+    assert unbuilt["note"] == "not built: no kernel"
+
+
+def test_the_page_names_cause_setting_and_reason() -> None:
+    found = page(causes=[caused(cause(), UNBUILT)]).section("causes")
+    for words in ("25 % of the request is padding", "buckets: {sequence: [96]}", "1.50 to 2.50"):
+        assert words in found
+    assert "not built: no kernel" in found
+    assert "No setting removes a cause" in page(causes=[caused()]).section("causes")
+    another = page(causes=[{**caused(), "model": "another"}])
+    assert MODEL not in another.section("causes")

@@ -1,16 +1,9 @@
 """What the report says of quantizing at all, from entries of the summary written by hand."""
 
-import json
-from html.parser import HTMLParser
-from pathlib import Path
-
 import pytest
-from page_parts import PARTS
-from tightrope.report.page import render_page
+from report_pages import example, page, page_of
 from tightrope.report.sections.quantize_or_not import quantization_section
 
-ROOT = Path(__file__).parents[4]
-EXAMPLE = ROOT / "tests/data/summary.json"
 FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
 SLOWER = {"ratio": 0.8, "low": 0.7, "high": 0.9, "verdict": "slower"}
 EQUAL = {"ratio": 1.0, "low": 1.0, "high": 1.0, "verdict": "tie"}
@@ -49,73 +42,68 @@ def sentence(*entries, deployed=(), hosts=None):
     return quantization_section(entries, deployed, hosts or {}, machines={})["sentence"]
 
 
-def test_without_entries_there_is_nothing_to_tell():
-    assert quantization_section([], [], {}, machines={}) is None
-
-
 @pytest.mark.parametrize("verdict", ["quantize", "undecided"])
-def test_one_engine_that_may_gain_leaves_the_sentence_out(verdict):
+def test_an_engine_that_may_gain_or_a_quantized_choice_leaves_the_sentence_out(verdict):
     assert sentence(entry(), entry(engine="openvino", verdict=verdict)) is None
-
-
-def test_a_model_that_is_deployed_quantized_is_not_said_to_be_left_alone():
-    """The quantized variant of an engine without a float one has no entry."""
+    # the quantized variant of an engine without a float one has no entry
     other = {"variant": "cpu-openvino-int8-nncf-64", "precision": "int8"}
     assert sentence(entry(), deployed=[other]) is None
     assert sentence(entry(), deployed=[{"variant": "cpu-openvino-bf16", "precision": "bf16"}, {}])
+    assert quantization_section([], [], {}, machines={}) is None
 
 
-def test_what_is_slower_is_told_with_the_best_that_it_came_to():
-    assert (
-        sentence(entry())
-        == f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES})"
-    )
-    worse = {"ratio": 0.5, "low": 0.4, "high": 0.6, "verdict": "slower"}
-    told = sentence(entry(), entry(speedup=worse, batch=8, precision="int8-dynamic"))
-    assert told == (
-        "onnxruntime is slower with int8-minmax-64 or int8-dynamic than with fp32 "
-        f"(0.80{TIMES} at best)"
-    )
+SLOW = f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES}"
+LOSSY = f"loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points)"
+WORSE = {"ratio": 0.5, "low": 0.4, "high": 0.6, "verdict": "slower"}
+OTHER = {
+    **{"variant": "v", "verdict": "do not quantize", "why": ["accuracy dropped"]},
+    **{"speedup": FASTER, "accuracy": accuracy("dropped")},
+}
+NNCF = {"engine": "openvino", "precision": "int8-nncf-64"}
 
 
-def test_what_is_exactly_as_fast_is_not_called_slower():
-    assert sentence(entry(speedup=EQUAL)).startswith("onnxruntime is no faster with int8-minmax-64")
+def lost(reason):
+    return entry(speedup=None, judged=None, failed=reason)
 
 
-def test_lost_accuracy_is_told_in_points():
-    told = sentence(entry(speedup=FASTER, judged="dropped"))
-    assert told == f"onnxruntime loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points)"
-
-
-def test_a_failure_is_told_by_the_beginning_of_its_reason():
-    reason = "collapsed: one answer to 98 % of 128 examples; at fault: operator a\nand more"
-    told = sentence(entry(speedup=None, judged=None, failed=reason))
-    assert told == (
-        "onnxruntime failed with int8-minmax-64 (collapsed: one answer to 98 % of 128 examples)"
-    )
-    told = sentence(entry(speedup=None, judged=None, failed="x" * 200))
-    assert told.endswith(f"({'x' * 90}\N{HORIZONTAL ELLIPSIS})")
-
-
-def test_several_reasons_of_several_engines_and_shapes_are_one_sentence():
-    told = sentence(
-        entry(judged="dropped"),
-        entry(speedup=FASTER, judged="dropped", batch=8),
-        entry(engine="openvino", precision="int8-nncf-64"),
-        entry(engine="openvino", precision="int8-nncf-64", batch=8),
-    )
-    assert told == (
-        f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES}) at 1 of 2 shapes "
-        f"and loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points); "
-        f"openvino is slower with int8-nncf-64 than with fp32 (0.80{TIMES} at best)"
-    )
-
-
-def test_a_faster_variant_that_was_left_for_its_answers_is_told():
-    other = {"variant": "v", "verdict": "do not quantize", "why": ["accuracy dropped"]}
-    other |= {"speedup": FASTER, "accuracy": accuracy("dropped")}
-    told = sentence(entry(precision="int8-auto-minmax-64", others=[other]))
-    assert told.endswith(", and what is faster loses too much accuracy")
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ([entry()], f"{SLOW})"),
+        # the best that it came to
+        (
+            [entry(), entry(speedup=WORSE, batch=8, precision="int8-dynamic")],
+            "onnxruntime is slower with int8-minmax-64 or int8-dynamic than with fp32 "
+            f"(0.80{TIMES} at best)",
+        ),
+        (
+            [entry(speedup=EQUAL)],
+            f"onnxruntime is no faster with int8-minmax-64 than with fp32 (1.00{TIMES})",
+        ),
+        ([entry(speedup=FASTER, judged="dropped")], f"onnxruntime {LOSSY}"),
+        # the beginning of a reason
+        (
+            [lost("collapsed: one answer to 98 % of 128; at fault: operator a\nand more")],
+            "onnxruntime failed with int8-minmax-64 (collapsed: one answer to 98 % of 128)",
+        ),
+        (
+            [lost("x" * 200)],
+            f"onnxruntime failed with int8-minmax-64 ({'x' * 90}\N{HORIZONTAL ELLIPSIS})",
+        ),
+        (
+            [
+                *(entry(judged="dropped"), entry(speedup=FASTER, judged="dropped", batch=8)),
+                *(entry(**NNCF), entry(**NNCF, batch=8)),
+            ],
+            f"{SLOW}) at 1 of 2 shapes and {LOSSY}; "
+            f"openvino is slower with int8-nncf-64 than with fp32 (0.80{TIMES} at best)",
+        ),
+        # a faster one that was left for its accuracy
+        ([entry(others=[OTHER])], f"{SLOW}), and what is faster loses too much accuracy"),
+    ],
+)
+def test_a_sentence_tells_all_that_speaks_against_quantizing(entries, told):
+    assert sentence(*entries) == told
 
 
 def test_devices_and_hosts_are_named_where_there_are_several():
@@ -127,74 +115,38 @@ def test_devices_and_hosts_are_named_where_there_are_several():
 
 
 def test_rows_are_those_of_an_engine_after_another_by_shape():
-    found = quantization_section(
-        [entry(batch=16), entry(engine="openvino"), entry(batch=2)],
-        [],
-        {"h": "Some CPU"},
-        machines={},
-    )
-    rows = [
-        (row["engine"], row["shape"].replace("\xa0", " "), row["host"]) for row in found["rows"]
-    ]
+    entries = [entry(batch=16), entry(engine="openvino"), entry(batch=2)]
+    found = quantization_section(entries, [], {"h": "Some CPU"}, machines={})
+    rows = [(row["engine"], row["shape"].replace("\xa0", " ")) for row in found["rows"]]
     dot = "\N{MIDDLE DOT}"
     assert rows == [
-        ("onnxruntime", f"batch 2 {dot} 64 tokens", "Some CPU"),
-        ("onnxruntime", f"batch 16 {dot} 64 tokens", "Some CPU"),
-        ("openvino", f"batch 1 {dot} 64 tokens", "Some CPU"),
+        ("onnxruntime", f"batch 2 {dot} 64 tokens"),
+        ("onnxruntime", f"batch 16 {dot} 64 tokens"),
+        ("openvino", f"batch 1 {dot} 64 tokens"),
     ]
-    assert {row["float"] for row in found["rows"]} == {"fp32"}
+    assert {(row["float"], row["host"]) for row in found["rows"]} == {("fp32", "Some CPU")}
 
 
 def test_other_variants_with_the_same_reasons_are_one_group():
+    verdicts = {"a": "undecided", "b": "do not quantize", "c": "undecided"}
     others = [
-        {"variant": name, "verdict": verdict, "why": why}
-        for name, verdict, why in (
-            ("a", "undecided", ["faster than x"]),
-            ("b", "do not quantize", ["faster than x"]),
-            ("c", "undecided", ["faster than x"]),
-        )
+        {"variant": name, "verdict": verdict, "why": ["faster than x"]}
+        for name, verdict in verdicts.items()
     ]
     (row,) = quantization_section([entry(others=others)], [], {}, machines={})["rows"]
-    groups = [(group["variants"], group["look"], group["why"]) for group in row["alike"]]
+    groups = [(group["variants"], group["look"], *group["why"]) for group in row["alike"]]
     assert groups == [
-        (["a", "c"], "undecided", ["faster than x"]),
-        (["b"], "dropped", ["faster than x"]),
+        (["a", "c"], "undecided", "faster than x"),
+        (["b"], "dropped", "faster than x"),
     ]
 
 
-class Words(HTMLParser):
-    """The text that a reader sees, and the ids and addresses of the page."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.words, self.marks, self.hidden = [], [], False
-        self.feed(html)
-        self.text = " ".join(" ".join(self.words).split()).replace("\xa0", " ")
-
-    def handle_starttag(self, tag, attributes):
-        self.hidden = tag in ("script", "style")
-        self.marks += [value for name, value in attributes if name in ("id", "href")]
-
-    def handle_data(self, data):
-        if not self.hidden:
-            self.words.append(data)
+def text_of(document):
+    return page_of(document).text.replace("\xa0", " ")
 
 
-@pytest.fixture
-def page(tmp_path):
-    def rendered(change=lambda summary: None):
-        summary = json.loads(EXAMPLE.read_text())
-        change(summary)
-        source, target = tmp_path / "summary.json", tmp_path / "summary.html"
-        source.write_text(json.dumps(summary))
-        render_page(source, target, **PARTS)
-        return Words(target.read_text())
-
-    return rendered
-
-
-def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
-    text = page().text
+def test_the_page_has_the_table_and_what_not_to_quantize_under_what_to_deploy():
+    text = text_of(example())
     table = text[text.index("To quantize or not") : text.index("Accuracy and agreement over")]
     dot = "\N{MIDDLE DOT}"
     assert (
@@ -207,18 +159,9 @@ def test_the_table_has_verdict_speed_accuracy_answers_and_reasons(page):
     assert (
         "cpu-onnxruntime-int8-random-512 do not quantize : failed: collapsed: one answer" in table
     )
-
-
-def test_without_labels_the_table_says_that_speed_alone_decides(page):
-    text = page().text
-    table = text[text.rindex("To quantize or not") :]
-    assert (
-        "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides" in table
-    )
-
-
-def test_what_not_to_quantize_stands_under_what_to_deploy(page):
-    text = page().text
+    # of the model without labels
+    alone = "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides"
+    assert alone in text[text.rindex("To quantize or not") :]
     advice = text[: text.index("Accuracy against latency")]
     told = f"onnxruntime is slower with int8-dynamic than with fp32 (0.79{TIMES} at best)."
     assert advice.count("Do not quantize this one:") == 1
@@ -261,43 +204,34 @@ def test_no_cause_is_given_where_it_is_not_known(changes, machine):
     assert cause(entry(**changes), machines={"h": machine}) is None
 
 
-def test_the_cause_stands_with_the_sentence_and_above_the_table(page):
-    def forget_vnni(summary):
-        (host,) = summary["hosts"].values()
-        host["isa"] = ["avx2"]
-
+def test_the_cause_stands_with_the_sentence_and_above_the_table():
+    summary = example()
     told = "This CPU has no VNNI, the instruction that does the work of three in INT8 products."
-    found = page(forget_vnni).text
+    assert told not in text_of(summary)
+    (host,) = summary["hosts"].values()
+    host["isa"] = ["avx2"]
+    found = text_of(summary)
     assert found.count(told) >= 2 and f"at best). {told}" in found
     assert f"To quantize or not {told}" in found
-    assert told not in page().text
 
 
-def test_a_summary_of_before_has_neither_table_nor_sentence(page):
-    found = page(lambda summary: summary.pop("quantization"))
-    assert "To quantize or not" not in found.text and "Do not quantize" not in found.text
-    assert "All quantized variants" in found.text
+def test_a_summary_without_entries_has_neither_table_nor_sentence():
+    text = page(quantization=[]).text
+    assert "To quantize or not" not in text and "Do not quantize" not in text
+    assert "All quantized variants" in text
 
 
-def test_the_section_is_there_for_an_entry_alone(page):
-    def strip(summary):
-        for result in summary["results"]:
-            if "int8" in result["precision"]:
-                result.update(accuracy=None, audit=None, search=None)
-
-    found = page(strip)
-    assert {"int8", "#int8"} <= set(found.marks)
+def test_the_section_is_there_for_an_entry_alone_and_what_is_not_known_is_a_dash():
+    summary = example()
+    for result in summary["results"]:
+        if "int8" in result["precision"]:
+            result.update(accuracy=None, audit=None, search=None)
+    for one in summary["quantization"]:
+        one.update(speedup=None, verdict="undecided")
+        if one["accuracy"]:
+            unknown = ("delta", "delta_low", "delta_high", "flips")
+            one["accuracy"] |= {**dict.fromkeys(unknown), "verdict": "undecided"}
+    found = page_of(summary)
+    assert found.section("int8") and '<a href="#int8">' in found.html
     assert "To quantize or not" in found.text and "All quantized variants" not in found.text
-
-
-def test_what_is_not_known_is_a_dash(page):
-    def forget(summary):
-        for one in summary["quantization"]:
-            one.update(speedup=None, verdict="undecided")
-            if one["accuracy"]:
-                unknown = ("delta", "delta_low", "delta_high", "flips")
-                one["accuracy"] |= {**dict.fromkeys(unknown), "verdict": "undecided"}
-
-    text = page(forget).text
-    assert "\N{EN DASH} not compared \N{EN DASH} not compared \N{EN DASH} not compared" in text
-    assert "None" not in text
+    assert " ".join(["\N{EN DASH} not compared"] * 3) in found.text and "None" not in found.text

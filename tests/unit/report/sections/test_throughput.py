@@ -2,19 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import altair as alt
 import pytest
 import vl_convert
 from colour_vision import contrast
-from page_parts import PARTS
-from tightrope.report.page import render_page
+from report_pages import MODEL, page
 from tightrope.report.sections.throughput import division, throughput_section
 from tightrope.report.style.palette import HEAT, INKS, chart_config
 
-EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 VARIANT = "cpu-openvino-int8-bf16-nncf-512"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -64,37 +61,33 @@ def drawn(chart: Any, scheme: str = "light") -> str:
     return vl_convert.vegalite_to_svg(fixed, config=chart_config(scheme))
 
 
-def test_one_sentence_says_what_is_best_and_by_what_factor() -> None:
-    assert words(p99_bound_s=None) == (
-        "Best: 2 instances, 4 threads each, at batch 16: 1,240 samples/s (95 % interval 1,220 to "
-        f"1,260), 1.55{TIMES} (1.50 to 1.60) of one instance with all 8 threads at its best "
-        "batch, 4."
-    )
+DISTURBED = point(2, 4, 16, 1240.0, provisional=True, disturbed="other programs used 2.0 cores")
 
 
-def test_a_best_point_that_other_load_disturbed_is_said_to_be_provisional() -> None:
-    best = point(2, 4, 16, 1240.0, provisional=True, disturbed="other programs used 2.0 cores")
-    assert words(p99_bound_s=None, best=best, points=[SINGLE, best]).endswith(
-        "4. It is provisional: other programs used 2.0 cores."
-    )
-    assert "provisional" not in words()
-
-
-def test_each_cell_is_wide_enough_for_its_text_and_the_chart_then_scrolls() -> None:
-    wide = [point(1, 8, batch, 800.0) for batch in (1, 2, 4, 8, 16, 32)]
-    (few,), (many,) = (throughput_section([entry(points=one)], {}) for one in (POINTS, wide))
-    assert (few["least_width"], many["least_width"]) == (453, 741)
-
-
-def test_the_bound_has_a_sentence_of_its_own() -> None:
-    assert "With p99 within 50.0 ms: 2 instances, 4 threads each, at batch 1: 500" in words()
-    assert "Its p99 is within 50.0 ms." in words(best_within_bound=BEST)
-    assert "No point is known to have p99 within 50.0 ms." in words(best_within_bound=None)
-
-
-def test_where_one_instance_is_best_nothing_is_said_to_beat_it() -> None:
-    assert "no other division of the cores gave more" in words(best=SINGLE, gain=None)
-    assert "No point has a number." in words(best=None, single=None, gain=None)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"p99_bound_s": None},
+            "Best: 2 instances, 4 threads each, at batch 16: 1,240 samples/s (95 % interval 1,220 "
+            f"to 1,260), 1.55{TIMES} (1.50 to 1.60) of one instance with all 8 threads at its best "
+            "batch, 4.",
+        ),
+        (
+            {"p99_bound_s": None, "best": DISTURBED, "points": [SINGLE, DISTURBED]},
+            "4. It is provisional: other programs used 2.0 cores.",
+        ),
+        ({}, "With p99 within 50.0 ms: 2 instances, 4 threads each, at batch 1: 500"),
+        ({"best_within_bound": BEST}, "Its p99 is within 50.0 ms."),
+        ({"best_within_bound": None}, "No point is known to have p99 within 50.0 ms."),
+        ({"best": SINGLE, "gain": None}, "no other division of the cores gave more"),
+        ({"best": None, "single": None, "gain": None}, "No point has a number."),
+    ],
+)
+def test_sentences_say_what_is_best_and_by_what_factor(changes: Any, told: str) -> None:
+    assert told in words(**changes)
+    assert division(point(1, 1, 1, 1.0)) == "1 instance, 1 thread"
+    assert division(point(2, 1, 1, 1.0)) == "2 instances, 1 thread each"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -105,16 +98,16 @@ def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
     svg = drawn(figure["chart"], scheme)
     for text in ("800/s", "1,240/s", "500/s", "skipped", "failed", "2 instances, 4 threads each"):
         assert text in svg
-    for colour in HEAT[scheme == "dark"]:
-        assert contrast(INKS[scheme]["text"], colour) >= 4.5
-
-
-def test_the_reason_of_a_skipped_cell_is_its_note() -> None:
-    (figure,) = throughput_section([entry()], {})
     notes = {cell["rate"]: cell["note"] for cell in figure["cells"]}
     assert notes["skipped"].startswith("slower already") and notes["failed"].startswith("killed")
     assert figure["skipped"] == 1
     assert [cell["best"] for cell in figure["cells"]] == [False, False, True, False, False]
+    # each cell is wide enough for its text, and the chart then scrolls
+    wide = [point(1, 8, batch, 800.0) for batch in (1, 2, 4, 8, 16, 32)]
+    (many,) = throughput_section([entry(points=wide)], {})
+    assert (figure["least_width"], many["least_width"]) == (453, 741)
+    for colour in HEAT[scheme == "dark"]:
+        assert contrast(INKS[scheme]["text"], colour) >= 4.5
 
 
 def test_the_variant_with_the_highest_throughput_comes_first() -> None:
@@ -125,39 +118,21 @@ def test_the_variant_with_the_highest_throughput_comes_first() -> None:
     assert figures[0]["host"] == "EPYC"
 
 
-def test_instances_and_threads_are_named() -> None:
-    assert division(point(1, 1, 1, 1.0)) == "1 instance, 1 thread"
-    assert division(point(2, 1, 1, 1.0)) == "2 instances, 1 thread each"
-
-
-def page_of(folder: Path, *entries: dict[str, Any]) -> str:
-    """The page of the example with these entries of throughput, as its source."""
-    document = json.loads(EXAMPLE.read_text())
-    (folder / "summary.json").write_text(json.dumps({**document, "throughput": entries}))
-    render_page(folder / "summary.json", folder / "summary.html", **PARTS)
-    return (folder / "summary.html").read_text()
-
-
-def test_the_page_has_the_chart_its_table_and_what_failed(tmp_path: Path) -> None:
-    model = "minilm-docstrings"
-    failed = entry(model=model, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
-    page = page_of(tmp_path, entry(model=model), {**failed, "reason": "killed <b>by</b> SIGKILL"})
-    section = page[page.index('<section id="throughput">') :]
-    section = section[: section.index("</section>")]
+def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
+    failed = entry(model=MODEL, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
+    failed["reason"] = "killed <b>by</b> SIGKILL"
+    found = page(throughput=[entry(model=MODEL), failed])
+    section = found.section("throughput")
     assert "All 5 as a table" in section and section.count('class="plot"') == 1
     assert "slower already: 2 instances 500 samples/s" in section
     assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
-    assert '<a href="#throughput">Throughput</a>' in page
+    assert '<a href="#throughput">Throughput</a>' in found.html
 
 
-def test_images_and_disturbed_points_are_shown_too(tmp_path: Path) -> None:
+def test_images_and_disturbed_points_are_shown_too() -> None:
     disturbed = point(1, 8, 1, None, disturbed="other programs used up to 2.0 cores")
     own = {"sequence": None, "height": 32, "width": 32, "points": [disturbed]}
     own |= dict.fromkeys(("best", "best_within_bound", "single", "gain"))
-    page = page_of(tmp_path, entry(model="minilm-docstrings", **own))
-    assert "No point has a number." in page
-    assert "1 point of throughput" in page
-
-
-def test_without_throughput_the_page_has_no_section_on_it(tmp_path: Path) -> None:
-    assert 'id="throughput"' not in page_of(tmp_path)
+    html = page(throughput=[entry(model=MODEL, **own)]).html
+    assert "No point has a number." in html
+    assert "1 point of throughput" in html

@@ -2,7 +2,7 @@
 
 import altair as alt
 import pytest
-from tightrope.report.charts.training import place_names, training_chart
+from tightrope.report.sections.training import place_names, training_chart
 
 
 def point(model: str, seconds: float, accuracy: float, *, last: bool = True) -> dict:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import vl_convert
-from tightrope.report.charts.int8 import (
+from tightrope.report.sections.int8_figures import (
     accuracy_over_samples,
     agreement_over_samples,
     sensitivity_chart,
@@ -18,17 +18,10 @@ from tightrope.variants import METHODS
 
 def point(method, samples, delta=-1.0, agreement=95.0, precision="int8"):
     return {
-        "variant": f"cpu-onnxruntime-{precision}-{method}-{samples}",
-        "method": method,
-        "precision": precision,
-        "mixed": "-" in precision,
-        "samples": samples,
-        "delta": delta,
-        "delta_low": delta - 0.5,
-        "delta_high": delta + 0.5,
-        "agreement": agreement,
-        "change": f"{delta} points",
-        "agreed": f"{agreement} %",
+        **{"variant": f"cpu-onnxruntime-{precision}-{method}-{samples}", "method": method},
+        **{"precision": precision, "mixed": "-" in precision, "samples": samples},
+        **{"delta": delta, "delta_low": delta - 0.5, "delta_high": delta + 0.5},
+        **{"agreement": agreement, "change": f"{delta} points", "agreed": f"{agreement} %"},
     }
 
 
@@ -79,12 +72,6 @@ def test_each_method_is_drawn_in_its_colour_and_shape(scheme, panel):
     assert len({found[0] for found in shapes.values()}) == len(METHODS)
 
 
-def test_charts_name_no_colour_of_their_own():
-    points = [point("minmax", 64), point("minmax", 64, precision="int8-auto")]
-    charts = [accuracy(points), agreement(points), sensitivity(bar("a", 1.0, True))]
-    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
-
-
 def test_a_mixed_precision_is_hollow_and_nothing_else_is():
     colour = METHOD_COLOURS["minmax"][0]
     for precision, hollow in (("int8", 0), ("int8-auto", 1)):
@@ -107,20 +94,15 @@ def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
     below = {one["variant"]: one["place"] for one in agreement(points)["data"]["values"]}
     assert len(above) == 3 and len(below) == 2
     assert all(above[name] == place for name, place in below.items())
-
-
-def test_a_single_count_is_drawn_and_named():
-    svg = drawn(agreement([point("minmax", 512)]))
-    assert ">512</text>" in svg and METHOD_COLOURS["minmax"][0] in svg
-
-
-def test_the_axis_is_named_at_the_counts_and_only_below():
-    points = [point("minmax", 32), point("minmax", 2048)]
-    assert re.findall(r">([\d,]+)</text>", drawn(accuracy(points))).count("2,048") == 0
+    # the axis is named at the counts, and only below
+    points = [point("minmax", 32), point("minmax", 2048, precision="int8-auto")]
+    assert ">2,048</text>" not in drawn(accuracy(points))
     assert ">2,048</text>" in drawn(agreement(points))
+    charts = [accuracy(points), agreement(points), sensitivity(bar("a", 1.0, True))]
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
 
 
-@pytest.mark.parametrize("agreed", [100.0, 99.9, 97.0, 85.0, 20.0])
+@pytest.mark.parametrize("agreed", [100.0, 97.0, 20.0])
 def test_no_label_says_more_than_all_answers(agreed):
     svg = drawn(agreement([point("minmax", 64, agreement=agreed)]))
     labels = [float(text) for text in re.findall(r">([\d.]+)</text>", svg) if text != "64"]
@@ -149,8 +131,3 @@ def test_what_is_left_in_float_has_another_colour():
 def test_a_divergence_of_zero_or_next_to_it_has_a_bar_without_length(values):
     first, second = sorted(lengths(drawn(sensitivity(*map(bar, "ab", values))), "light", "bars"))
     assert first == 0 < second
-
-
-def test_operators_that_change_nothing_at_all_are_named_all_the_same():
-    svg = drawn(sensitivity(bar("layer.a", 0.0), bar("layer.b", 0.0)))
-    assert "layer.a" in svg and "layer.b" in svg

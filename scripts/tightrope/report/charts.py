@@ -1,17 +1,51 @@
-"""Shared parts of the report's charts, as Vega-Lite specifications.
+"""Shared parts of the charts, as Vega-Lite specifications.
 
 A specification names no colour: engines and precisions are positions in the palettes of
 `palette.chart_config`, so that one specification serves the light and the dark page.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import altair as alt
 
-from tightrope.report.charts.layouts import Slot
 from tightrope.report.style.palette import COLOURS, SHAPES
+
+
+class Slot:
+    """A place in a specification, which altair takes as it is.
+
+    Altair copies a whole chart at each of its steps, which of many charts takes most of the time:
+    it makes a layout with slots once, and `filled` fills them in for each chart.
+    """
+
+    # what makes it a part of a specification to altair
+    _schema: ClassVar[dict[str, Any]] = {"type": "object"}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def to_dict(self) -> "Slot":
+        """Return the slot, to be filled later."""
+        return self
+
+
+def slot(name: str) -> Any:
+    """Return a slot in the place of a value of any type."""
+    return Slot(name)
+
+
+def filled(layout: Any, values: Mapping[str, Any]) -> Any:
+    """Return a copy of a specification with these values in its slots, which are not copied."""
+    if isinstance(layout, Slot):
+        return values[layout.name]
+    if isinstance(layout, dict):
+        return {key: filled(part, values) for key, part in layout.items()}
+    if isinstance(layout, list):
+        return [filled(part, values) for part in layout]
+    return layout
+
 
 Channel = TypeVar("Channel", alt.X, alt.Y)
 
@@ -107,3 +141,51 @@ def log_ticks(low: float, high: float) -> list[float]:
         if len(ticks) >= 4:
             break
     return ticks[:: math.ceil(len(ticks) / 10) or 1]
+
+
+LINEAR_SPAN = 12  # accuracy points; a wider range gets a symlog axis
+
+
+def budget_layers(budget_points: float | None, y_axis: alt.Y) -> list[alt.Chart]:
+    """Return the line below which the accuracy drop exceeds the budget, with its name."""
+    if budget_points is None:
+        return []
+    return budget_lines([{"delta": -budget_points, "name": "accuracy budget"}], y_axis)
+
+
+def budget_lines(rows: list[dict[str, Any]] | Slot, y_axis: alt.Y) -> list[alt.Chart]:
+    """Return the line of the budget in these rows, with its name."""
+    line = alt.Chart(values(rows))
+    name = labels(line, "name", y_axis, x=alt.XValue("width"), align="right", dy=11)
+    return [line.mark_rule(style="budget").encode(y_axis), *name]
+
+
+def accuracy_axis(points: Sequence[dict[str, Any]], budget_points: float | None) -> alt.Y:
+    """Return the accuracy axis, compressed if a variant falls far, so that others stay apart."""
+    return accuracy_axis_of(*accuracy_range(points, budget_points))
+
+
+def accuracy_range(
+    points: Sequence[dict[str, Any]], budget_points: float | None
+) -> tuple[bool, list[float]]:
+    """Return whether the accuracy axis is compressed, and its ends."""
+    changes = [
+        0,
+        *(point[name] for point in points for name in ("delta", "delta_low", "delta_high")),
+    ]
+    low, high = min(*changes, -(budget_points or 0)), max(changes)
+    if high - low > LINEAR_SPAN:
+        return True, [low * 1.2, high + 1]
+    pad = 0.08 * max(high - low, 1)
+    return False, [low - pad, high + pad]
+
+
+def accuracy_axis_of(compressed: bool, ends: Any) -> alt.Y:
+    """Return the accuracy axis with these ends."""
+    axis = alt.Axis(tickCount=6, format="+~r", labelExpr="datum.value ? datum.label : '0'")
+    scale = alt.Scale(domain=ends, nice=False)
+    if compressed:
+        scale = alt.Scale(type="symlog", constant=1, domain=ends, nice=False)
+        ticks = [0, *(sign * size for size in (1, 3, 10, 30, 100) for sign in (1, -1))]
+        axis.values, axis.labelOverlap = ticks, False
+    return alt.Y("delta:Q", scale=scale, axis=axis, title=None)

@@ -1,0 +1,144 @@
+"""The decisions of a model: its recommendations, its goal, and what did not run."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tightrope.report.sections.figures import row_at
+from tightrope.report.sections.steadiness import remarks
+from tightrope.report.style.numbers import milliseconds, shape_label, shape_of, significant, whole
+from tightrope.summary.decision_types import Recommendation
+
+Record = Mapping[str, Any]
+NOT_TIMED = "a job before its build was not timed"
+
+
+def pick(
+    recommendation: Recommendation, measured: Iterable[Record], hosts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a recommendation with its measurements, and the rejected variants by reason.
+
+    `host` is its name in `hosts`, None if `hosts` is empty.
+    """
+    shape = shape_of(recommendation.get("shape") or {})
+    variant = recommendation.get("variant")
+    result: Record = next((result for result in measured if result["variant"] == variant), {})
+    rejected = recommendation.get("rejected") or []
+    row = row_at(result, shape) or {}
+    return {
+        "shape": shape,
+        "title": shape_label(shape),
+        "host": hosts.get(recommendation.get("host")),
+        "variant": variant,
+        "why": recommendation.get("why"),
+        "equal": recommendation.get("equal") or [],
+        "provisional": bool(recommendation.get("provisional")),
+        "disturbed": recommendation.get("disturbed") or [],
+        "undecided": undecided(recommendation.get("undecided") or [], measured),
+        "result": result,
+        "row": row,
+        "noise": next(
+            (remark.reasons for remark in remarks(result, row) if remark.word == "noisy"), []
+        ),
+        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
+        "rejected_count": len(rejected),
+    }
+
+
+def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return the faster variants whose accuracy needs more examples, with how many."""
+    accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
+    return [
+        {
+            "variant": variant,
+            "samples": accuracies[variant].get("samples"),
+            "samples_needed": accuracies[variant].get("samples_needed"),
+        }
+        for variant in variants
+        if variant in accuracies
+    ]
+
+
+def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return `decisions` and `costs` of a model, None without any.
+
+    `variants` are those chosen, each once; `hosts` are names of several hosts by fingerprint.
+    """
+    decisions = [
+        decision_row(one, hosts) for one in summary.get("goals") or () if one["model"] == model
+    ]
+    costs = [cost_row(one, hosts) for one in summary.get("costs") or () if one["model"] == model]
+    if not decisions and not costs:
+        return None
+    return {
+        "decisions": decisions,
+        "variants": list(dict.fromkeys(one["variant"] for one in decisions if one["variant"])),
+        "provisional": any(one["provisional"] for one in decisions),
+        "priced": any(one["cost"] is not None for one in costs),
+        "costs": costs,
+    }
+
+
+def decision_row(decision: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a decision with its rejected variants by reason.
+
+    Those at a shape stand with the recommendation there, so `rejected` is empty.
+    """
+    rejected = [] if decision["shape"] else decision["rejected"]
+    return {
+        **{name: decision[name] for name in ("variant", "sentence", "provisional")},
+        "host": hosts.get(decision["host"]),
+        "rejected": grouped((one["reason"], one["variant"]) for one in rejected),
+        "rejected_count": len(rejected),
+    }
+
+
+def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a cost with its numbers formatted, None where not known."""
+    at_most = cost["break_even_at_most"]
+    return {
+        "variant": cost["variant"],
+        "shape": shape_label(shape_of(cost["shape"])),
+        "host": hosts.get(cost["host"]),
+        "cost": significant(cost["cost_per_million"]),
+        "spent_s": significant(cost["spent_s"]),
+        "not_spent": NOT_TIMED,
+        "saved_ms": milliseconds(cost["saved_s"]),
+        "break_even": whole(cost["break_even_inferences"]),
+        "no_break_even": no_break_even(cost),
+        "at_most": None if at_most is None else whole(at_most),
+    }
+
+
+def no_break_even(cost: Record) -> str | None:
+    """Return why there is no break-even, None where there is one."""
+    if cost["break_even_inferences"] is not None:
+        return None
+    if cost["saved_s"] is None:
+        return "not compared"
+    if cost["saved_s"] <= 0:
+        return "never: nothing is saved"
+    return NOT_TIMED
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
+    """Return (reason, variants) pairs, in order of first appearance."""
+    groups: dict[Any, list[Any]] = {}
+    for reason, variant in pairs:
+        groups.setdefault(reason or "no reason was recorded", []).append(variant)
+    return list(groups.items())
+
+
+def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
+    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
+    listed = list(results)
+    return {
+        status: [
+            (reason, grouped(pairs))
+            for reason, pairs in grouped(
+                (result.get("reason"), (result.get("model"), result.get("variant")))
+                for result in listed
+                if result.get("status") == status
+            )
+        ]
+        for status in ("failed", "unavailable")
+    }
