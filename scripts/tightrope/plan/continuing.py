@@ -11,13 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.failures import CONTINUES, known_reasons, write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.errors import StorageError
-from tightrope.jobs.ended import CONTINUES, known
 from tightrope.plan.plan import Plan
-from tightrope.terminal.ended import EndedJobs
-from tightrope.terminal.jobs import RECORDS, subject_of
+from tightrope.terminal.ended import RECORDS, EndedJobs
+from tightrope.terminal.jobs import subject_of
 from tightrope.terminal.stopping import STOPPED
 
 FILE = ".snakemake/tightrope/ended.json"
@@ -45,7 +44,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     reasons = reasons_of(workflow.dag, failed, ended_jobs) if "render_report" in rules else {}
     try:
         if reasons:
-            write_json(FILE, {**reasons, **known()})
+            write_json(FILE, {**reasons, **known_reasons()})
             made = {str(path) for job in workflow.dag.jobs for path in job.output}
             for path in ended_jobs.ahead & made:  # else what is made from it now seems older
                 os.utime(path)
@@ -54,7 +53,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
             workflow.persistence.started(job)
     except (OSError, StorageError):  # the disk is full, for which they may have ended
         return
-    if reasons.keys() <= known().keys() or reasons.keys() >= {*plan.models}:
+    if reasons.keys() <= known_reasons().keys() or reasons.keys() >= {*plan.models}:
         return
     print("Jobs ended without a result: the report is written without them.", file=sys.stderr)
     snakemake({})

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.artifacts.parents import parent_of
 from tightrope.summary.family_types import FamilyMember
 
 # fields of a checkpoint's manifest with a change, by the key of the configuration

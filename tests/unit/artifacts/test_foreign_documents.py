@@ -14,9 +14,14 @@ import pytest
 from artifact_files import written
 from page_parts import PARTS
 from tightrope.artifacts.files import copy_file, read_bytes, read_json, sha256
-from tightrope.artifacts.int8_types import Costs, Found
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SplitManifest
+from tightrope.artifacts.manifest_types import (
+    CheckpointManifest,
+    Costs,
+    DataManifest,
+    Found,
+    SplitManifest,
+)
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.inputs.encode import read_split
 from tightrope.int8.cache import read_cache
@@ -27,7 +32,7 @@ from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
 from tightrope.summary.splits import data_entry
-from tightrope.terminal.seconds import read_seconds
+from tightrope.terminal.run import read_seconds
 from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]

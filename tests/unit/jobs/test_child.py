@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from tightrope.artifacts.failures import CONTINUES
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
-from tightrope.jobs.ended import CONTINUES
 from tightrope.jobs.job import Section
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)

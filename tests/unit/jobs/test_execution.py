@@ -5,10 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.failures import CONTINUES, write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.errors import TightropeError
-from tightrope.jobs.ended import CONTINUES
 from tightrope.jobs.execution import Execution, require_node
 from tightrope.jobs.job import Section
 from tightrope.machine.host import host_key

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.jobs.progress import ProgressBar
-from tightrope.terminal.progress_bars import progress_in
+from tightrope.terminal.jobs import progress_in
 
 Told = Callable[[], dict[str, list[int]]]
 

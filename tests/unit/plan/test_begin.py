@@ -6,9 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.failures import CONTINUES, write_failure
 from tightrope.artifacts.files import write_json
-from tightrope.jobs.ended import CONTINUES
 from tightrope.plan import begin
 from tightrope.plan.location import Location
 from tightrope.plan.plan import Plan

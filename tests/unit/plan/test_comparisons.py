@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from tightrope.plan.comparisons import compared, references
+from tightrope.plan.families import compared, references
 from tightrope.variants import Variant
 
 EAGER = Variant("cpu", "pytorch", "fp32")

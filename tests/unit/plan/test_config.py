@@ -11,9 +11,8 @@ import pytest
 import yaml
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.plan.config import checked
+from tightrope.plan.config import GONE, checked
 from tightrope.plan.config_checks import check_named_variants
-from tightrope.plan.gone_keys import GONE
 from tightrope.plan.variants import configured
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 

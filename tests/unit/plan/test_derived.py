@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.plan.derived import with_parents
+from tightrope.plan.families import with_parents
 
 PARENT = {
     "checkpoint": "scratch:bert",

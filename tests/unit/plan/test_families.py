@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any
 
-from tightrope.plan.columns import by_place
 from tightrope.plan.families import (
     children_of,
     families,
@@ -13,6 +12,7 @@ from tightrope.plan.families import (
     of_members,
     of_variants,
 )
+from tightrope.plan.wildcards import by_place
 from tightrope.variants import parse
 
 EAGER, INT8 = parse("cpu-pytorch-fp32"), parse("cpu-openvino-int8-nncf-8")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.plan.graphs import GRAPH, graph_columns, graph_inputs, graph_records
+from tightrope.plan.job_inputs import GRAPH, graph_columns, graph_inputs, graph_records
 from tightrope.variants import parse
 
 SEARCHES = {"model": ["a"], "scheme": ["u8s8"], "calibration": ["minmax-8"]}

@@ -15,9 +15,8 @@ from tightrope.plan.families import family_columns
 from tightrope.plan.hosts import constraint_of, prices_of, require_nodes
 from tightrope.plan.job_inputs import engine_inputs, peaks_of_variant, requests_of_variant
 from tightrope.plan.job_params import engine_options
-from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced
-from tightrope.plan.records import records
-from tightrope.plan.training import device_to_train_on
+from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced, records
+from tightrope.plan.studies import device_to_train_on
 from tightrope.variants import parse
 
 GENOA = {"constraint": "zen4", "isa": ["avx2", "avx512f", "avx512_vnni", "avx512_bf16"]}

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
-from tightrope.plan.columns import columns
 from tightrope.plan.config import checked
-from tightrope.plan.idleness import idleness_settings, idleness_shape
-from tightrope.plan.plan import make_plan
-from tightrope.plan.records import records
+from tightrope.plan.plan import make_plan, records
+from tightrope.plan.studies import idleness_settings, idleness_shape
+from tightrope.plan.wildcards import columns
 
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=64", "data": "random"}
 OPENVINO = "cpu-openvino-fp32"

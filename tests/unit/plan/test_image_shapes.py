@@ -11,8 +11,7 @@ from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.job_params import traffic_settings
 from tightrope.plan.plan import make_plan
-from tightrope.plan.profiles import profiles_of
-from tightrope.plan.shapes import buckets_of, shapes_of
+from tightrope.plan.shapes import buckets_of, profiles_of, shapes_of
 from tightrope.runtimes.buckets import Buckets, in_words
 from tightrope.runtimes.padding import padded
 

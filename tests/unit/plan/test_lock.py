@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.plan.lock import LOCK, take_folder
+from tightrope.plan.begin import LOCK, take_folder
 
 # a run that starts another program, which inherits its lock, where it is asked to
 RUN = """
 import subprocess, sys, time
-from tightrope.plan.lock import take_folder
+from tightrope.plan.begin import take_folder
 take_folder(slurm=False)
 if "with-child" in sys.argv:
     subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL)

@@ -9,11 +9,11 @@ from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
 from tightrope.plan.job_params import engine_options
-from tightrope.plan.profiles import profiles_of
 from tightrope.plan.shapes import (
     buckets_of,
     free_sizes,
     full_shapes_of_model,
+    profiles_of,
     shapes_of_model,
 )
 

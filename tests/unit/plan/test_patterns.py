@@ -4,7 +4,7 @@ import re
 
 import pytest
 from tightrope.engine_table import ENGINES
-from tightrope.plan.patterns import one_of
+from tightrope.plan.wildcards import one_of
 
 VARIANTS = [f"cpu-{engine}-int8-minmax-{n}" for engine in ENGINES for n in (8, 64, 640, 1024)]
 

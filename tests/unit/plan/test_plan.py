@@ -11,7 +11,6 @@ from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.measure.profile.operators import PROFILERS
-from tightrope.plan.columns import by_place, columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (
     audit_input,
@@ -34,13 +33,16 @@ from tightrope.plan.plan import (
     audited,
     baseline_engine,
     baseline_of,
+    failing_files,
     make_plan,
+    onnx_files,
     raced,
+    records,
     unavailable_reason,
     variant_suffixes,
 )
-from tightrope.plan.profiled import ENGINES as PROFILED
-from tightrope.plan.records import failing_files, onnx_files, records
+from tightrope.plan.studies import ENGINES as PROFILED
+from tightrope.plan.wildcards import by_place, columns, race_columns, search_columns
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, Variant, parse
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tightrope.plan.preparation import prepared, prepared_files
+from tightrope.plan.job_inputs import prepared, prepared_files
 from tightrope.variants import parse
 
 CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}}

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tightrope.plan.announce import bucket_lines
 from tightrope.plan.plan import Plan
-from tightrope.plan.rebuilds import bucket_lines
 from tightrope.variants import Variant
 
 OPENVINO, PYTORCH = Variant("cpu", "openvino", "fp32"), Variant("cpu", "pytorch", "fp32")

@@ -6,13 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.plan.columns import by_place, columns, paths, product
-from tightrope.plan.comparisons import compared
-from tightrope.plan.families import children_of, families, of_variants
-from tightrope.plan.graphs import graph_columns
-from tightrope.plan.plan import Plan, raced
-from tightrope.plan.records import records
-from tightrope.plan.wildcard_functions import of_model, of_wildcards
+from tightrope.plan.families import children_of, compared, families, of_variants
+from tightrope.plan.job_inputs import graph_columns
+from tightrope.plan.plan import Plan, raced, records
+from tightrope.plan.wildcards import by_place, columns, of_model, of_wildcards, paths, product
 from tightrope.variants import Variant, parse
 
 REPAIRS = 20

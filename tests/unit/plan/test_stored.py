@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.plan.stored import require_storable
+from tightrope.plan.location import require_storable
 
 PLAIN: dict[str, Any] = {"hosts": {}, "models": {"m": {"distill": None}}}
 

@@ -7,7 +7,7 @@ import pandas
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.config import checked
-from tightrope.plan.table_checks import LARGEST_BYTES
+from tightrope.plan.model_checks import LARGEST_BYTES
 
 ROWS = [(f"headline {number} of the day", ("sport", "world")[number % 2]) for number in range(40)]
 FORMATS = ["csv", "csv.gz", "tsv", "tsv.gz", "json", "jsonl", "jsonl.gz", "parquet"]

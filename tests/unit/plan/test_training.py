@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from snakemake.iocontainers import Wildcards
 from tightrope.machine.host import describe_host
-from tightrope.plan.training import device_to_train_on, measured_trainings, recipe_to_measure
+from tightrope.plan.studies import device_to_train_on, measured_trainings, recipe_to_measure
 
 
 def config(device: str = "auto", devices: Any = "auto", epochs: int = 2) -> dict[str, Any]:

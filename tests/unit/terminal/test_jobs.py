@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts.failures import write_failure
-from tightrope.terminal.jobs import Job, failure_of, reason_of_crash, subject_of
+from tightrope.terminal.ended import failure_of, reason_of_crash
+from tightrope.terminal.jobs import Job, subject_of
 from tiny_model import TinyModel
 
 

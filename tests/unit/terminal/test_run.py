@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 from tightrope.durations import in_words
-from tightrope.terminal.jobs import Job
+from tightrope.terminal.jobs import Job, progress_in
 from tightrope.terminal.lines import closing, count_and_left, ended, planned, running_lines, stopped
-from tightrope.terminal.progress_bars import progress_in
-from tightrope.terminal.run import Run
+from tightrope.terminal.run import Run, Seconds
 from tightrope.terminal.screen import PlainScreen
-from tightrope.terminal.seconds import Seconds
 from tqdm import tqdm
 
 
