@@ -11,6 +11,7 @@ from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.ranges import SPLITS
+from tightrope.errors import or_exit
 from tightrope.plan import (
     announce,
     begin,
@@ -29,14 +30,14 @@ from tightrope.plan import (
     studies,
     wildcards,
 )
-from tightrope.plan.config import checked_or_exit
-from tightrope.plan.location import location_or_exit
+from tightrope.plan.config import checked
+from tightrope.plan.location import Location
 from tightrope.plan.wildcards import of_wildcards, one_of
 from tightrope.terminal import decision, plugin, stopping
 from tightrope.terminal.ended import EndedJobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 
-LOCATION = location_or_exit(workflow, PROJECT)
+LOCATION = or_exit(Location.of, workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
 # the report before this run, which a file server with another clock may date later than its begin
 REPORT_BEFORE = file_state("reports/summary.html")
@@ -51,7 +52,7 @@ versions_of = library_versions
 
 hosts.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it
-config = checked_or_exit(workflow, config, f"{PROJECT}/config/schema.yaml")
+config = or_exit(checked, config, f"{PROJECT}/config/schema.yaml", look=workflow.is_main_process)
 PLAN = plan.make_plan(config, failed=known_reasons())
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
@@ -96,7 +97,6 @@ teacher_inputs = of_wildcards(LOCATION.given, distillation.teacher_inputs, confi
 taught_inputs = of_wildcards(distillation.taught_inputs, config)
 local_checkpoint_files = of_wildcards(LOCATION.given, job_inputs.local_checkpoint_files, config)
 audit_input = of_wildcards(job_inputs.audit_input)
-peaks_of_variant = of_wildcards(job_inputs.peaks_of_variant)
 requests_of_variant = of_wildcards(job_inputs.requests_of_variant)
 quantize_inputs = of_wildcards(job_inputs.quantize_inputs)
 audited_inputs = of_wildcards(job_inputs.audited_inputs, config)
@@ -110,6 +110,7 @@ place_of_training = of_wildcards(devices.place_of_training, config)
 constraint_at = partial(hosts.constraint_of, config, CONSTRAINT)
 gpus_of_device = of_place(devices.place_of_device, devices.gpus)
 gpus_of_variant = of_place(devices.place_of_variant, devices.gpus)
+peaks_of_variant = of_place(devices.place_of_variant, job_inputs.peaks_file)
 gpus_of_training = of_place(place_of_training, devices.gpus)
 environment_of_device = of_place(devices.place_of_device, devices.environment)
 environment_of_variant = of_place(devices.place_of_variant, devices.environment)

@@ -3,11 +3,11 @@
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from tightrope.artifacts.failures import known_reasons
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
@@ -23,29 +23,18 @@ MOST_NAMED = 4
 Sizes = dict[str, list[int]]
 
 
-class Prepared(TypedDict):
-    """What is read of the manifest of a split."""
-
-    source: str
-    samples: int
-
-
 def announce(workflow: Any, config: Document, plan: Plan) -> None:
     """Print the lines of the main process to the error stream; a run that goes on has said them."""
     if workflow.is_main_process and not known_reasons():
-        for line in announced(config, plan):
+        lines = (
+            *unavailable_lines(plan),
+            *gpu_lines(plan),
+            *split_lines(config),
+            *p99_lines(config),
+            *bucket_lines(config, plan),
+        )
+        for line in lines:
             print(line, file=sys.stderr)
-
-
-def announced(config: Document, plan: Plan) -> list[str]:
-    """Return all lines."""
-    lines = [
-        *unavailable_lines(plan),
-        *gpu_lines(plan),
-        *split_lines(config),
-    ]
-    lines += p99_lines(config)
-    return [*lines, *bucket_lines(config, plan)]
 
 
 def p99_lines(config: Document) -> Iterator[str]:
@@ -102,24 +91,10 @@ def evaluation_samples(name: str, model: Document) -> int | None:
     if configured is not None:
         return configured
     try:
-        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"), Prepared)
-        prepared: int = document["samples"]
-        return prepared if document["source"] == model["data"] else None
+        split = open_manifest(f"artifacts/{name}/splits/evaluation.json", SplitManifest)
     except ArtifactError:
         return None
-
-
-class Options(TypedDict, total=False):
-    """Options of an engine, of which only the buckets matter here."""
-
-    buckets: Sizes | None
-
-
-class Built(TypedDict):
-    """What is read of the manifest of an engine."""
-
-    status: str
-    options: Options
+    return split["samples"] if split["source"] == model["data"] else None
 
 
 def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
@@ -144,11 +119,10 @@ def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
 def built_buckets(engine: str) -> Sizes | None:
     """Return the buckets with which an engine was built, None without them."""
     try:
-        document: dict[str, Any] = read_json(Path(engine), Built)
+        built = open_manifest(engine, EngineManifest)
     except ArtifactError:
         return None
-    buckets: Sizes | None = document["options"].get("buckets")
-    return buckets if document["status"] == "ok" else None
+    return built["options"].get("buckets") if built["status"] == "ok" else None
 
 
 def holds(buckets: Sizes, shapes: list[dict[str, int]]) -> bool:

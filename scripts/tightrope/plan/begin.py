@@ -19,7 +19,7 @@ import psutil
 from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
 from tightrope.artifacts.failures import failure_in, known_reasons
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ArtifactError, TightropeError, or_exit
 from tightrope.plan.announce import announce
 from tightrope.plan.config import Document
 from tightrope.plan.hosts import require_nodes
@@ -43,7 +43,7 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
 
     def prepare(*words: Any, **settings: Any) -> None:
         if workflow.executor_plugin and not workflow.dryrun:
-            begin_or_exit(workflow, config, location)
+            or_exit(begin, workflow, config, location)
         if workflow.dryrun or location.module:  # Snakemake calls no hook of these
             announce(workflow, config, plan)
         prepare_dag(*words, **settings)
@@ -54,21 +54,18 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
         workflow._prepare_dag = prepare
 
 
-def begin_or_exit(workflow: Any, config: Document, location: Location) -> None:
-    """Take the folder for a run; end the process with one line where it cannot begin."""
+def begin(workflow: Any, config: Document, location: Location) -> None:
+    """Take the folder for a run; raise TightropeError where it cannot begin."""
     if known_reasons():  # it has inherited the folder
         return name_holder()
-    try:
-        # of a full disk Snakemake says only that, with its traceback
-        if (refusal := refusal_to_write(LOCK.parent)) is not None:
-            raise cannot_be_written(LOCK.parent.absolute(), refusal)
-        require_nodes(config, local=workflow.local_exec)
-        if location.stored:
-            require_storable(config, sys.argv)
-        if not location.module:  # whose importer has a lock
-            take_folder(slurm=workflow.executor_plugin.name == "slurm")
-    except TightropeError as error:
-        sys.exit(str(error))
+    # of a full disk Snakemake says only that, with its traceback
+    if (refusal := refusal_to_write(LOCK.parent)) is not None:
+        raise cannot_be_written(LOCK.parent.absolute(), refusal)
+    require_nodes(config, local=workflow.local_exec)
+    if location.stored:
+        require_storable(config, sys.argv)
+    if not location.module:  # whose importer has a lock
+        take_folder(slurm=workflow.executor_plugin.name == "slurm")
     if config["strict"]:
         # Snakemake calls no hook when there is nothing to do
         atexit.register(exit_with_failures, Path(location.made(REPORTS[0])))

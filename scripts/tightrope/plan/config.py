@@ -2,8 +2,7 @@
 
 import json
 import math
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -36,22 +35,12 @@ GONE = {
 }
 
 
-def checked_or_exit(workflow: Any, config: Document, schema: str) -> Document:
-    """Return the checked configuration; end the process with one line on an error.
-
-    The processes of jobs parse the Snakefile too, maybe on a machine without the user's files: what
-    the main process has found right is not looked at again.
-    """
-    try:
-        return checked(config, schema, look=workflow.is_main_process)
-    except ConfigError as error:
-        sys.exit(str(error))
-
-
 def checked(config: Document, schema: Path | str, *, look: bool = True) -> Document:
     """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
 
-    Without `look` only the schema is checked, which needs neither the user's files nor the machine.
+    Without `look` only the schema is checked, which needs neither the user's files nor the machine:
+    the processes of jobs parse the Snakefile too, and what the main process has found right is not
+    looked at again.
     """
     if not config:
         raise ConfigError(
@@ -63,7 +52,9 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
     config = with_parents(with_types(config, document))
-    check_schema(config, document)
+    errors = jsonschema.Draft202012Validator(document).iter_errors(config)
+    if first := min(errors, key=lambda one: (len(one.path), str(list(one.path))), default=None):
+        raise ConfigError(explain(first))
     filled = with_defaults(config, document)
     if look:
         for check in (*CHECKS, check_tables):
@@ -77,14 +68,6 @@ def key_of(path: Iterable[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def check_schema(config: Document, schema: Document) -> None:
-    """Raise ConfigError for the first key or value that the schema does not allow."""
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(config)
-    first = min(errors, key=lambda error: (len(error.path), str(list(error.path))), default=None)
-    if first is not None:
-        raise ConfigError(explain(first))
-
-
 def explain(error: jsonschema.ValidationError) -> str:
     """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
     key = key_of(error.absolute_path)
@@ -94,8 +77,8 @@ def explain(error: jsonschema.ValidationError) -> str:
         allowed = sorted(violated(error).get("properties", {}))
         wrong = next(name for name in instance if name not in allowed)
         place = f"{key}.{wrong}" if key else wrong
-        if instead := instead_of(place):
-            return f"config: {place}: this key is gone: {instead}"
+        if instead := [words for gone, words in GONE.items() if fnmatchcase(place, gone)]:
+            return f"config: {place}: this key is gone: {instead[0]}"
         return (
             f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
         )
@@ -230,15 +213,9 @@ def with_defaults(value: Any, schema: Document) -> Any:
         return [with_defaults(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
-    filled = {key: default for key, default in defaults(schema.get("properties", {}))} | value
+    keys = schema.get("properties", {}).items()
+    filled = {key: one["default"] for key, one in keys if "default" in one} | value
     return {key: with_defaults(item, schema_of(key, schema)) for key, item in filled.items()}
-
-
-def defaults(properties: Document) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values of the properties that have a default."""
-    for name, schema in properties.items():
-        if "default" in schema:
-            yield name, schema["default"]
 
 
 def check_extent(config: dict[str, Any]) -> None:
@@ -289,8 +266,3 @@ def check_words_and_numbers(value: Any, place: str = "") -> None:
 def entry(number: int) -> str:
     """Format the place of an entry of a list, counted from 1."""
     return f" (entry {number})"
-
-
-def instead_of(key: str) -> str | None:
-    """Return what to do in place of a key that is gone, None for any other key."""
-    return next((words for gone, words in GONE.items() if fnmatchcase(key, gone)), None)

@@ -230,7 +230,8 @@ def check_goal(config: dict[str, Any]) -> None:
     check_measured(config, "goal.shape", goal["shape"])
     if goal["traffic"] is not None:
         check_goal_traffic(config)
-    if goal["minimize"] == "energy" and not may_show_energy(config):
+    may_show = not runs_here(config) or package_meter() or describe_host()["gpu"]
+    if goal["minimize"] == "energy" and not may_show:
         raise ConfigError(
             "config: goal.minimize = energy: this machine shows no energy (/sys/class/powercap is "
             "not readable, and there is no GPU); minimize latency, cost or memory"
@@ -253,13 +254,6 @@ def check_goal_traffic(config: dict[str, Any]) -> None:
         raise ConfigError(f"{place} does not measure {goal['minimize']}; {remedy}")
     if goal["p99_ms"] is not None and scenario not in WITH_P99:
         raise ConfigError(f"{place} has no p99_ms; take {' or '.join(WITH_P99)}")
-
-
-def may_show_energy(config: dict[str, Any]) -> bool:
-    """Return whether energy may be measured: counters of this machine, or jobs elsewhere."""
-    if not runs_here(config):
-        return True
-    return package_meter() is not None or describe_host()["gpu"] is not None
 
 
 def can_tell(samples: int, budget: float) -> bool:

@@ -171,14 +171,9 @@ def audit_input(wildcards: Any) -> dict[str, str]:
     return {"audit": found[0]} if found else {}
 
 
-def peaks_of_variant(wildcards: Any) -> str:
-    """Return the file with the peaks of the device that the variant runs on."""
-    return peaks_file(parse(wildcards.variant))
-
-
-def peaks_file(variant: Variant) -> str:
-    """Return the file with the peaks of the device of a variant."""
-    return f"artifacts/machine/{variant.place}.peaks.json"
+def peaks_file(place: str) -> str:
+    """Return the file with the peaks of the device at a place."""
+    return f"artifacts/machine/{place}.peaks.json"
 
 
 def requests_of_variant(wildcards: Any) -> str:
@@ -281,7 +276,7 @@ def graphs_of(config: Document, jobs: Jobs) -> list[tuple[str, str]]:
 
 def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> list[str]:
     """Return the graphs to draw of one model with these variants."""
-    fed = [one for one in variants if is_fed_by_onnx(config, one)]
+    fed = [one for one in variants if one.calibration or not from_checkpoint(config, one.engine)]
     wanted = set(config["graphs"])
     # the quantized file of a model that is quantized already
     if OF_INT8 in wanted and any(one.precision == GIVEN for one in variants):
@@ -294,11 +289,6 @@ def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> li
             mixed = name if variant.precision == AUTO else None
             first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
     return plain + list(first.values())
-
-
-def is_fed_by_onnx(config: Document, variant: Variant) -> bool:
-    """Return whether `variant` needs the simplified ONNX file."""
-    return variant.calibration is not None or not from_checkpoint(config, variant.engine)
 
 
 def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:

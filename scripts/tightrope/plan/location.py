@@ -7,7 +7,6 @@ the packs of folders, see `tightrope.artifacts.packs`.
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,15 +88,11 @@ class Location:
         if Path(paths).parts[0] in FOLDERS:
             return paths
         path = str(Path(paths).absolute()) if self.prefix else paths
-        return as_local(path) if self.stored else path
+        if not self.stored:
+            return path
+        from snakemake.io import local
 
-
-def location_or_exit(workflow: Any, project: str) -> Location:
-    """Return the location of the workflow; end the process with one line on an error."""
-    try:
-        return Location.of(workflow, project)
-    except ConfigError as error:
-        sys.exit(str(error))
+        return local(path)
 
 
 def is_stored(workflow: Any) -> bool:
@@ -108,13 +103,6 @@ def is_stored(workflow: Any) -> bool:
 def as_it_is(path: Any) -> Any:
     """Return a path without a mark."""
     return path
-
-
-def as_local(path: str) -> Any:
-    """Mark a path as one that is not kept in storage."""
-    from snakemake.io import local
-
-    return local(path)
 
 
 def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:

@@ -247,7 +247,7 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     costs = "artifacts/{model}/costs/{scheme}-{calibration}.json"
     graphs = "reports/{model}/graphs/{graph}.json"
     shared = [requests_file(model, variant) for model, variant in plan.profile]
-    shared += [peaks_file(variant) for _, variant in plan.profile]
+    shared += [peaks_file(variant.place) for _, variant in plan.profile]
     return [
         *(path for job in plan.jobs for path in int8_files(config, *job)),
         *paths(costs, searches_of(config, plan.jobs), None),

@@ -25,11 +25,6 @@ AUTO = "auto"
 EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
 
 
-def is_targeted(model: Document) -> bool:
-    """Return whether a model is pruned to a target, not to given sizes."""
-    return any(model["prune"][aim] is not None for aim in AIMS)
-
-
 def speedup_of(model: Document) -> float | None:
     """Return the speed-up over its parent that a model is pruned to, None without one."""
     target = model["prune"]["target"]
@@ -113,7 +108,8 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
-    targeted = is_targeted(config["models"][wildcards.model])
+    prune = config["models"][wildcards.model]["prune"]
+    targeted = any(prune[aim] is not None for aim in AIMS)
     return {"structure": f"artifacts/{wildcards.model}/structure.json"} if targeted else {}
 
 
@@ -148,14 +144,12 @@ def engine_of_model(config: Document, wildcards: Any) -> Document | None:
 
 
 def engine_of_table(config: Document, wildcards: Any) -> Document:
-    """Return the engine of a table of latencies, named by `structures` of the wildcards."""
-    return timed_engine(config, model_of_table(config, wildcards))
+    """Return the engine of a table of latencies, named by `structures` of the wildcards.
 
-
-def model_of_table(config: Document, wildcards: Any) -> str:
-    """Return the first model whose target reads the table of its parent."""
+    It is that of the first model whose target reads the table of its parent.
+    """
     return next(
-        name
+        timed_engine(config, name)
         for name, model in config["models"].items()
         if model["from"] == wildcards.model
         and speedup_of(model) is not None

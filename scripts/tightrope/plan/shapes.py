@@ -71,13 +71,10 @@ def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | Non
     found = {BATCH: sorted({1, *(shape[BATCH] for shape in shapes)})}
     if not is_of_images(config, model):
         lengths = [config["models"][model]["max_sequence"], *(one[SEQUENCE] for one in shapes)]
-        found[SEQUENCE] = powers_of_two(SHORTEST, max(lengths))
+        last = max(lengths)
+        powers = (2**n for n in range(last.bit_length()))
+        found[SEQUENCE] = [*(one for one in powers if SHORTEST <= one < last), last]
     return found
-
-
-def powers_of_two(first: int, last: int) -> list[int]:
-    """Return the powers of two from `first` on, below `last`, and then `last` itself."""
-    return [*(2**n for n in range(last.bit_length()) if first <= 2**n < last), last]
 
 
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:

@@ -200,18 +200,14 @@ def newer_of(copy: Path, stored: Any, target: Path, largest: int) -> Path:
     """
     try:
         stored.set_local_path(target)
-        if stored.exists() and not is_newer(copy, stored.mtime()):
+        newer = stored.exists() and copy.is_file() and copy.stat().st_mtime > stored.mtime()
+        if stored.exists() and not newer:
             if stored.size() <= largest:
                 stored.retrieve_object()
             return target
     except Exception:  # of any storage; it must not hide how a job ended
         pass
     return copy
-
-
-def is_newer(file: Path, time: float) -> bool:
-    """Return whether a file was written after a time, in seconds since 1970."""
-    return file.is_file() and file.stat().st_mtime > time
 
 
 def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
@@ -231,20 +227,15 @@ def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
 
 def reason_in_record(path: Path) -> str | None:
     """Return the reason of the failure that a file records, or why it cannot be read."""
-    if not may_hold_failure(path):
+    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
         return None
+    if is_onnx_file(path) and REASON.encode() not in path.read_bytes():
+        return None  # importing the library that reads it takes long
     try:
         failure = failure_in(path)
     except ArtifactError as error:
         return str(error)
     return None if failure is None else str(failure["reason"])
-
-
-def may_hold_failure(path: Path) -> bool:
-    """Return whether the file is worth parsing: an ONNX file requires importing a library."""
-    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
-        return False
-    return not is_onnx_file(path) or REASON.encode() in path.read_bytes()
 
 
 def reason_of_crash(logs: Iterable[str], exception: str, files: Files = here) -> str:

@@ -55,12 +55,11 @@ def read_seconds(path: Path) -> dict[str, float]:
         document = read_json(path, dict[str, Any])
     except TightropeError:
         return {}
-    return {key: float(value) for key, value in document.items() if is_seconds(value)}
-
-
-def is_seconds(value: object) -> bool:
-    """Return whether `value` is a valid duration in seconds."""
-    return isinstance(value, int | float) and 0 <= value < math.inf
+    return {
+        key: float(value)
+        for key, value in document.items()
+        if isinstance(value, int | float) and 0 <= value < math.inf
+    }
 
 
 class Run:

@@ -1,11 +1,12 @@
 """What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from manifests import ENGINE, SPLIT
 from nvml_driver import build_driver, printed
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import bucket_lines, p99_lines, split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
 from tightrope.variants import parse
@@ -20,11 +21,6 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-def write(path: str, document: Any) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(json.dumps(document))
-
-
 def test_unavailable_variants_are_named_once_per_reason_and_many_are_counted() -> None:
     unavailable = [(f"m{number}", "cpu-tvm-fp32", "no compiler") for number in range(6)]
     unavailable.insert(1, ("m", "cpu-pytorch-bf16", "no bf16"))
@@ -36,6 +32,7 @@ def test_unavailable_variants_are_named_once_per_reason_and_many_are_counted() -
 
 
 ANNOUNCED = """
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import gpu_lines
 from tightrope.plan.plan import Plan
 from tightrope.variants import parse
@@ -73,7 +70,8 @@ def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can
     config = {"accuracy_budget_points": points, "models": {"news": model}}
     if evaluation is None:
         assert list(split_lines(config)) == []
-        write("artifacts/news/splits/evaluation.json", {"source": SOURCE, "samples": 50})
+        split = {**SPLIT, "source": SOURCE, "samples": 50}
+        write_manifest("artifacts/news/splits/evaluation.json", **split)
     expected = (
         f"models.news.splits.evaluation: {few} examples are too few to show that accuracy drops by "
         "at most 1 points, even if no answer changes; 276 could show it"
@@ -114,8 +112,8 @@ def test_engines_are_built_again_with_the_key_that_keeps_them_where_they_hold_th
     shapes = [{"batch": batch, "sequence": 64}]
     config = {"buckets": buckets, "shapes": shapes, "models": {"m": model}}
     assert list(bucket_lines(config, PLAN)) == []  # there is no engine yet
-    engine = {"status": "ok", "options": {"buckets": BUILT}}
-    write(f"artifacts/m/engines/{OPENVINO}/engine.json", engine)
+    engine = {**ENGINE, "options": {"buckets": BUILT}}
+    write_manifest(f"artifacts/m/engines/{OPENVINO}/engine.json", **engine)
     line = (
         "rebuilt: engines of m with buckets: auto, which follows shapes; buckets: {batch: [1, 8], "
         "sequence: [32, 64, 128]} holds these shapes as well and keeps the engines"
