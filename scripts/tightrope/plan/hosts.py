@@ -21,6 +21,8 @@ from tightrope.variants import DEVICES, Variant, device_of, host_of, place_of
 
 Document = dict[str, Any]
 Jobs = list[tuple[str, Variant]]
+# each process reads the environment variable once
+machine_in = cache(json.loads)
 VARIABLE = "TIGHTROPE_PLANNED_ON"
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
@@ -138,14 +140,8 @@ def require_nodes(config: Document, *, local: bool) -> None:
         )
 
 
-def asked_by_name(jobs: Jobs, names: list[str]) -> Jobs:
-    """Return the jobs of the variants with these names; one without a host is of each host's."""
-    wanted = set(names)
-    return [job for job in jobs if wanted & {str(job[1]), str(job[1].anywhere)}] if wanted else []
-
-
 def names_of(variants: list[Variant]) -> list[str]:
-    """Return the names by which variants may be asked for, see `asked_by_name`."""
+    """Return the names by which variants may be asked for, see `studies.requested`."""
     return list(dict.fromkeys(str(one) for each in variants for one in (each, each.anywhere)))
 
 
@@ -181,13 +177,6 @@ def this_machine() -> Machine:
         compiler=missing_compiler(),
         packages={engine: missing_packages(engine) for engine in ENGINES},
     )
-
-
-@cache
-def machine_in(text: str) -> Machine:
-    """Return the machine in a value of the environment variable."""
-    found: Machine = json.loads(text)
-    return found
 
 
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:

@@ -6,7 +6,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.measure.traffic.padding import UNPADDED
-from tightrope.plan.hosts import Jobs, asked_by_name, names_of, planning_host
+from tightrope.plan.hosts import Jobs, names_of, planning_host
 from tightrope.plan.shapes import buckets_of, is_of_images, shapes_of
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH, SEQUENCE
@@ -20,8 +20,9 @@ SET_BY_MEASUREMENT = ("epochs", "seed", "validate")
 
 
 def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
-    """Return the jobs of the variants that this key of the configuration names."""
-    return asked_by_name(jobs, config[key]["variants"])
+    """Return the jobs of the variants that a key names; without a host those of each host."""
+    wanted = set(config[key]["variants"])
+    return [job for job in jobs if wanted & {str(job[1]), str(job[1].anywhere)}] if wanted else []
 
 
 def profiled(config: Document, jobs: Jobs) -> Jobs:

@@ -12,12 +12,9 @@ from tightrope.artifacts.failures import (
 )
 from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.int8.cache import read_any_cache, read_cache
-from tightrope.int8.calibrate import calibration_batches
-from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
-from tightrope.int8.search import SearchInputs, SearchSettings, search_operators
 from tightrope.onnx.file import load_onnx
-from tiny_model import LONGEST, TinyModel
+from tiny_model import TinyModel
 
 REASON = "not calibrated: killed by SIGKILL (out of memory, or from outside); naïve"
 
@@ -71,51 +68,14 @@ def test_what_is_no_file_or_was_cut_off_is_one_line(failed: Path) -> None:
         failure_in(failed)
 
 
-def costs_of(model: TinyModel, folder: Path) -> None:
-    shapes = [{"batch": 1, "sequence": 8}]
-    options = {"shapes": shapes, "host": "here", "threads": 1, "libraries": {}}
-    measure_costs(model.simplified, model.u8s8, folder / "costs.json", **options)
-
-
-def search_of(model: TinyModel, folder: Path) -> None:
-    inputs = SearchInputs(
-        onnx=model.simplified,
-        quantized=model.u8s8,
-        calibration=model.minmax,
-        data=model.split("calibration"),
-        checkpoint=model.checkpoint,
-    )
-    settings = SearchSettings(
-        smoothquant=None,
-        budget_points=50,
-        sensitivity_samples=4,
-        max_sequence=LONGEST,
-        threads=1,
-        libraries={},
-    )
-    search_operators(inputs, folder / "search.json", "u8s8", settings)
-
-
-def batches_of(model: TinyModel) -> None:
-    paths = {
-        "onnx": model.simplified,
-        "calibration": model.nncf,
-        "data": model.split("calibration"),
-    }
-    calibration_batches(**{**paths, "checkpoint": model.checkpoint})
-
-
 READERS: dict[str, Callable[[TinyModel, Path], object]] = {
     "cache": lambda model, folder: read_cache(folder / "a.json", model=model.simplified),
     "any cache": lambda _, folder: read_any_cache(folder / "a.json"),
     "model": lambda _, folder: load_onnx(folder / "a.onnx"),
     "search": lambda _, folder: found_by_search(folder / "a.json"),
-    "samples": lambda model, folder: batches_of(model._replace(nncf=folder / "a.json")),
     "quantizing": lambda model, folder: quantize_onnx(
         model.simplified, folder / "a.json", folder / "b.onnx", scheme="u8s8"
     ),
-    "costs": lambda model, folder: costs_of(model._replace(u8s8=folder / "a.onnx"), folder),
-    "searching": lambda model, folder: search_of(model._replace(u8s8=folder / "a.onnx"), folder),
 }
 
 

@@ -238,26 +238,22 @@ def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(
             assert not packages & set(NOT_FOR_WORK), job
 
 
-@pytest.mark.parametrize("kind", CHECKPOINTS)
-def test_every_kind_of_checkpoint_has_the_same_functions(kind: str) -> None:
-    module = checkpoint_source.load_kind(checkpoint_source.parse_source(CHECKPOINTS[kind]))
-    names = ("local_files", "libraries", "config_json", "fetch", "check")
-    assert all(callable(getattr(module, name)) for name in names)
-
-
-@pytest.mark.parametrize(("source", "task"), DATA.values(), ids=DATA)
-def test_every_kind_of_data_but_random_has_the_same_functions(source: str, task: str) -> None:
-    kind, _ = data_sources.parse_source(source, task=task)
-    if kind == "random":
-        assert data_sources.local_files(source, task=task) == []
-        assert data_sources.libraries(source, task=task) == {}
-        return
-    module = data_sources.load_kind(kind, task=task)
-    assert all(callable(getattr(module, name)) for name in ("local_files", "libraries", "read"))
-
-
-def test_every_kind_of_the_tables_is_known_here() -> None:
+def test_every_kind_of_checkpoint_and_of_data_is_known_here_and_has_the_same_functions() -> None:
     assert set(CHECKPOINTS) == set(checkpoint_source.KINDS)
-    for task, kinds in data_sources.KINDS.items():
-        mine = {data_sources.parse_source(*one[:1], task=one[1])[0] for one in DATA.values()}
-        assert {kind.partition(":")[0] for kind in kinds} <= mine, task
+    for text in CHECKPOINTS.values():
+        module = checkpoint_source.load_kind(checkpoint_source.parse_source(text))
+        names = ("local_files", "libraries", "config_json", "fetch", "check")
+        assert all(callable(getattr(module, name)) for name in names), text
+    kinds = set()
+    for source, task in DATA.values():
+        kind, _ = data_sources.parse_source(source, task=task)
+        kinds.add(kind)
+        if kind == "random":
+            assert data_sources.local_files(source, task=task) == []
+            assert data_sources.libraries(source, task=task) == {}
+            continue
+        module = data_sources.load_kind(kind, task=task)
+        names = ("local_files", "libraries", "read")
+        assert all(callable(getattr(module, name)) for name in names), source
+    known = {kind.partition(":")[0] for kinds in data_sources.KINDS.values() for kind in kinds}
+    assert known <= kinds

@@ -198,7 +198,6 @@ PROFILE = {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}
     [
         ("calibration.samples", ["256"], [256]),
         ("calibration.samples", "256", [256]),
-        ("calibration.samples", 256, [256]),
         ("calibration.samples", [8.0], [8]),
         ("accuracy_budget_points", "0.5", 0.5),
         ("strict", "true", True),
@@ -211,17 +210,12 @@ PROFILE = {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}
         ("engines.onnxruntime", "int8", ["int8"]),
         ("shapes", {"batch": "1", "sequence": "64"}, [{"batch": 1, "sequence": 64}]),
         ("devices", "cpu", ["cpu"]),
-        ("devices", "auto", "auto"),
-        ("throughput.instances", 2, [2]),
         ("tensorrt.profiles", PROFILE, [{"batch": [1, 2, 3], "sequence": [1, 64, 128]}]),
         ("buckets", "null", None),
-        ("buckets", "auto", "auto"),
         ("buckets", WORDS, {"batch": [1, 16], "sequence": [128]}),
         ("models.tiny.prune.layers", "2", 2),
-        ("models.tiny.prune.layers", ["0"], [0]),
         ("models.tiny.labels", [0, "1"], ["0", "1"]),
         ("models.tiny.train.amp", False, "off"),  # as YAML reads off
-        ("models.tiny.train.compile", False, False),
     ],
 )
 def test_words_of_the_command_line_become_what_the_schema_asks_for(
@@ -251,14 +245,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"engines": {"onnxruntime": ["given"]}}, "engines.onnxruntime (entry 1) = 'given': must be"),
     ({"latency": {"loads": "3"}}, "latency.loads = '3': must be one of 1, 2"),
     ({"latency": {"min_seconds": math.nan}}, "latency.min_seconds = nan: must be a finite number"),
-    ({"latency": {"min_seconds": -math.inf}}, "latency.min_seconds = -inf: must be a finite"),
     ({"models": {2024: {}}}, "models.2024: a key must be a word; put it in quotes"),
-    ({"models": {True: {}}}, "models.True: a key must be a word; put it in quotes"),
     (with_model(labels=["a", "a"]), "models.tiny.labels = ['a', 'a']: ['a', 'a'] has non-unique"),
-    (with_model(labels=["a"]), "models.tiny.labels = ['a']: ['a'] is too short"),
     (with_model(labels=[False, True]), "models.tiny.labels (entry 1) = False: must be string"),
     (with_model(activation="swoosh"), "models.tiny.activation = 'swoosh': must be one of"),
-    (with_model(train={"amp": "fp8"}), "models.tiny.train.amp = 'fp8': must be one of auto, off,"),
     ({"models": {"checkpoint": "onnx:a", "data": "random"}}, "models.checkpoint = 'onnx:a': must"),
     # constraints between keys
     (
@@ -320,11 +310,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         ({"buckets": value}, f"buckets{place}")
         for value, place in (
             ({"batch": [1]}, ": the key sequence is missing, for models.tiny"),
-            ({"batch": [], "sequence": [64]}, ".batch = []"),
             ({"batch": [0], "sequence": [64]}, ".batch (entry 1) = 0"),
             ({"batch": [4, 4], "sequence": [64]}, ".batch = [4, 4]"),
-            ({"batch": [4], "sequence": ["long"]}, ".sequence (entry 1) = 'long'"),
-            ({"batch": [4], "sequence": [64], "height": [32]}, ".height: unknown key"),
         )
     ),
     (
@@ -364,7 +351,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         with_model(data="files:/**/*"),
         "models.tiny.data = files:/**/*: /**/*: searches the whole machine",
     ),
-    (with_model(data="files:~nosuchuser/a.csv"), "models.tiny.data = files:~nosuchuser/a.csv"),
     (with_model(data="files:a/**b/*"), "models.tiny.data"),
     (with_model(checkpoint="scratch:bert?hidden_size=["), "models.tiny.checkpoint"),
     (with_model(seed=2**64), "models.tiny.seed"),

@@ -168,16 +168,6 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
     assert reasons_of(plan, "m") == {}
 
 
-def test_every_variant_is_either_a_job_or_unavailable(config: dict[str, Any]) -> None:
-    every = {name: list(engine.precisions.get("cpu", ())) for name, engine in ENGINES.items()}
-    plan = plan_of({**config, "devices": "auto", "engines": {**every, "tensorrt": ["fp16"]}})
-    for model in plan.models:
-        jobs, reasons = jobs_of(plan, model), reasons_of(plan, model)
-        assert not set(jobs) & set(reasons)
-        assert len(jobs) == len(set(jobs))
-        assert {parse(name).engine for name in [*jobs, *reasons]} == set(ENGINES)
-
-
 def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
     config: dict[str, Any], programs: Path
 ) -> None:
@@ -281,15 +271,6 @@ def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
         everything = plan_of({**default, **change}, hosts.HOSTS[kind])
         assert reasons_of(everything, model) == {}
         assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
-
-
-@pytest.mark.parametrize("devices", [["cuda"], ["cpu", "cuda"]])
-def test_the_default_configuration_takes_any_list_of_devices(
-    default: dict[str, Any], devices: list[str]
-) -> None:
-    planned = jobs_of(plan_of(checked({**default, "devices": devices}, SCHEMA)), *default["models"])
-    assert {name.partition("-")[0] for name in planned} == set(devices)
-    assert "cuda-tensorrt-fp16" in planned
 
 
 def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:

@@ -76,32 +76,6 @@ def test_the_baseline_of_each_device_is_there_without_being_asked_for(
     assert names(model, engines=engines, devices=["cuda"])[0] == baseline
 
 
-def test_every_engine_of_the_cpu_is_planned_in_the_precisions_that_were_asked_for() -> None:
-    engines = {
-        "pytorch": ["int8-dynamic"],
-        "torchscript": ["fp32"],
-        "compile": ["bf16"],
-        "inductor": ["fp32", "int8"],
-        "onnxruntime": ["fp16", "int8-dynamic"],
-        "openvino": ["int8-bf16"],
-        "tvm": ["fp32"],
-    }
-    assert names(devices=["cpu"], engines=engines, emulated=True) == [
-        "cpu-pytorch-fp32",
-        "cpu-pytorch-int8-dynamic",
-        "cpu-torchscript-fp32",
-        "cpu-compile-bf16",
-        "cpu-inductor-fp32",
-        "cpu-inductor-int8-minmax-64",
-        "cpu-inductor-int8-minmax-512",
-        "cpu-onnxruntime-fp16",
-        "cpu-onnxruntime-int8-dynamic",
-        "cpu-openvino-int8-bf16-nncf-64",
-        "cpu-openvino-int8-bf16-nncf-512",
-        "cpu-tvm-fp32",
-    ]
-
-
 @pytest.mark.parametrize("devices", ["auto", ["cpu"], ["cuda"]])
 @pytest.mark.parametrize(
     ("changes", "reason"),
