@@ -26,7 +26,7 @@ include: "rules/report.smk"
 include: "rules/bundle.smk"
 
 
-stored.declare_packs(workflow)
+location.declare_packs(workflow)
 
 
 envvars:

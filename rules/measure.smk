@@ -19,11 +19,11 @@ rule audit_variant:
         constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
-        code=audit_code,
+        code=code_with("audit_variant.py", own_variant),
         host=numerics_of_variant,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
     script:
         "../scripts/audit_variant.py"
 
@@ -55,14 +55,14 @@ rule measure_latency:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=latency_code,
+        code=code_with("measure_latency.py", with_baseline),
         host=host_of_variant,
         shapes=shapes_of_model,
         streams=streams_of_variant,
         latency=latency_settings,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=latency_libraries,
+        libraries=libraries_with(with_baseline),
     script:
         "../scripts/measure_latency.py"
 
@@ -85,9 +85,9 @@ use rule measure_latency as compare_activation with:
     log:
         "<logs>/compare_activation/{model}-{variant}.log",
     params:
-        code=comparison_code,
+        code=code_with("measure_latency.py", own_variant),
         streams=[],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
 
 
 rule measure_accuracy:
@@ -115,12 +115,12 @@ rule measure_accuracy:
         constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
-        code=accuracy_code,
+        code=code_with("measure_accuracy.py", own_variant),
         host=numerics_of_variant,
         max_sequence=of_model("max_sequence"),
         max_seconds=config["accuracy_seconds"],
         threads=config["threads"],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_accuracy.py"
 
@@ -128,10 +128,10 @@ rule measure_accuracy:
 # Decide which finalist is the fastest, in rounds that all finalists share.
 rule race_finalists:
     input:
-        engines=raced_engines,
-        latencies=raced_latencies,
-        accuracies=raced_accuracies,
-        logits=raced_logits,
+        engines=of_raced("artifacts/{model}/engines/{variant}/engine.json"),
+        latencies=of_raced("reports/{model}/{variant}.latency.json"),
+        accuracies=of_raced("reports/{model}/{variant}.accuracy.json"),
+        logits=of_raced("reports/{model}/{variant}.logits.npy"),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -154,7 +154,7 @@ rule race_finalists:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=race_code,
+        code=code_with("race_finalists.py", all_raced),
         host=host_of_device,
         baseline=baseline_of_device,
         shapes=shapes_of_model,
@@ -165,7 +165,7 @@ rule race_finalists:
         accept_disturbed=config["latency"]["accept_disturbed"],
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=race_libraries,
+        libraries=libraries_with(all_raced),
     script:
         "../scripts/race_finalists.py"
 
@@ -200,7 +200,7 @@ rule race_family:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=family_code,
+        code=code_with("race_family.py", all_of_family),
         host=host_of_device,
         baseline=baseline_of_device,
         shapes=shapes_of_model,
@@ -210,6 +210,6 @@ rule race_family:
         accept_disturbed=config["latency"]["accept_disturbed"],
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=family_libraries,
+        libraries=libraries_with(all_of_family),
     script:
         "../scripts/race_family.py"

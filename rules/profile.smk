@@ -77,11 +77,11 @@ rule measure_profile:
         constraint=constraint_of_variant,
         last_attempt=last_attempt,
     params:
-        code=profile_code,
+        code=code_with("measure_profile.py", own_variant),
         host=host_of_variant,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_profile.py"
 
@@ -114,7 +114,7 @@ rule verify_causes:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=causes_code,
+        code=code_with("verify_causes.py", own_variant),
         host=host_of_variant,
         shapes=full_shapes_of_model,
         max_sequence=of_model("max_sequence"),

@@ -23,7 +23,7 @@ rule measure_traffic:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=traffic_code,
+        code=code_with("measure_traffic.py", own_variant),
         host=host_of_variant,
         traffic=traffic_settings,
         max_sequence=of_model("max_sequence"),
@@ -59,12 +59,12 @@ rule measure_throughput:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=throughput_code,
+        code=code_with("measure_throughput.py", own_variant),
         host=host_of_variant,
         throughput=throughput_settings,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_throughput.py"
 
@@ -94,13 +94,13 @@ rule measure_idleness:
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
-        code=idleness_code,
+        code=code_with("measure_idleness.py", own_variant),
         host=host_of_variant,
         idleness=idleness_settings,
         shape=idleness_shape,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=accuracy_libraries,
+        libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_idleness.py"
 

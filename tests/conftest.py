@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tightrope.jobs import progress
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.terminal.progress_bars import BAR
+from tightrope.terminal.jobs import BAR
 from tightrope.variants import Variant
 from tiny_images import BUCKETS, make_tiny_images
 from tiny_model import OPTIONS, TinyModel, build_variant, make_tiny_model, model_files

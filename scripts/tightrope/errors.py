@@ -2,8 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 # out-of-memory messages of PyTorch, ONNX Runtime, TensorRT and CUDA
 OUT_OF_MEMORY = (
@@ -49,6 +53,14 @@ class ArtifactError(TightropeError):
 
 class StorageError(TightropeError):
     """The disk is full or a folder is not writable; unrelated to the variant."""
+
+
+def or_exit(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """Return what the function returns; end the process with one line on a TightropeError."""
+    try:
+        return function(*arguments, **options)
+    except TightropeError as error:
+        sys.exit(str(error))
 
 
 class WorkFailed(Exception):

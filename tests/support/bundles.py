@@ -17,7 +17,7 @@ from tightrope.bundle.write import write_bundle
 from tightrope.jobs.child import supervised
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.latency import measure_latency
-from tightrope.plan.bundles import FOLDER
+from tightrope.plan.job_inputs import FOLDER
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.summarize import summarize
 from tightrope.variants import Variant

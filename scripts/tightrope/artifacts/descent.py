@@ -61,3 +61,15 @@ def require_model(checkpoint: Path | str, model: str) -> None:
             f"{checkpoint}: the checkpoint of model {named}, not of {model}; delete "
             f"{Path(checkpoint).parent} and run again"
         )
+
+
+# what the source of a checkpoint begins with that is another model's
+KIND = "model:"
+
+
+def parent_of(checkpoint: CheckpointManifest) -> str | None:
+    """Return the model that the model of a checkpoint starts from, else its teacher, else None."""
+    source, distill = checkpoint["source"], checkpoint.get("distill")
+    if source.startswith(KIND):
+        return source.removeprefix(KIND)
+    return None if distill is None else str(distill["from"])

@@ -1,4 +1,4 @@
-"""Write and read failure files: JSON or ONNX output of a failed step that holds the reason."""
+"""Why steps failed: in their outputs, JSON or ONNX, or told by a run whose jobs ended without."""
 
 import os
 from pathlib import Path
@@ -20,6 +20,8 @@ REASON, TRANSIENT = "tightrope.failed", "tightrope.transient"
 # a larger file is a model, not a failure: skip parsing it
 LARGEST_BYTES = 2**20
 Failure = dict[str, Any]
+# variable of the environment of a run that goes on to its report: the file of the reasons
+CONTINUES = "TIGHTROPE_CONTINUES"
 
 
 def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
@@ -111,3 +113,15 @@ def parsed(path: Path | str, content: bytes) -> Any:
 def is_onnx_file(path: Path | str) -> bool:
     """Return whether the file is ONNX by its suffix; all others are JSON."""
     return Path(path).suffix == ".onnx"
+
+
+def known_reasons() -> dict[str, str]:
+    """Return the reasons by output, and by model without data or checkpoint; none in a new run."""
+    file = Path(os.environ.get(CONTINUES, ""))  # which a node may not have
+    return read_json(file, dict[str, str]) if file.is_file() else {}
+
+
+def reason_of(job: Any) -> str | None:
+    """Return why a job has ended before: it then writes this in place of its work. Else None."""
+    reasons, outputs = known_reasons(), (str(path) for _, path in job.output.items())
+    return next((reasons[path] for path in outputs if path in reasons), None)

@@ -30,11 +30,5 @@ class Artifacts:
     @classmethod
     def of(cls, inputs: Any) -> Self:
         """Return the paths from the inputs of a Snakemake job."""
-        paths = dict(inputs.items())
-        onnx = paths.get("onnx")
-        return cls(
-            Path(paths["engine"]),
-            Path(paths["checkpoint"]),
-            Path(paths["data"]),
-            Path(onnx) if onnx else None,
-        )
+        known = cls.__dataclass_fields__
+        return cls(**{name: Path(path) for name, path in inputs.items() if name in known})

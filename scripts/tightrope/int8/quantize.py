@@ -8,7 +8,7 @@ import onnx
 
 from tightrope.artifacts.descent import checkpoint_of
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.int8_types import InFloat
+from tightrope.artifacts.manifest_types import InFloat
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.int8.attention import PROBABILITIES, attention_to_quantize
 from tightrope.int8.cache import read_cache

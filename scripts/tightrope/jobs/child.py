@@ -6,19 +6,27 @@ import os
 import signal
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 
+from tightrope.artifacts.failures import reason_of
 from tightrope.artifacts.files import SCRATCH, full_disk
-from tightrope.errors import TightropeError, WorkFailed
-from tightrope.jobs.ended import reason_of
-from tightrope.jobs.messages import Failed, Raised, Reply, Request
-from tightrope.jobs.served import serve
-from tightrope.jobs.since_start import seconds_since_start
+from tightrope.errors import (
+    ArtifactError,
+    StorageError,
+    TightropeError,
+    WorkFailed,
+    in_one_line,
+    is_out_of_memory,
+)
+from tightrope.jobs.spread import end_with
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -31,6 +39,17 @@ LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 RESERVED_MB = 450
 # seconds before the scheduler's end of a job at which its own limit is, at most
 RESERVED_SECONDS = 120
+# variable of the environment of the processes of a job of Slurm
+SLURM_JOB = "SLURM_JOB_ID"
+# errors of the environment, not of the variant: they end the job
+PASSED_ON = (ArtifactError, StorageError)
+
+
+class Failed(NamedTuple):
+    """Why the handler of a child failed, and whether another attempt may go well."""
+
+    reason: str
+    transient: bool
 
 
 @dataclass(frozen=True)
@@ -61,6 +80,36 @@ class Limits:
             last_attempt=bool(getattr(job.resources, "last_attempt", True)),
             ended=reason_of(job),
         )
+
+
+def seconds_since_start() -> float:
+    """Return the seconds since this job of Slurm has begun on this machine, 0 without Slurm.
+
+    That is the age of its oldest Snakemake. SLURM_JOB_START_TIME is by the clock of another
+    machine, which may differ by hours.
+    """
+    job = os.environ.get(SLURM_JOB)
+    if job is None:
+        return 0.0
+    own = (one for one in psutil.process_iter() if is_snakemake_of(job, one))
+    return max(map(age_of, own), default=0.0)
+
+
+def is_snakemake_of(job: str, process: psutil.Process) -> bool:
+    """Return whether the process is Snakemake at work in that job of Slurm."""
+    with suppress(psutil.Error, OSError):
+        words = process.cmdline()
+        at_work = "--mode" in words and words[words.index("--mode") + 1 :][:1] == ["remote"]
+        return at_work and process.environ().get(SLURM_JOB) == job
+    return False
+
+
+def age_of(process: psutil.Process) -> float:
+    """Return the seconds since the process was started, by the clock that nobody sets."""
+    with suppress(OSError):
+        ticks = int(Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 class Child:
@@ -113,20 +162,20 @@ class Child:
         # here too: requests that are answered within POLL_SECONDS would never reach the limit
         self.check_deadline()
         try:
-            self.pipe.send(Request(arguments))
+            self.pipe.send(arguments)
             while not self.pipe.poll(POLL_SECONDS):
                 self.check_limits()
                 if time.monotonic() - began > seconds:
                     self.kill()
                     raise self.failed(f"timed out after {seconds:.0f} s", transient=True)
-            reply: Reply = self.pipe.recv()
+            value, error = self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise self.ended_without_answer() from None
-        if isinstance(reply, Failed):
-            raise self.failed(reply.reason, reply.transient)
-        if isinstance(reply, Raised):
-            raise reply.error
-        return reply.value
+        if isinstance(error, Failed):
+            raise self.failed(*error)
+        if error is not None:
+            raise error
+        return value
 
     def kill(self) -> None:
         """Kill the child and its subprocesses, such as compilers, which would continue."""
@@ -179,6 +228,41 @@ class Child:
         if code is not None and code < 0:
             return f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"
         return f"ended with exit code {code} and no answer"
+
+
+def serve(
+    handler: Callable[..., Any], there: Connection, pipe: Connection, parent: int, scratch: str
+) -> None:
+    """Answer requests in the child until the pipe closes, with temporary files in `scratch`."""
+    there.close()
+    # the environment variable is for C++ libraries and subprocesses
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    end_with(parent)
+    while True:
+        try:
+            arguments = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(answer(handler, arguments))
+
+
+def answer(
+    handler: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[Any, Failed | Exception | None]:
+    """Return what the handler returned, and how it failed; an exception is to end the job."""
+    try:
+        return handler(*arguments), None
+    except PASSED_ON as error:
+        return None, error
+    except MemoryError:
+        return None, Failed("out of memory", True)
+    except Exception as error:
+        if (refused := full_disk(error)) is not None:
+            return None, refused
+        if isinstance(error, WorkFailed):
+            return None, Failed(error.reason, error.transient)
+        traceback.print_exc()
+        return None, Failed(in_one_line(error), is_out_of_memory(error))
 
 
 def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tightrope.artifacts.failures import failure_in
+from tightrope.artifacts.failures import failure_in, reason_of
 from tightrope.artifacts.paths import beside_output
 from tightrope.jobs.child import Limits
-from tightrope.jobs.ended import reason_of
 from tightrope.machine.cores import intra_op_threads
 from tightrope.machine.host import REGISTRY, describe_host, name_in, named, require_host
 

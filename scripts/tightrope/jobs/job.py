@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from tightrope.artifacts.content import MADE_WITH, made_with
+from tightrope.artifacts.failures import known_reasons, reason_of
 from tightrope.artifacts.files import full_disk
+from tightrope.artifacts.packs import with_packs
 from tightrope.errors import TightropeError
-from tightrope.jobs.ended import known, reason_of
-from tightrope.jobs.packed import with_packs
 
 
 def current_job(namespace: dict[str, Any]) -> Any:
@@ -29,7 +29,7 @@ def current_job(namespace: dict[str, Any]) -> Any:
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
     if job.log:
         # what it wrote before it ended stays
-        begin = os.O_APPEND if known() and reason_of(job) else os.O_TRUNC
+        begin = os.O_APPEND if known_reasons() and reason_of(job) else os.O_TRUNC
         log = os.open(job.log[0], os.O_WRONLY | os.O_CREAT | begin, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)

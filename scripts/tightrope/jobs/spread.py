@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from tightrope.jobs.served import PR_SET_PDEATHSIG
-
+PR_SET_PDEATHSIG = 1
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.int8_types import Audited
 from tightrope.artifacts.manifest import classes_of, open_manifest
-from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.artifacts.manifest_types import Audited, EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, WorkFailed

@@ -3,47 +3,38 @@
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from tightrope.artifacts.files import read_json
+from tightrope.artifacts.failures import known_reasons
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.errors import ArtifactError
-from tightrope.jobs.ended import known
 from tightrope.machine.nvml import ambiguous_gpu
 from tightrope.plan.config import Document
+from tightrope.plan.config_checks import can_tell, enough_samples, has_buckets
+from tightrope.plan.job_inputs import engine_manifest
 from tightrope.plan.plan import Plan
-from tightrope.plan.rebuilds import bucket_lines
-from tightrope.plan.sample_sizes import can_tell, enough_samples
+from tightrope.plan.shapes import buckets_of, free_sizes
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.goal_candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4
-
-
-class Prepared(TypedDict):
-    """What is read of the manifest of a split."""
-
-    source: str
-    samples: int
+Sizes = dict[str, list[int]]
 
 
 def announce(workflow: Any, config: Document, plan: Plan) -> None:
     """Print the lines of the main process to the error stream; a run that goes on has said them."""
-    if workflow.is_main_process and not known():
-        for line in announced(config, plan):
+    if workflow.is_main_process and not known_reasons():
+        lines = (
+            *unavailable_lines(plan),
+            *gpu_lines(plan),
+            *split_lines(config),
+            *p99_lines(config),
+            *bucket_lines(config, plan),
+        )
+        for line in lines:
             print(line, file=sys.stderr)
-
-
-def announced(config: Document, plan: Plan) -> list[str]:
-    """Return all lines."""
-    lines = [
-        *unavailable_lines(plan),
-        *gpu_lines(plan),
-        *split_lines(config),
-    ]
-    lines += p99_lines(config)
-    return [*lines, *bucket_lines(config, plan)]
 
 
 def p99_lines(config: Document) -> Iterator[str]:
@@ -100,8 +91,41 @@ def evaluation_samples(name: str, model: Document) -> int | None:
     if configured is not None:
         return configured
     try:
-        document = read_json(Path(f"artifacts/{name}/splits/evaluation.json"), Prepared)
-        prepared: int = document["samples"]
-        return prepared if document["source"] == model["data"] else None
+        split = open_manifest(f"artifacts/{name}/splits/evaluation.json", SplitManifest)
     except ArtifactError:
         return None
+    return split["samples"] if split["source"] == model["data"] else None
+
+
+def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
+    """Yield a line per model whose engines are built again because `buckets: auto` has changed.
+
+    Only where the buckets of the engines hold all measured shapes.
+    """
+    told = set()
+    for model, variant in plan.jobs if config["buckets"] == "auto" else []:
+        if model in told or not has_buckets(config, variant):
+            continue
+        built, planned = built_buckets(engine_manifest(model, variant)), buckets_of(config, model)
+        if built and built != planned and holds(built, free_sizes(config, model)):
+            told.add(model)
+            kept = ", ".join(f"{axis}: {sizes}" for axis, sizes in built.items())
+            yield (
+                f"rebuilt: engines of {model} with buckets: auto, which follows shapes; "
+                f"buckets: {{{kept}}} holds these shapes as well and keeps the engines"
+            )
+
+
+def built_buckets(engine: str) -> Sizes | None:
+    """Return the buckets with which an engine was built, None without them."""
+    try:
+        built = open_manifest(engine, EngineManifest)
+    except ArtifactError:
+        return None
+    return built["options"].get("buckets") if built["status"] == "ok" else None
+
+
+def holds(buckets: Sizes, shapes: list[dict[str, int]]) -> bool:
+    """Return whether the largest buckets hold every shape."""
+    sizes = ((axis, size) for shape in shapes for axis, size in shape.items())
+    return all(size <= max(buckets.get(axis, ()), default=0) for axis, size in sizes)

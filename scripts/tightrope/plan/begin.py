@@ -1,25 +1,37 @@
-"""The begin of a run: it takes the folder, and makes again what is asked for or missing."""
+"""The begin of a run: it takes the folder, and makes again what is asked for, missing or stale.
+
+One run at a time works in a folder: the kernel's lock on a file there, and Slurm's queue.
+"""
 
 import atexit
+import fcntl
+import os
+import platform
+import re
+import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.failures import failure_in
+import psutil
+
+from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
+from tightrope.artifacts.failures import failure_in, known_reasons
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
-from tightrope.errors import ArtifactError, TightropeError
-from tightrope.jobs.ended import known
+from tightrope.errors import ArtifactError, TightropeError, or_exit
 from tightrope.plan.announce import announce
 from tightrope.plan.config import Document
 from tightrope.plan.hosts import require_nodes
-from tightrope.plan.location import Location
-from tightrope.plan.lock import LOCK, name_holder, take_folder
-from tightrope.plan.plan import Plan
-from tightrope.plan.records import failing_files, records
+from tightrope.plan.location import Location, files_here, missing_of, require_storable
+from tightrope.plan.plan import Plan, failing_files, records
 from tightrope.plan.reports import REPORTS
-from tightrope.plan.stored import files_here, missing_of, require_storable
-from tightrope.plan.unrecorded import decide_by_digests
 from tightrope.summary.failures import exit_with_failures
+
+LOCK = Path(".snakemake/run.lock")
+SQUEUE = "squeue --me --noheader --format='%A|%j|%Z'"  # id, name and working directory
+# how the name that a run of Snakemake gives to its jobs ends
+NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Location) -> None:
@@ -31,7 +43,7 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
 
     def prepare(*words: Any, **settings: Any) -> None:
         if workflow.executor_plugin and not workflow.dryrun:
-            begin_or_exit(workflow, config, location)
+            or_exit(begin, workflow, config, location)
         if workflow.dryrun or location.module:  # Snakemake calls no hook of these
             announce(workflow, config, plan)
         prepare_dag(*words, **settings)
@@ -42,21 +54,18 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
         workflow._prepare_dag = prepare
 
 
-def begin_or_exit(workflow: Any, config: Document, location: Location) -> None:
-    """Take the folder for a run; end the process with one line where it cannot begin."""
-    if known():  # it has inherited the folder
+def begin(workflow: Any, config: Document, location: Location) -> None:
+    """Take the folder for a run; raise TightropeError where it cannot begin."""
+    if known_reasons():  # it has inherited the folder
         return name_holder()
-    try:
-        # of a full disk Snakemake says only that, with its traceback
-        if (refusal := refusal_to_write(LOCK.parent)) is not None:
-            raise cannot_be_written(LOCK.parent.absolute(), refusal)
-        require_nodes(config, local=workflow.local_exec)
-        if location.stored:
-            require_storable(config, sys.argv)
-        if not location.module:  # whose importer has a lock
-            take_folder(slurm=workflow.executor_plugin.name == "slurm")
-    except TightropeError as error:
-        sys.exit(str(error))
+    # of a full disk Snakemake says only that, with its traceback
+    if (refusal := refusal_to_write(LOCK.parent)) is not None:
+        raise cannot_be_written(LOCK.parent.absolute(), refusal)
+    require_nodes(config, local=workflow.local_exec)
+    if location.stored:
+        require_storable(config, sys.argv)
+    if not location.module:  # whose importer has a lock
+        take_folder(slurm=workflow.executor_plugin.name == "slurm")
     if config["strict"]:
         # Snakemake calls no hook when there is nothing to do
         atexit.register(exit_with_failures, Path(location.made(REPORTS[0])))
@@ -68,7 +77,7 @@ def to_make_again(workflow: Any, config: Document, plan: Plan, location: Locatio
     Snakemake itself makes no missing file that only current ones need.
     """
     own = [path for paths in records(plan).values() for path in paths]
-    retry, again = (not known() and config[key] for key in ("retry_failed", "remeasure"))
+    retry, again = (not known_reasons() and config[key] for key in ("retry_failed", "remeasure"))
     failing = map(location.made, failing_files(config, plan) if retry else [])
     with files_here(workflow, failing, 2**20) as files:
         found = {str(path) for path in files if path.is_file() and has_failed(path, retry)}
@@ -89,3 +98,99 @@ def has_failed(path: Path, which: Any) -> bool:
     except ArtifactError:
         return True
     return failure is not None and (failure["transient"] or which != "transient")
+
+
+def take_folder(*, slurm: bool) -> None:
+    """Take the working directory until this process, and all that inherit the lock, have ended.
+
+    Snakemake's own locks, which a killed run leaves, are removed. Raises TightropeError that names
+    the run at work in the folder, or where jobs go to Slurm those of an earlier run.
+    """
+    LOCK.parent.mkdir(exist_ok=True)
+    try:
+        lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = LOCK.read_bytes()[:400].decode(errors="replace")
+        raise taken(f"a run works here already ({holder})", "end that process there") from None
+    except OSError:  # no locks in this file system, or another user's file: Snakemake's own decide
+        return
+    os.set_inheritable(lock, True)
+    name_holder()
+    if slurm and (jobs := " ".join(queued_jobs())):
+        raise taken(f"Slurm jobs {jobs} of an earlier run work here", f"scancel {jobs}")
+    for stale in LOCK.parent.glob("locks/*.lock"):
+        stale.unlink()
+
+
+def taken(why: str, how: str) -> TightropeError:
+    """Return the error of a run that finds the folder taken, with how to free it."""
+    return TightropeError(f"{Path.cwd()}: {why}; wait for the end, or {how}. Nothing was changed")
+
+
+def name_holder() -> None:
+    """Write into the file of the lock who this process is."""
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    user, command = psutil.Process().username(), " ".join(["snakemake", *sys.argv[1:]])
+    LOCK.write_text(f"{user}@{platform.node()}, process {os.getpid()}, since {since}: {command}")
+
+
+def queued_jobs() -> list[str]:
+    """Return the ids of jobs of runs in this folder; raise TightropeError without an answer."""
+    # variables of squeue would change what it lists
+    own = {name: text for name, text in os.environ.items() if not name.startswith("SQUEUE_")}
+    done = subprocess.run(SQUEUE, shell=True, env=own, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise TightropeError(
+            f"squeue: {' '.join(done.stderr.split())}; run this where Slurm answers, as on a login "
+            "node, or without the profile"
+        )
+    jobs = [line.split("|", 2) for line in done.stdout.splitlines()]
+    return [job for job, name, at in jobs if NAME.search(name) and Path(at).resolve() == Path.cwd()]
+
+
+def decide_by_digests(workflow: Any, location: Location) -> None:
+    """Have such files made again unless they were made with the settings and inputs of now.
+
+    For those that were, Snakemake gets the record that it has of what it made itself, so that its
+    own triggers decide from then on. To be called with the DAG that Snakemake is about to build.
+    What plans no run, such as --summary, and files in storage are left to Snakemake.
+    """
+    if location.stored or workflow.execution_settings is None:
+        return
+    update_needrun = workflow.dag.update_needrun
+
+    async def decide_and_update(*words: Any, **settings: Any) -> None:
+        await decide(workflow, location)
+        await update_needrun(*words, **settings)
+
+    workflow.dag.update_needrun = decide_and_update
+
+
+async def decide(workflow: Any, location: Location) -> None:
+    """Decide about the outputs of all jobs that Snakemake has no record of; say so in one line.
+
+    What a killed job has left is left to Snakemake.
+    """
+    again: list[str] = []
+    for job in workflow.dag.jobs:
+        # not of a workflow that imports this one
+        own = str(job.rule.snakefile).startswith(location.project)
+        if not own or workflow.persistence.has_metadata(job):
+            continue
+        existing = [path for path in job.output if await path.exists()]
+        if not existing or await workflow.persistence.incomplete(job):
+            continue
+        documents = [path for path in existing if path.endswith(".json")] or existing[:1]
+        if {made_with_of(path) for path in documents} <= {IMPORTED, made_with(job)}:
+            await workflow.persistence.finished(job)
+            workflow.persistence.deactivate_cache()  # of records, in which there is none
+        else:
+            again += existing
+    workflow.dag.forcefiles.update(again)
+    if again:
+        print(
+            f"{again[0]}{f' and {len(again) - 1} more' if again[1:] else ''}: made with other "
+            "settings or inputs, or by an earlier version (Snakemake has no record); made again",
+            file=sys.stderr,
+        )

@@ -3,16 +3,17 @@
 `scripts` is the folder of the scripts. What is loaded by name appears in no import statement.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tightrope.artifacts.provenance import code_digest
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
-from tightrope.plan.config import Document
 from tightrope.plan.distillation import own_request
-from tightrope.plan.plan import Plan, baseline_of, raced
 from tightrope.training.recipe import QUANTIZATION_AWARE
 from tightrope.variants import parse
+
+Document = dict[str, Any]
 
 # scripts that build engines besides timing them
 BUILDING = ("build_engine.py", "choose_structure.py", "measure_structures.py", "verify_causes.py")
@@ -60,18 +61,8 @@ def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
     return code_digest(scripts, "run_teacher.py", *modules)
 
 
-def variant_code(scripts: str, script: str, wildcards: Any) -> str:
-    """Return the digest for a job that runs a single variant, with its engine."""
-    return code_with_engines(scripts, script, wildcards.variant)
-
-
-def latency_code(scripts: str, plan: Plan, wildcards: Any) -> str:
-    """Return the digest for the job that times a variant paired with its baseline."""
-    variants = wildcards.variant, baseline_of(plan, wildcards)
-    return code_with_engines(scripts, "measure_latency.py", *variants)
-
-
-def race_code(scripts: str, plan: Plan, wildcards: Any) -> str:
-    """Return the digest for the race of a model on a device, with all its engines."""
-    variants = raced(plan, "{variant}", wildcards)
-    return code_with_engines(scripts, "race_finalists.py", *variants)
+def variants_code(
+    scripts: str, script: str, variants_of: Callable[[Any], Iterable[str]], wildcards: Any
+) -> str:
+    """Return the digest for a job that runs the variants of its wildcards, with their engines."""
+    return code_with_engines(scripts, script, *variants_of(wildcards))

@@ -1,8 +1,9 @@
 """The configuration: validated before any job runs, defaults filled in, errors in one line."""
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +12,35 @@ import yaml
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
-from tightrope.plan.config_values import check_extent, check_words_and_numbers, entry
-from tightrope.plan.derived import with_parents
-from tightrope.plan.gone_keys import instead_of
-from tightrope.plan.table_checks import check_tables
+from tightrope.plan.families import with_parents
+from tightrope.plan.model_checks import check_tables
 
 Document = dict[str, Any]
 SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def checked_or_exit(workflow: Any, config: Document, schema: str) -> Document:
-    """Return the checked configuration; end the process with one line on an error.
-
-    The processes of jobs parse the Snakefile too, maybe on a machine without the user's files: what
-    the main process has found right is not looked at again.
-    """
-    try:
-        return checked(config, schema, look=workflow.is_main_process)
-    except ConfigError as error:
-        sys.exit(str(error))
+# of a configuration: its levels, its values, and their sizes
+MOST_LEVELS, MOST_VALUES, LARGEST = 16, 1_000_000, 10**13
+# by the key, in which * is the name of a model
+GONE = {
+    "builds": "builds of one engine differ for TVM alone; latency: {loads: 2} loads each twice",
+    "cascades": 'choose one model by the table "Smaller models" of the report',
+    "engines.onnxruntime_tensorrt": (
+        "use engines: {onnxruntime: [fp16]} with onnxruntime: {provider: tensorrt}"
+    ),
+    "engines.torch_tensorrt": "use engines: {tensorrt: [fp16]}",
+    "models.*.compress": "say prune: {target: 2x}, a model for each target (docs/pruning.md)",
+    "models.*.sparsity": "say train: {sparsity: 0.8}, the share of the weights that becomes zero",
+    "search_seconds": "leave it out, the search of int8-auto has a handful of trials",
+    "torch_tensorrt": "use tensorrt: {optimization_level: 3}",
+    "tvm": "leave it out, TVM tunes no more; its engine is engines: {tvm: [fp32]}",
+}
 
 
 def checked(config: Document, schema: Path | str, *, look: bool = True) -> Document:
     """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
 
-    Without `look` only the schema is checked, which needs neither the user's files nor the machine.
+    Without `look` only the schema is checked, which needs neither the user's files nor the machine:
+    the processes of jobs parse the Snakefile too, and what the main process has found right is not
+    looked at again.
     """
     if not config:
         raise ConfigError(
@@ -47,7 +52,9 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
     config = with_parents(with_types(config, document))
-    check_schema(config, document)
+    errors = jsonschema.Draft202012Validator(document).iter_errors(config)
+    if first := min(errors, key=lambda one: (len(one.path), str(list(one.path))), default=None):
+        raise ConfigError(explain(first))
     filled = with_defaults(config, document)
     if look:
         for check in (*CHECKS, check_tables):
@@ -61,14 +68,6 @@ def key_of(path: Iterable[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def check_schema(config: Document, schema: Document) -> None:
-    """Raise ConfigError for the first key or value that the schema does not allow."""
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(config)
-    first = min(errors, key=lambda error: (len(error.path), str(list(error.path))), default=None)
-    if first is not None:
-        raise ConfigError(explain(first))
-
-
 def explain(error: jsonschema.ValidationError) -> str:
     """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
     key = key_of(error.absolute_path)
@@ -78,8 +77,8 @@ def explain(error: jsonschema.ValidationError) -> str:
         allowed = sorted(violated(error).get("properties", {}))
         wrong = next(name for name in instance if name not in allowed)
         place = f"{key}.{wrong}" if key else wrong
-        if instead := instead_of(place):
-            return f"config: {place}: this key is gone: {instead}"
+        if instead := [words for gone, words in GONE.items() if fnmatchcase(place, gone)]:
+            return f"config: {place}: this key is gone: {instead[0]}"
         return (
             f"config: {place}: unknown key{nearest(wrong, allowed)}; allowed: {', '.join(allowed)}"
         )
@@ -214,12 +213,56 @@ def with_defaults(value: Any, schema: Document) -> Any:
         return [with_defaults(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
-    filled = {key: default for key, default in defaults(schema.get("properties", {}))} | value
+    keys = schema.get("properties", {}).items()
+    filled = {key: one["default"] for key, one in keys if "default" in one} | value
     return {key: with_defaults(item, schema_of(key, schema)) for key, item in filled.items()}
 
 
-def defaults(properties: Document) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values of the properties that have a default."""
-    for name, schema in properties.items():
-        if "default" in schema:
-            yield name, schema["default"]
+def check_extent(config: dict[str, Any]) -> None:
+    """Raise ConfigError for a configuration with more values or levels than any sensible one.
+
+    Aliases of YAML can repeat a value any number of times, and inside itself.
+    """
+    level: list[Any] = [config]
+    values = 0
+    for _ in range(MOST_LEVELS):
+        level = [one for value in level for one in parts_of(value)]
+        values += len(level)
+        if values > MOST_VALUES:
+            raise ConfigError(
+                f"config: more than {MOST_VALUES:,} values; are there aliases of aliases in it?"
+            )
+        if not level:
+            return
+    raise ConfigError(
+        f"config: more than {MOST_LEVELS} levels; is there an alias within its own value?"
+    )
+
+
+def parts_of(value: Any) -> Iterable[Any]:
+    """Return what a list or an object holds, of other values nothing."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def check_words_and_numbers(value: Any, place: str = "") -> None:
+    """Raise ConfigError for a key that is no string and for a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"config: {place} = {value}: must be a finite number")
+    if isinstance(value, int | float) and abs(value) > LARGEST:
+        raise ConfigError(f"config: {place} = {value:.3g}: larger than {LARGEST:.0e}; lower it")
+    if isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            check_words_and_numbers(item, f"{place}{entry(number)}")
+    if isinstance(value, dict):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            name = f"{place}.{wrong[0]}" if place else wrong[0]
+            raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
+        for key, item in value.items():
+            check_words_and_numbers(item, f"{place}.{key}" if place else key)
+
+
+def entry(number: int) -> str:
+    """Format the place of an entry of a list, counted from 1."""
+    return f" (entry {number})"

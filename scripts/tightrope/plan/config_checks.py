@@ -6,10 +6,17 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
+from tightrope.machine.energy import package_meter
+from tightrope.machine.host import describe_host
 from tightrope.plan.distillation import check_distillation
-from tightrope.plan.goal_checks import check_goal
-from tightrope.plan.hosts import check_hosts, devices_of, names_of, runs_here
-from tightrope.plan.idleness import check_idleness
+from tightrope.plan.hosts import (
+    check_hosts,
+    devices_of,
+    names_of,
+    planning_host,
+    runs_here,
+    uses_gpu,
+)
 from tightrope.plan.model_checks import (
     check_heads,
     check_kinds,
@@ -20,22 +27,33 @@ from tightrope.plan.model_checks import (
     check_sources,
     check_training,
 )
-from tightrope.plan.planned_on import planning_host
-from tightrope.plan.profiles import check_profiles, has_profiles
-from tightrope.plan.sample_sizes import can_tell, enough_samples
+from tightrope.plan.pruning import check_targets
 from tightrope.plan.shapes import (
     buckets_of,
+    check_measured,
+    check_profiles,
     free_sizes,
+    has_profiles,
     is_of_images,
     shapes_of,
 )
-from tightrope.plan.targets import check_targets
-from tightrope.plan.throughput import check_throughput
+from tightrope.plan.studies import check_throughput
 from tightrope.plan.variants import configured, kind_of
 from tightrope.signature import SEQUENCE
+from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
 Document = dict[str, Any]
+# the largest number of examples that is suggested
+MOST = 100_000
+# the scenarios of LoadGen that measure what a goal minimizes, or its bound of p99
+MEASURED_BY = {
+    "latency": ("single_stream",),
+    "cost": ("offline", "server"),
+    "memory": ("single_stream", "offline", "server"),
+    "energy": (),
+}
+WITH_P99 = ("single_stream", "server")
 
 
 def check_pool(config: Document) -> None:
@@ -119,15 +137,20 @@ def configured_variants(config: Document) -> list[Variant]:
 
 
 def check_named_variants(config: Document) -> None:
-    """Traffic, profiles and pauses are measured for configured variants only."""
+    """Traffic, profiles, pauses and throughput are measured for configured variants only."""
     known = names_of(configured_variants(config))
-    named = {key: config[key]["variants"] for key in ("traffic", "profile", "idleness")}
-    asked = {key: names for key, names in named.items() if names != "auto"}
-    for key, name in ((key, name) for key, names in asked.items() for name in names):
-        if name not in known:
-            raise ConfigError(
-                f"config: {key}.variants: {name}: no configured variant{nearest(name, known)}"
-            )
+    for key in ("traffic", "profile", "idleness", "throughput"):
+        names = config[key]["variants"]
+        for name in names if names != "auto" else ():
+            if name not in known:
+                raise ConfigError(
+                    f"config: {key}.variants: {name}: no configured variant{nearest(name, known)}"
+                )
+
+
+def check_idleness(config: Document) -> None:
+    """A named shape must be one of `shapes`."""
+    check_measured(config, "idleness.shape", config["idleness"]["shape"])
 
 
 def check_buckets(config: Document) -> None:
@@ -174,13 +197,6 @@ def has_buckets(config: Document, variant: Variant) -> bool:
     return graphs and not has_profiles(config, variant.engine, variant.device)
 
 
-def uses_gpu(config: Document) -> bool:
-    """Return whether variants for a GPU are planned."""
-    if config["devices"] == "auto" and runs_here(config):
-        return planning_host()["gpu"] is not None
-    return "cuda" in devices_of(config)
-
-
 def check_shapes(config: Document) -> None:
     """No sequence may exceed a model's maximum, where it is known without downloading the model."""
     for name, model in config["models"].items():
@@ -202,6 +218,55 @@ def check_shapes(config: Document) -> None:
         for key, length in lengths.items():
             if length > longest:
                 raise ConfigError(f"config: {key}: {name} takes at most {longest} tokens")
+
+
+def check_goal(config: dict[str, Any]) -> None:
+    """The goal must be about something that is measured; raise ConfigError naming what is."""
+    goal = config["goal"]
+    if goal is None:
+        return
+    if goal["shape"] is not None and goal["traffic"] is not None:
+        raise ConfigError("config: goal: has shape and traffic; give one of them")
+    check_measured(config, "goal.shape", goal["shape"])
+    if goal["traffic"] is not None:
+        check_goal_traffic(config)
+    may_show = not runs_here(config) or package_meter() or describe_host()["gpu"]
+    if goal["minimize"] == "energy" and not may_show:
+        raise ConfigError(
+            "config: goal.minimize = energy: this machine shows no energy (/sys/class/powercap is "
+            "not readable, and there is no GPU); minimize latency, cost or memory"
+        )
+
+
+def check_goal_traffic(config: dict[str, Any]) -> None:
+    """A goal's traffic must be configured and measure what the goal is about."""
+    goal, traffic = config["goal"], config["traffic"]
+    scenario = goal["traffic"]
+    place = f"config: goal.traffic = {scenario}:"
+    if not traffic["variants"]:
+        raise ConfigError(f"{place} no traffic is measured; name variants in traffic.variants")
+    if scenario not in traffic["scenarios"]:
+        known = ", ".join(traffic["scenarios"])
+        raise ConfigError(f"{place} not configured; traffic.scenarios has {known}")
+    measuring = MEASURED_BY[goal["minimize"]]
+    if scenario not in measuring:
+        remedy = f"take {' or '.join(measuring)}" if measuring else "take a shape"
+        raise ConfigError(f"{place} does not measure {goal['minimize']}; {remedy}")
+    if goal["p99_ms"] is not None and scenario not in WITH_P99:
+        raise ConfigError(f"{place} has no p99_ms; take {' or '.join(WITH_P99)}")
+
+
+def can_tell(samples: int, budget: float) -> bool:
+    """Return whether `samples` examples without a change prove that the budget is kept.
+
+    `budget` is the fraction by which accuracy may fall.
+    """
+    return accuracy_verdict(paired_difference(0, 0, samples), budget) == "kept"
+
+
+def enough_samples(samples: int, budget: float) -> int | None:
+    """Return the smallest number from `samples` on that can tell, None if above MOST."""
+    return next((count for count in range(samples, MOST) if can_tell(count, budget)), None)
 
 
 CHECKS = (

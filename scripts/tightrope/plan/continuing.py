@@ -11,13 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.failures import CONTINUES, known_reasons, write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.errors import StorageError
-from tightrope.jobs.ended import CONTINUES, known
 from tightrope.plan.plan import Plan
-from tightrope.terminal.ended import EndedJobs
-from tightrope.terminal.jobs import RECORDS, subject_of
+from tightrope.terminal.ended import RECORDS, EndedJobs
+from tightrope.terminal.jobs import subject_of
 from tightrope.terminal.stopping import STOPPED
 
 FILE = ".snakemake/tightrope/ended.json"
@@ -40,7 +39,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
     """Have jobs that ended write their failures, then the report made; to be called on errors."""
     if not workflow.is_main_process or STOPPED.is_set():
         return
-    before = known()
+    before = known_reasons()
     failed = [job for job in workflow.scheduler.failed if job.rule.name not in REPORTING]
     rules = {job.rule.name for job in workflow.dag.needrun_jobs(exclude_finished=False)}
     reasons = reasons_of(workflow.dag, failed, ended_jobs) if "render_report" in rules else {}

@@ -4,7 +4,7 @@ from typing import Any
 
 from tightrope.data import source as data_sources
 from tightrope.errors import ConfigError
-from tightrope.plan.derived import OF_DATA
+from tightrope.plan.families import OF_DATA
 from tightrope.plan.job_inputs import encoding_libraries
 from tightrope.plan.shapes import is_of_images
 from tightrope.variants import is_onnx

@@ -43,11 +43,6 @@ def any_latency(record: LatencyRecord) -> bool:
     )
 
 
-def any_traffic(record: TrafficRecord) -> bool:
-    """Return whether a test of some padding was disturbed."""
-    return any(why_traffic_was(record, padding) for padding in record.plan["padding"])
-
-
 def any_throughput(record: ThroughputRecord) -> bool:
     """Return whether a measured point was disturbed."""
     return any(
@@ -57,30 +52,24 @@ def any_throughput(record: ThroughputRecord) -> bool:
     )
 
 
-def any_pauses(record: IdlenessRecord) -> bool:
-    """Return whether too few calls after pauses of some length were undisturbed."""
-    return any(why_pauses_were(record, pause) for pause in record.plan["pauses"])
-
-
-def any_causes(record: CausesRecord) -> bool:
-    """Return whether a cause has too few undisturbed rounds."""
-    return any(why_causes_were(record, one["rounds"]) for one in record.causes)
-
-
-def any_training(record: TrainingRecord) -> bool:
-    """Return whether all epochs of some seed were disturbed."""
-    return why_training_was(record) is not None
-
-
 # by the suffix before .json
 KINDS: dict[str, tuple[type[Record], Callable[[Any], bool]]] = {
     "latency": (LatencyRecord, any_latency),
     "activation": (LatencyRecord, any_latency),
     "race": (RaceRecord, is_undecided),
     "family": (FamilyRecord, any_ratio),
-    "traffic": (TrafficRecord, any_traffic),
+    "traffic": (
+        TrafficRecord,
+        lambda record: any(why_traffic_was(record, one) for one in record.plan["padding"]),
+    ),
     "throughput": (ThroughputRecord, any_throughput),
-    "idleness": (IdlenessRecord, any_pauses),
-    "causes": (CausesRecord, any_causes),
-    "training": (TrainingRecord, any_training),
+    "idleness": (
+        IdlenessRecord,
+        lambda record: any(why_pauses_were(record, one) for one in record.plan["pauses"]),
+    ),
+    "causes": (
+        CausesRecord,
+        lambda record: any(why_causes_were(record, one["rounds"]) for one in record.causes),
+    ),
+    "training": (TrainingRecord, lambda record: why_training_was(record) is not None),
 }

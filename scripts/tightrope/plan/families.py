@@ -1,83 +1,151 @@
-"""Families: models and those that start from them or learn from them, also through another one."""
+"""Models that are made from other models of the configuration, or differ only in the activation."""
 
-from collections.abc import Mapping, Sequence
+import json
 from typing import Any
 
-from tightrope.plan.derived import parent_of
-from tightrope.variants import Variant
+from tightrope.errors import ConfigError, nearest
+from tightrope.plan.hosts import Jobs
+from tightrope.variants import is_onnx
 
 Document = dict[str, Any]
-Jobs = Sequence[tuple[str, Variant]]
-# the models that start from each model, and of None those that start from none
-Children = Mapping[str | None, Sequence[str]]
-# a root and a device
+# a model that starts from none, and a place
 Family = tuple[str, str]
-# of the jobs by model and device, see `columns.by_place`
-Variants = Mapping[tuple[str, str], Sequence[Variant]]
+FROM, TEACHER, KIND = "from", "distill.from", "model"
+# keys that a model takes from its parent, else from its teacher, unless it has them itself
+INHERITED = ("task", "data", "images", "columns", "splits", "max_sequence", "seed")
+# settings of a model that decide which examples are in which split
+OF_DATA = ("task", "data", "images", "columns", "splits", "seed")
 
 
-def children_of(config: Document) -> Children:
-    """Return the models that start from each model, and of None those that start from none."""
+def with_parents(config: Document) -> Document:
+    """Return the configuration with what models inherit from those that they start `from`.
+
+    Their checkpoint is `model:PARENT`. A model that learns from another one without starting from
+    it has the data of its teacher. Raises ConfigError for an unknown parent or teacher, one that
+    is an ONNX file, a cycle, and a model with a checkpoint of its own besides.
+    """
+    models = config.get("models")
+    if not isinstance(models, dict):
+        return config  # the schema says what is wrong
+    return {**config, "models": {name: derived(name, models) for name in models}}
+
+
+def ancestors(model: Any) -> dict[str, Any]:
+    """Return the models that a model is made from, by the key that names them."""
+    if not isinstance(model, dict):
+        return {}
+    distill = model.get("distill")
+    teacher = distill.get(FROM) if isinstance(distill, dict) else None
+    found = {FROM: model.get(FROM), TEACHER: teacher}
+    return {key: name for key, name in found.items() if name is not None}
+
+
+def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
+    """Return a model with what it inherits; `children` are those that are made from it."""
+    model, above = models[name], {}
+    for key, parent in ancestors(model).items():
+        require_parent(name, key, parent, models, (*children, name))
+        above[key] = derived(parent, models, (*children, name))
+        if isinstance(above[key], dict) and is_onnx(str(above[key].get("checkpoint"))):
+            raise ConfigError(
+                f"config: models.{name}.{key} = {parent}: that model is an ONNX file; start from "
+                "its checkpoint"
+            )
+    if FROM not in above:
+        require_own_checkpoint(name, model)
+    source = above.get(FROM, above.get(TEACHER))
+    if not isinstance(source, dict):
+        return model
+    taken = {key: source[key] for key in INHERITED if key in source}
+    if FROM in above:
+        return {**taken, **model, "checkpoint": f"{KIND}:{model[FROM]}"}
+    return model if "data" in model else {**taken, **model}
+
+
+def require_parent(
+    name: str, key: str, parent: Any, models: Document, children: tuple[str, ...]
+) -> None:
+    """Raise ConfigError unless `parent` is a model that is not made from `name` itself.
+
+    `children` are the models that are made from it, `name` the last one.
+    """
+    place = f"config: models.{name}.{key} = {parent}"
+    if not isinstance(parent, str):
+        raise ConfigError(f"{place}: not the name of a model")
+    if parent not in models:
+        names = [one for one in models if one != name]
+        raise ConfigError(f"{place}: no model of that name{nearest(str(parent), names)}")
+    if parent in children:
+        cycle = " from ".join((*children[children.index(parent) :], parent))
+        cycle = cycle if len(children) > 1 else name
+        raise ConfigError(f"{place}: a model cannot start from itself ({cycle})")
+    if key == FROM and "checkpoint" in models[name]:
+        raise ConfigError(f"{place}: it starts from that model's checkpoint; remove checkpoint")
+
+
+def require_own_checkpoint(name: str, model: Any) -> None:
+    """Raise ConfigError where a model names another one as its checkpoint, not with `from`."""
+    kind, _, parent = str(model.get("checkpoint") if isinstance(model, dict) else "").partition(":")
+    if kind == KIND:
+        raise ConfigError(
+            f"config: models.{name}.checkpoint = {kind}:{parent}: write {FROM}: {parent} in its "
+            "place, which also takes that model's data"
+        )
+
+
+def families(config: Document, jobs: Jobs) -> dict[Family, list[str]]:
+    """Return the models that have jobs at a place, by the model that all of them are made from.
+
+    Each model comes before those that start from it or learn from it. Only families of at least
+    two models.
+    """
     children: dict[str | None, list[str]] = {}
     for name, model in config["models"].items():
-        children.setdefault(parent_of(model), []).append(name)
-    return children
+        parent = next(iter(ancestors(model).values()), None)
+        children.setdefault(parent, []).append(name)
+    places: dict[str, list[str]] = {name: [] for name in config["models"]}
+    for model, place in dict.fromkeys((model, variant.place) for model, variant in jobs):
+        places[model].append(place)
+    found: dict[Family, list[str]] = {}
+    for root in children.get(None, ()):
+        for model in with_children(root, children):
+            for place in places[model]:
+                found.setdefault((root, place), []).append(model)
+    return {family: models for family, models in found.items() if len(models) > 1}
 
 
-def members_of(children: Children, root: str) -> list[str]:
-    """Return the model, and after each model those that start from it, in their order."""
-    own = children.get(root, ())
-    return [root, *(name for child in own for name in members_of(children, child))]
+def with_children(model: str, children: dict[str | None, list[str]]) -> list[str]:
+    """Return the model, and after each model those that are made from it, in their order."""
+    own = children.get(model, ())
+    return [model, *(name for child in own for name in with_children(child, children))]
 
 
-def families(config: Document, jobs: Jobs) -> list[Family]:
-    """Return the roots from which other models start, each with its devices.
+def references(config: Document) -> dict[str, str]:
+    """Map each model to its reference, the model that differs from it only in `activation`.
 
-    Only devices on which variants of at least two models of the family are planned.
+    Of models alike but for `activation`, the reference is the first with the checkpoint's own
+    activation, or the first of all without such a model. The reference has no entry, nor has a
+    model with the same activation as the reference.
     """
-    children = children_of(config)
-    roots = {root: members_of(children, root) for root in children.get(None, ())}
-    root_of = {name: root for root, members in roots.items() for name in members}
-    devices: dict[str, list[str]] = {root: [] for root in roots}
-    for model, device in dict.fromkeys((model, one.place) for model, one in jobs):
-        if model in root_of:
-            devices[root_of[model]].append(device)
+    models = config["models"]
+    alike: dict[str, list[str]] = {}
+    for name, model in models.items():
+        others = {key: value for key, value in model.items() if key != "activation"}
+        alike.setdefault(json.dumps(others, sort_keys=True), []).append(name)
+    found: dict[str, str] = {}
+    for names in alike.values():
+        first = next((name for name in names if models[name]["activation"] is None), names[0])
+        found |= {
+            one: first for one in names if models[one]["activation"] != models[first]["activation"]
+        }
+    return found
+
+
+def compared(config: Document, jobs: Jobs) -> Jobs:
+    """Return the jobs whose model has a reference with a job for the same variant."""
+    reference, planned = references(config), set(jobs)
     return [
-        (root, device)
-        for root, own in devices.items()
-        for device in dict.fromkeys(own)
-        if own.count(device) > 1
-    ]
-
-
-def family_columns(config: Document, jobs: Jobs) -> dict[str, list[str]]:
-    """Return the families in the format of `columns.columns`."""
-    found = families(config, jobs)
-    return {"model": [root for root, _ in found], "device": [device for _, device in found]}
-
-
-def family_records(config: Document, jobs: Jobs) -> dict[Family, list[str]]:
-    """Return the record of each family, see `plan.records`."""
-    return {
-        (root, device): [f"reports/{root}/{device}.family.json"]
-        for root, device in families(config, jobs)
-    }
-
-
-def of_variants(children: Children, variants: Variants, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each variant of the family of the wildcards; see `children_of`."""
-    return [
-        path.format(model=model, variant=variant)
-        for model in of_members(children, variants, "{model}", wildcards)
-        for variant in variants[model, wildcards.device]
-    ]
-
-
-def of_members(children: Children, variants: Variants, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each model of the family of the wildcards with jobs on the device."""
-    device = wildcards.device
-    return [
-        path.format(model=model, device=device)
-        for model in members_of(children, wildcards.model)
-        if (model, device) in variants
+        (model, variant)
+        for model, variant in jobs
+        if model in reference and (reference[model], variant) in planned
     ]

@@ -1,18 +1,30 @@
-"""The kinds of nodes under `hosts` of the configuration: their places, keys and constraints.
+"""The machines of a run: the one that it is planned on, and the kinds of nodes under `hosts`.
 
-A place is a device, or a device of one of them: `cpu@genoa`.
+A place is a device, or a device of one of these: `cpu@genoa`. The process of each job parses the
+Snakefile again, maybe on another machine: there it takes what the main process found, from the
+environment that Snakemake passes on, so that it plans the same.
 """
 
+import json
+import os
 import re
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, TypedDict
 
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.machine.host import fingerprint, for_device, numerics_fingerprint
+from tightrope.machine.compiler import missing_compiler
+from tightrope.machine.gpu import missing_packages
+from tightrope.machine.host import describe_host, fingerprint, for_device
 from tightrope.variants import DEVICES, Variant, device_of, host_of, place_of
 
 Document = dict[str, Any]
 Jobs = list[tuple[str, Variant]]
+# each process reads the environment variable once
+machine_in = cache(json.loads)
+VARIABLE = "TIGHTROPE_PLANNED_ON"
+ATTEMPTS = "TIGHTROPE_ATTEMPTS"
 
 
 def runs_here(config: Document) -> bool:
@@ -86,11 +98,6 @@ def host_keys(
     }
 
 
-def numerics_keys(config: Document, here: Document) -> dict[str, str]:
-    """Return the host key for numerical results of each place."""
-    return host_keys(config, here, numerics_fingerprint)
-
-
 def constraint_of(config: Document, default: str | None, place: str) -> str | None:
     """Return the Slurm constraint of jobs at a place; without `hosts` that of the profile."""
     if not config["hosts"]:
@@ -133,12 +140,58 @@ def require_nodes(config: Document, *, local: bool) -> None:
         )
 
 
-def asked_by_name(jobs: Jobs, names: list[str]) -> Jobs:
-    """Return the jobs of the variants with these names; one without a host is of each host's."""
-    wanted = set(names)
-    return [job for job in jobs if wanted & {str(job[1]), str(job[1].anywhere)}] if wanted else []
-
-
 def names_of(variants: list[Variant]) -> list[str]:
-    """Return the names by which variants may be asked for, see `asked_by_name`."""
+    """Return the names by which variants may be asked for, see `studies.requested`."""
     return list(dict.fromkeys(str(one) for each in variants for one in (each, each.anywhere)))
+
+
+class Machine(TypedDict):
+    """The host, and what is missing on it: to compile C++, and per engine to use its GPU."""
+
+    host: dict[str, Any]
+    compiler: str | None
+    packages: dict[str, str | None]
+
+
+def pass_on(*, main: bool) -> None:
+    """In the main process, keep this machine for the processes of jobs; they keep what they got."""
+    if main or VARIABLE not in os.environ:
+        os.environ[VARIABLE] = json.dumps(this_machine())
+
+
+def planned_on() -> Machine:
+    """Return the machine that the run is planned on; outside of a run it is this one."""
+    given = os.environ.get(VARIABLE)
+    return machine_in(given) if given else this_machine()
+
+
+def planning_host() -> dict[str, Any]:
+    """Return the host that the run is planned on, as `machine.host.describe_host` does."""
+    return planned_on()["host"]
+
+
+def this_machine() -> Machine:
+    """Return what is to be known of this machine."""
+    return Machine(
+        host=describe_host(),
+        compiler=missing_compiler(),
+        packages={engine: missing_packages(engine) for engine in ENGINES},
+    )
+
+
+def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
+    """Return 1 when no attempt of the job follows this one, else 0.
+
+    The main process knows Snakemake's --retries; on a cluster's nodes, where it is 0, the number of
+    attempts comes from the environment.
+    """
+    if workflow.is_main_process and workflow.execution_settings is not None:
+        os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)
+    return int(attempt >= int(os.environ.setdefault(ATTEMPTS, "1")))
+
+
+def uses_gpu(config: Document) -> bool:
+    """Return whether variants for a GPU are planned."""
+    if config["devices"] == "auto" and runs_here(config):
+        return planning_host()["gpu"] is not None
+    return "cuda" in devices_of(config)

@@ -1,19 +1,29 @@
-"""Input files of rules that depend on the variant, and quantization schemes."""
+"""Input files of rules that depend on the model or the variant, and the quantized ONNX files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
+from tightrope.bundle.requirements import IMPORTED
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
-from tightrope.plan.hosts import known_machine
-from tightrope.plan.planned_on import planning_host
+from tightrope.plan.hosts import Jobs, known_machine, planning_host
 from tightrope.plan.shapes import is_of_images
-from tightrope.variants import AUTO, GIVEN, QUANTIZED, Variant, parse
+from tightrope.records.profile import PREFIX
+from tightrope.variants import AUTO, CALIBRATION, GIVEN, QUANTIZED, SCHEMES, Variant, either, parse
 
 Document = dict[str, Any]
+EXPORTED, SIMPLIFIED, OF_INT8 = "exported", "simplified", "quantized"
+# a graph is named by its stage, or by the name of a quantized ONNX file
+GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"
+ONNX_FILES = {EXPORTED: "model.onnx", SIMPLIFIED: "model.simplified.onnx"}
+# the programs of bundles, of which every one has these
+FOLDER = "tightrope/bundle/programs"
+PROGRAMS = ("predict", "verify", "machine", "buckets")
 
 
 def data_source(config: Document, model: str) -> dict[str, Any]:
@@ -42,8 +52,19 @@ def training_examples(config: Document, wildcards: Any) -> str:
     return f"{folder}/splits/train.json" if learns else f"{folder}/data/data.json"
 
 
-def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, str]:
-    """Return the inputs of the rule that builds variant `{device}-{engine}-{rest}` of a model.
+def of_build(
+    function: Callable[[Document, str, Variant], Any],
+    config: Document,
+    engine: str,
+    wildcards: Any,
+) -> Any:
+    """Return what the function says of the variant that a build rule of that engine builds."""
+    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
+    return function(config, wildcards.model, variant)
+
+
+def engine_inputs(config: Document, model: str, variant: Variant) -> dict[str, str]:
+    """Return the inputs of the build of a variant of a model.
 
     `source` is the checkpoint or the ONNX file; the quantized ONNX for a variant with a scheme; the
     file as it is for one that is quantized already; the
@@ -51,17 +72,16 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
     statistics also gets the calibration cache, the ONNX file of that cache, the
     calibration split and the checkpoint.
     """
-    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
-    folder = f"artifacts/{wildcards.model}"
+    folder = f"artifacts/{model}"
     onnx = f"{folder}/model.simplified.onnx"
     checkpoint = f"{folder}/checkpoint/checkpoint.json"
     if variant.scheme is not None:
-        return {"source": quantized_onnx(config, wildcards.model, variant)}
+        return {"source": quantized_onnx(config, model, variant)}
     if variant.quantized_as is not None:
-        return {"source": engine_manifest(wildcards.model, variant.quantized_as)}
+        return {"source": engine_manifest(model, variant.quantized_as)}
     if variant.precision == GIVEN:
         return {"source": f"{folder}/model.onnx"}
-    source = {"source": checkpoint if from_checkpoint(config, engine) else onnx}
+    source = {"source": checkpoint if from_checkpoint(config, variant.engine) else onnx}
     if variant.calibration is None:
         return source
     return source | {
@@ -70,6 +90,12 @@ def engine_inputs(config: Document, engine: str, wildcards: Any) -> dict[str, st
         "data": f"{folder}/splits/calibration.json",
         "checkpoint": checkpoint,
     }
+
+
+def build_inputs(config: Document, wildcards: Any) -> dict[str, str]:
+    """Return the inputs of the build of the variant of the wildcards, their names with a prefix."""
+    found = engine_inputs(config, wildcards.model, parse(wildcards.variant))
+    return {f"{PREFIX}{name}": path for name, path in found.items()}
 
 
 def engine_manifest(model: str, variant: Variant) -> str:
@@ -120,11 +146,9 @@ def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
     return [*found, quantized_onnx(config, model, variant)] if variant.scheme else found
 
 
-def cache_columns(jobs: Iterable[tuple[str, Variant]]) -> dict[str, list[str]]:
-    """Return model and name of each calibration cache, as wildcard values of a path."""
-    caches = {(model, name) for model, variant in jobs if (name := variant.statistics)}
-    ordered = sorted(caches)
-    return {"model": [model for model, _ in ordered], "cache": [name for _, name in ordered]}
+def caches_of(jobs: Jobs) -> list[tuple[str, str]]:
+    """Return model and name of each calibration cache."""
+    return sorted({(model, name) for model, variant in jobs if (name := variant.statistics)})
 
 
 def from_checkpoint(config: Document, engine: str) -> bool:
@@ -147,14 +171,9 @@ def audit_input(wildcards: Any) -> dict[str, str]:
     return {"audit": found[0]} if found else {}
 
 
-def peaks_of_variant(wildcards: Any) -> str:
-    """Return the file with the peaks of the device that the variant runs on."""
-    return peaks_file(parse(wildcards.variant))
-
-
-def peaks_file(variant: Variant) -> str:
-    """Return the file with the peaks of the device of a variant."""
-    return f"artifacts/machine/{variant.place}.peaks.json"
+def peaks_file(place: str) -> str:
+    """Return the file with the peaks of the device at a place."""
+    return f"artifacts/machine/{place}.peaks.json"
 
 
 def requests_of_variant(wildcards: Any) -> str:
@@ -206,3 +225,105 @@ def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
     mixed = "-auto" if variant.precision == AUTO else ""
     name = f"{scheme_of(config, variant)}-{variant.calibration}{mixed}"
     return f"artifacts/{model}/quantized/{name}.onnx"
+
+
+def prepared_files(config: Document, jobs: Jobs, wildcards: Any = None) -> list[str]:
+    """Return the files that hold the seconds, those of all variants without duplicates."""
+    return list(dict.fromkeys(path for job in jobs for path in files_of(config, *job)))
+
+
+def prepared(
+    config: Document, jobs: Jobs, wildcards: Any = None
+) -> dict[str, dict[str, list[int]]]:
+    """Return which of `prepared_files` are those of each model and variant, none in float."""
+    places = {path: place for place, path in enumerate(prepared_files(config, jobs))}
+    found: dict[str, dict[str, list[int]]] = {}
+    for model, variant in jobs:
+        own = [places[path] for path in files_of(config, model, variant)]
+        found.setdefault(model, {})[str(variant)] = own
+    return found
+
+
+def files_of(config: Document, model: str, variant: Any) -> list[str]:
+    """Return the files with the seconds of each job before the engine of a variant, in their order.
+
+    The manifest of an engine has those of its build. Of other files Snakemake writes them into the
+    `benchmark` of the rule. Without the search for int8-auto, which records its own seconds.
+    """
+    paths = map(PurePosixPath, int8_files(config, model, variant))
+    return [
+        str(path if path.name == "engine.json" else path.with_suffix(".tsv"))
+        for path in paths
+        if path.parent.name != "search"
+    ]
+
+
+def graphs_of(config: Document, jobs: Jobs) -> list[tuple[str, str]]:
+    """Return model and graph of each ONNX file that the report shows.
+
+    Only files that these jobs produce anyway. Of quantized files that differ only in method and
+    samples the first, and every file that a search mixed.
+    """
+    variants: dict[str, list[Variant]] = {}
+    for model, variant in jobs:
+        variants.setdefault(model, []).append(variant)
+    return [
+        (model, graph)
+        for model, own in variants.items()
+        for graph in graphs_of_model(config, model, own)
+    ]
+
+
+def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> list[str]:
+    """Return the graphs to draw of one model with these variants."""
+    fed = [one for one in variants if one.calibration or not from_checkpoint(config, one.engine)]
+    wanted = set(config["graphs"])
+    # the quantized file of a model that is quantized already
+    if OF_INT8 in wanted and any(one.precision == GIVEN for one in variants):
+        wanted.add(EXPORTED)
+    plain = [graph for graph in ONNX_FILES if graph in wanted and fed]
+    first: dict[tuple[Any, ...], str] = {}
+    for variant in fed if OF_INT8 in config["graphs"] else ():
+        if variant.scheme is not None:
+            name = PurePosixPath(quantized_onnx(config, model, variant)).stem
+            mixed = name if variant.precision == AUTO else None
+            first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
+    return plain + list(first.values())
+
+
+def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
+    """Return model, scheme and calibration of each search for int8-auto."""
+    found = dict.fromkeys(
+        (model, scheme, calibration)
+        for model, variant in jobs
+        if variant.precision == AUTO
+        and (scheme := scheme_of(config, variant))
+        and (calibration := variant.calibration)
+    )
+    return list(found)
+
+
+def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[str, str]:
+    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
+
+    Costs belong to a scheme and to operator names, which do not change after simplification.
+    """
+    model, graph = wildcards.model, wildcards.graph
+    folder = f"artifacts/{model}"
+    onnx = f"{folder}/{ONNX_FILES.get(graph, f'quantized/{graph}.onnx')}"
+    measured = [
+        f"{scheme}-{calibration}"
+        for name, scheme, calibration in searches
+        if name == model and (graph == SIMPLIFIED or graph.startswith(f"{scheme}-"))
+    ]
+    measured.sort(key=lambda name: not re.match(rf"{name}(-|$)", graph))
+    costs = {"costs": f"{folder}/costs/{measured[0]}.json"} if measured else {}
+    return {"onnx": onnx, **costs}
+
+
+def bundle_programs(scripts: str, config: dict[str, Any], wildcards: Any) -> list[str]:
+    """Return the programs for an engine and a task; for an engine that has none, the others."""
+    engine = parse(wildcards.variant).engine
+    names = [*PROGRAMS, "images" if is_of_images(config, wildcards.model) else "texts"]
+    names += [f"engines/{engine}"] if engine in IMPORTED else []
+    return [f"{scripts}/{FOLDER}/{name}.py" for name in names]

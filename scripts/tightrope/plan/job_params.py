@@ -1,6 +1,6 @@
 """Parameters of jobs: their part of the configuration, device and library versions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -8,14 +8,11 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
-from tightrope.measure.traffic.padding import UNPADDED
-from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
-from tightrope.plan.plan import Plan, baseline_of, raced
-from tightrope.plan.profiles import has_profiles, profiles_of
-from tightrope.plan.shapes import buckets_of, is_of_images
-from tightrope.variants import device_of, parse
+from tightrope.plan.shapes import buckets_of, has_profiles, profiles_of
+from tightrope.variants import Variant, parse
 
+Document = dict[str, Any]
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
 # one dictionary for all jobs with the same libraries: Snakemake keeps the params of each job
@@ -35,26 +32,25 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
     return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
 
 
-def engine_options(config: Document, engine: str, wildcards: Any) -> Document:
-    """Return the engine's settings and other settings that shape the engine.
+def engine_options(config: Document, model: str, variant: Variant) -> Document:
+    """Return the engine's settings and other settings that shape the engine of a variant.
 
     On a GPU the keys of `cuda` that the engine reads; buckets where it has one program per bucket;
     `reduce_range` where it quantizes for a CPU itself.
     """
-    on_gpu = device_of(wildcards.device) == "cuda"
+    engine, on_gpu = variant.engine, variant.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
     options = dict(config.get(engine, {})) | read
-    tuned = has_profiles(config, engine, device_of(wildcards.device))
+    tuned = has_profiles(config, engine, variant.device)
     if engine == "onnxruntime" and not on_gpu:
         del options["provider"]
     if engine == "onnxruntime" and tuned:
         del options["graphs"]  # which its TensorRT provider does not make
     if tuned:
-        profiles = profiles_of(config, wildcards.model)
+        profiles = profiles_of(config, model)
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
-        options["buckets"] = buckets_of(config, wildcards.model)
-    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
+        options["buckets"] = buckets_of(config, model)
     if not on_gpu and variant.precision in ENGINES[engine].reducible:
         options["reduce_range"] = reduces_range(config, variant)
     return options
@@ -68,12 +64,8 @@ def engine_libraries(*variants: str) -> dict[str, str | None]:
 
 def libraries_of(config: Document, engine: str) -> tuple[str, ...]:
     """Return the libraries that shape an engine's files: runtime, and PyTorch for conversion."""
-    own = ENGINES[engine].libraries
-    return tuple(
-        dict.fromkeys(
-            [*own, *(("torch", "transformers") if from_checkpoint(config, engine) else ())]
-        )
-    )
+    converting = ("torch", "transformers") if from_checkpoint(config, engine) else ()
+    return tuple(dict.fromkeys([*ENGINES[engine].libraries, *converting]))
 
 
 def latency_settings(config: Document) -> Document:
@@ -105,19 +97,6 @@ def streams_of(config: Document, wildcards: Any) -> list[int]:
     """Return the numbers of streams on which a variant is timed, none on a CPU."""
     on_gpu = parse(wildcards.variant).device == "cuda"
     return list(config["cuda"]["streams"]) if on_gpu else []
-
-
-def traffic_settings(config: Document, wildcards: Any) -> Document:
-    """Return the `traffic` settings that apply to the jobs of a model.
-
-    Without its variants, because adding one changes no other job. For images, which are not padded,
-    without the settings of padding.
-    """
-    settings = {key: value for key, value in config["traffic"].items() if key != "variants"}
-    if is_of_images(config, wildcards.model):
-        del settings["buckets"]
-        settings["padding"] = [UNPADDED]
-    return settings
 
 
 def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
@@ -173,21 +152,19 @@ def checkpoint_libraries(config: Document, wildcards: Any) -> dict[str, str | No
     return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
 
 
-def accuracy_libraries(wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtime of the variant."""
-    return engine_libraries(wildcards.variant)
-
-
-def latency_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtimes of the variant and of its baseline."""
-    return engine_libraries(wildcards.variant, baseline_of(plan, wildcards))
-
-
-def race_libraries(plan: Plan, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtimes of all engines in the race."""
-    return engine_libraries(*raced(plan, "{variant}", wildcards))
+def variants_libraries(
+    variants_of: Callable[[Any], Iterable[str]], wildcards: Any
+) -> dict[str, str | None]:
+    """Return installed versions of the runtimes of the variants of the wildcards."""
+    return engine_libraries(*variants_of(wildcards))
 
 
 def traffic_libraries(wildcards: Any) -> dict[str, str | None]:
     """Return installed versions of the runtime of the variant and of LoadGen."""
     return engine_libraries(wildcards.variant) | library_versions("mlcommons-loadgen")
+
+
+def build_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
+    """Return installed versions of what shapes and runs the engine of a variant."""
+    own = libraries_of(config, parse(wildcards.variant).engine)
+    return library_versions(*own) | engine_libraries(wildcards.variant)

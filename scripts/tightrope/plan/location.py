@@ -1,15 +1,27 @@
-"""Where this workflow is: on its own, or a module of another one, whose files may have a prefix."""
+"""Where files are: below the prefix of a module, and here or in Snakemake's storage.
 
+In storage, such as an object store in place of a shared file system, there are no folders, only
+files that rules declare. So each rule declares what belongs to the files that it reads and writes:
+the packs of folders, see `tightrope.artifacts.packs`.
+"""
+
+import math
 import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from tightrope.artifacts.packs import pack_of, read_with
 from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import ConfigError
-from tightrope.plan.stored import as_local, is_stored
+
+# what begins the files that are never in storage
+REPORT = "reports/summary."
+# of engines it reads what their manifests say, not the files
+WITHOUT_ENGINES = "summarize"
 
 
 @dataclass(frozen=True)
@@ -76,12 +88,138 @@ class Location:
         if Path(paths).parts[0] in FOLDERS:
             return paths
         path = str(Path(paths).absolute()) if self.prefix else paths
-        return as_local(path) if self.stored else path
+        if not self.stored:
+            return path
+        from snakemake.io import local
+
+        return local(path)
 
 
-def location_or_exit(workflow: Any, project: str) -> Location:
-    """Return the location of the workflow; end the process with one line on an error."""
-    try:
-        return Location.of(workflow, project)
-    except ConfigError as error:
-        sys.exit(str(error))
+def is_stored(workflow: Any) -> bool:
+    """Return whether files are kept in storage unless they are marked `local`."""
+    return workflow.storage_settings.default_storage_provider is not None
+
+
+def as_it_is(path: Any) -> Any:
+    """Return a path without a mark."""
+    return path
+
+
+def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:
+    """Raise ConfigError for what does not work, or not yet, with files in storage.
+
+    `words` are the command line, on which Snakemake takes each target for a file in storage.
+    """
+    if wanted := [word for word in words if word.startswith(REPORT)]:
+        raise ConfigError(
+            f"{wanted[0]}: with files in storage (--default-storage-provider) a target is a file "
+            "there, and the report is here; give no target"
+        )
+    if len(config["hosts"]) > 1:
+        raise ConfigError(
+            f"config: hosts = {', '.join(config['hosts'])}: with files in storage "
+            "(--default-storage-provider) jobs are not sent to the nodes of a host yet; leave one"
+        )
+    for name, model in config["models"].items():
+        if model["distill"] and model["distill"]["unlabelled"]:
+            raise ConfigError(
+                f"config: models.{name}.distill.unlabelled: with files in storage "
+                "(--default-storage-provider) a teacher's job does not get these files yet; leave "
+                "it out, or run where all nodes share a file system"
+            )
+
+
+@contextmanager
+def files_here(
+    workflow: Any, paths: Iterable[str], largest: float = math.inf
+) -> Iterator[list[Path]]:
+    """Give the files at these paths, as copies where they are in storage.
+
+    Files of more than `largest` bytes are not copied. Raises WorkflowError of Snakemake where the
+    storage does not answer.
+    """
+    if not is_stored(workflow):
+        yield [Path(path) for path in paths]
+        return
+    small = fetched(workflow, dict.fromkeys(paths), largest)
+    yield [one.local_path() for one in small]
+    for one in small:
+        one.local_path().unlink(missing_ok=True)
+
+
+def fetched(workflow: Any, paths: Iterable[str], largest: float) -> list[Any]:
+    """Return the objects at these paths that exist and are not larger, after copying them."""
+    run = workflow.async_run
+    objects = [object_at(workflow, path) for path in paths]
+    existing = [one for one in objects if run(one.managed_exists())]
+    small = [one for one in existing if run(one.managed_size()) <= largest]
+    for one in small:
+        run(one.managed_retrieve())
+    return small
+
+
+def missing_of(workflow: Any, paths: Iterable[str]) -> set[str]:
+    """Return those of the paths at which there is no file, as Snakemake names them."""
+    if not is_stored(workflow):
+        return {path for path in paths if not Path(path).exists()}
+    objects = [object_at(workflow, path) for path in paths]
+    exists = workflow.async_run
+    return {str(one.local_path()) for one in objects if not exists(one.managed_exists())}
+
+
+def object_at(workflow: Any, path: str) -> Any:
+    """Return the storage object of a path as rules declare it."""
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+    return workflow.storage_registry.default_storage_provider.object(f"{prefix}/{path}")
+
+
+def declare_packs(workflow: Any) -> None:
+    """Declare the packs of each rule, after all rules; without storage there are none."""
+    if not is_stored(workflow):
+        return
+    prefix = workflow.storage_settings.default_storage_prefix
+    for rule in workflow.rules:
+        written = [declared(path, prefix) for path in rule.output if not is_local(path)]
+        rule.set_output(*filter(None, map(pack_of, written)))
+        engines = rule.name != WITHOUT_ENGINES
+        rule.set_input(partial(packs_of_inputs, [*rule.input], prefix, engines))
+
+
+def packs_of_inputs(inputs: list[Any], prefix: str, engines: bool, wildcards: Any) -> list[str]:
+    """Return the packs of the inputs of a rule, with those of engines or without.
+
+    The inputs are paths, or functions of the wildcards.
+    """
+    paths = [path for one in inputs for path in paths_of(one, prefix, wildcards)]
+    packs = dict.fromkeys(pack for path in paths if (pack := read_with(path)))
+    return [pack for pack in packs if engines or "/engines/" not in pack]
+
+
+def is_local(path: Any) -> bool:
+    """Return whether a path is marked as one that is not kept in storage."""
+    return "local" in getattr(path, "flags", {})
+
+
+def paths_of(given: Any, prefix: str, wildcards: Any) -> Iterator[str]:
+    """Yield what is in storage of an input of a rule, which may be a function of the wildcards."""
+    from snakemake.io import apply_wildcards, is_callable
+
+    # as Snakemake does: a function that is marked `unpack` is a string with a function
+    function = given if callable(given) else is_callable(given) and given._file.callable
+    if not function:
+        if not is_local(given):
+            yield apply_wildcards(declared(given, prefix), wildcards)
+        return
+    found = function(wildcards)
+    values = found.values() if isinstance(found, dict) else [found]
+    for value in values:
+        paths = [value] if isinstance(value, str) else value
+        yield from (path for path in paths if not is_local(path))
+
+
+def declared(path: Any, prefix: str) -> str:
+    """Return a path as the rule declares it, without the place where storage keeps it."""
+    flags = getattr(path, "flags", {})
+    if "storage_object" not in flags:
+        return str(path)
+    return str(flags["storage_object"].query).removeprefix(f"{prefix.rstrip('/')}/")

@@ -4,25 +4,32 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tightrope.engine_table import ENGINES
-from tightrope.plan.columns import Jobs, by_place
-from tightrope.plan.comparisons import compared, references
-from tightrope.plan.config import Document
-from tightrope.plan.families import Family, family_records
-from tightrope.plan.hosts import host_keys, numerics_keys, places
-from tightrope.plan.idleness import requested
+from tightrope.machine.host import numerics_fingerprint
+from tightrope.plan.families import Family, compared, families, references
+from tightrope.plan.hosts import Jobs, host_keys, places, planned_on, planning_host
 from tightrope.plan.job_inputs import (
     audits,
     engine_manifest,
     from_checkpoint,
+    graphs_of,
+    int8_files,
+    peaks_file,
+    requests_file,
+    searches_of,
 )
-from tightrope.plan.planned_on import planned_on, planning_host
-from tightrope.plan.profiled import profiled
-from tightrope.plan.profiles import by_tensorrt_provider
-from tightrope.plan.throughput import measured_throughputs
-from tightrope.plan.training import measured_trainings
+from tightrope.plan.shapes import by_tensorrt_provider
+from tightrope.plan.studies import (
+    measured_trainings,
+    profiled,
+    requested,
+)
 from tightrope.plan.variants import configured, only_emulated
+from tightrope.plan.wildcards import paths
+from tightrope.records.record import TRAINING
 from tightrope.signature import IMAGE
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
+
+Document = dict[str, Any]
 
 # precisions of `onnxruntime: {provider: tensorrt}`
 OF_TENSORRT_PROVIDER = ("fp32", "fp16")
@@ -31,17 +38,15 @@ OF_TENSORRT_PROVIDER = ("fp32", "fp16")
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
-    `jobs` has each model with each variant that can run, `variants` the same by model and place
-    (a device, or a device of one of `hosts`),
-    `traffic` those also measured under traffic, `throughput` those also with several instances,
-    `profile` those whose operators are timed too, `idleness` those called after pauses, `causes`
-    those also measured without the causes of their time,
-    `activations` those timed paired with the same variant of the model's reference in `references`,
-    `families` the records by root and place, `training` the models whose training is measured,
-    `baselines` the name of the baseline per model
-    and place; `host` and `numerics` are the host keys per place. `unavailable` and `failed` are
-    the variants that are not planned, each with the reason: `failed` those of models without data
-    or checkpoint.
+    `jobs` has each model with each variant that can run, `variants` the same by model and place (a
+    device, or a device of one of `hosts`), `traffic` those also measured under traffic,
+    `throughput` those also with several instances, `profile` those whose operators are timed too,
+    `idleness` those called after pauses, `causes` those also measured without the causes of their
+    time, `activations` those timed paired with the same variant of the model's reference in
+    `references`, `families` the models of each family by root and place, `training` the models
+    whose training is measured, `baselines` the name of the baseline per model and place; `host` and
+    `numerics` are the host keys per place. `unavailable` and `failed` are the variants that are not
+    planned, each with the reason: `failed` those of models without data or checkpoint.
     """
 
     models: list[str]
@@ -84,19 +89,19 @@ def make_plan(
         jobs=jobs,
         variants=by_place(jobs),
         traffic=requested(config, "traffic", jobs),
-        throughput=measured_throughputs(config, jobs),
+        throughput=requested(config, "throughput", jobs),
         profile=profiled(config, jobs),
         idleness=requested(config, "idleness", jobs),
         causes=profiled(config, jobs) if config["explain"] == "verify" else [],
         activations=compared(config, jobs),
         references=references(config),
-        families=family_records(config, jobs),
+        families=families(config, jobs),
         training=[model for model in measured_trainings(config) if model not in failed],
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
         baselines=baselines_of(config),
         host=host_keys(config, host),
-        numerics=numerics_keys(config, host),
+        numerics=host_keys(config, host, numerics_fingerprint),
     )
 
 
@@ -109,13 +114,6 @@ def baselines_of(config: Document) -> dict[str, dict[str, str]]:
         }
         for name, model in config["models"].items()
     }
-
-
-def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each variant of the model on the device of the wildcards."""
-    model, device = wildcards.model, wildcards.device
-    own = plan.variants.get((model, device), ())
-    return [path.format(model=model, variant=variant) for variant in own]
 
 
 def unavailable_reason(
@@ -145,19 +143,41 @@ def audited(jobs: Jobs) -> Jobs:
     return [job for job in jobs if audits(job[0], job[1])]
 
 
+def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
+    """Return `path` for each variant of the model on the device of the wildcards."""
+    model, device = wildcards.model, wildcards.device
+    return [path.format(model=model, variant=one) for one in plan.variants.get((model, device), ())]
+
+
+def of_family(plan: Plan, path: str, wildcards: Any) -> list[str]:
+    """Return `path` for each variant of the family of the wildcards."""
+    return [
+        path.format(model=model, variant=variant)
+        for model in of_members(plan, "{model}", wildcards)
+        for variant in plan.variants[model, wildcards.device]
+    ]
+
+
+def of_members(plan: Plan, path: str, wildcards: Any) -> list[str]:
+    """Return `path` for each model of the family of the wildcards."""
+    device = wildcards.device
+    return [path.format(model=one, device=device) for one in plan.families[wildcards.model, device]]
+
+
+def own_variant(wildcards: Any) -> tuple[str]:
+    """Return the variant of the wildcards."""
+    return (wildcards.variant,)
+
+
+def with_baseline(plan: Plan, wildcards: Any) -> tuple[str, str]:
+    """Return a variant and its baseline, which for the baseline is itself."""
+    place = parse(wildcards.variant).place
+    return wildcards.variant, plan.baselines[wildcards.model][place]
+
+
 def baseline_engine(plan: Plan, wildcards: Any) -> str:
-    """Return the engine.json of a variant's baseline; for the baseline its own."""
-    return engine_manifest(wildcards.model, parse(baseline_of(plan, wildcards)))
-
-
-def reference_engine(plan: Plan, wildcards: Any) -> str:
-    """Return the engine.json of the same variant of the model's reference."""
-    return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
-
-
-def baseline_of(plan: Plan, wildcards: Any) -> str:
-    """Return the name of a variant's baseline."""
-    return plan.baselines[wildcards.model][parse(wildcards.variant).place]
+    """Return the engine.json of a variant's baseline."""
+    return engine_manifest(wildcards.model, parse(with_baseline(plan, wildcards)[1]))
 
 
 def baseline_of_device(plan: Plan, wildcards: Any) -> str:
@@ -165,8 +185,79 @@ def baseline_of_device(plan: Plan, wildcards: Any) -> str:
     return plan.baselines[wildcards.model][wildcards.device]
 
 
+def reference_engine(plan: Plan, wildcards: Any) -> str:
+    """Return the engine.json of the same variant of the model's reference."""
+    return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
+
+
+def by_place(jobs: Jobs) -> dict[tuple[str, str], list[Variant]]:
+    """Return the variants of the jobs by model and place."""
+    found: dict[tuple[str, str], list[Variant]] = {}
+    for model, variant in jobs:
+        found.setdefault((model, variant.place), []).append(variant)
+    return found
+
+
+def variant_names(plan: Plan) -> set[str]:
+    """Return the names of the variants that are planned."""
+    return {str(variant) for _, variant in plan.jobs}
+
+
 def variant_suffixes(plan: Plan) -> set[str]:
     """Return the name parts after device and engine of the variants that are built."""
     planned = [one for _, one in plan.jobs]
     built = planned + [one.quantized_as for one in planned if one.quantized_as]
     return {one.rest for one in built}
+
+
+def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
+    """Return the files of each planned variant, of trainings and families."""
+    measured = {
+        "traffic": {*plan.traffic},
+        "throughput": {*plan.throughput},
+        "profile": {*plan.profile},
+        "idleness": {*plan.idleness},
+        "causes": {*plan.causes},
+        "activation": {*plan.activations},
+    }
+    found = {
+        (model, str(variant)): [
+            engine_manifest(model, variant),
+            *audits(model, variant),
+            f"reports/{model}/{variant}.latency.json",
+            f"reports/{model}/{variant}.accuracy.json",
+            *(
+                f"reports/{model}/{variant}.{kind}.json"
+                for kind, jobs in measured.items()
+                if (model, variant) in jobs
+            ),
+            f"reports/{model}/{variant.place}.race.json",
+        ]
+        for model, variant in plan.jobs
+    }
+    training = {(model, TRAINING): [f"reports/{model}/training.json"] for model in plan.training}
+    families = {
+        (root, place): [f"reports/{root}/{place}.family.json"] for root, place in plan.families
+    }
+    return found | training | families
+
+
+def failing_files(config: Document, plan: Plan) -> list[str]:
+    """Return the files that may hold a failure, including those that variants share."""
+    costs = "artifacts/{model}/costs/{scheme}-{calibration}.json"
+    graphs = "reports/{model}/graphs/{graph}.json"
+    shared = [requests_file(model, variant) for model, variant in plan.profile]
+    shared += [peaks_file(variant.place) for _, variant in plan.profile]
+    return [
+        *(path for job in plan.jobs for path in int8_files(config, *job)),
+        *paths(costs, searches_of(config, plan.jobs), None),
+        *dict.fromkeys(shared),
+        *(path for files in records(plan).values() for path in files),
+        *(path for model in plan.models for path in onnx_files(model)),
+        *paths(graphs, graphs_of(config, plan.jobs), None),
+    ]
+
+
+def onnx_files(model: str) -> list[str]:
+    """Return the ONNX files that a model's checkpoint is exported to."""
+    return [f"artifacts/{model}/model.onnx", f"artifacts/{model}/model.simplified.onnx"]

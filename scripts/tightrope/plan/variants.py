@@ -44,19 +44,21 @@ def configured_on(
     name: str | None, devices: Sequence[str], config: Document, model: str, host: Document
 ) -> list[Variant]:
     """Return every configured variant of `model` on the devices of the host with that name."""
-    replaced = as_given if config["models"][model]["quantized"] else list_of_one
-    checkpoint = config["models"][model]["checkpoint"]
-    found = [baseline(device, checkpoint, name) for device in devices]
+    keys = config["models"][model]
+    # a model with learnt ranges has no others
+    methods = [QAT] if keys.get("qat") else config["calibration"]["methods"]
+    found = [baseline(device, keys["checkpoint"], name) for device in devices]
     for engine, precisions in config["engines"].items():
         planned = []
         for precision in precisions:
-            planned += [
-                variant
+            own = [
+                Variant(device, engine, precision, host=name)
                 for device in devices_with(engine, precision)
                 if device in devices
-                for asked in replaced(Variant(device, engine, precision, host=name))
-                for variant in with_calibrations(asked, config, methods_of(config, model))
             ]
+            if keys["quantized"]:
+                own = [given for variant in own for given in as_given(variant)]
+            planned += [one for asked in own for one in with_calibrations(asked, config, methods)]
         found += fp32_fallback(config, planned, host) + planned
     return found
 
@@ -76,11 +78,6 @@ def as_given(variant: Variant) -> list[Variant]:
     if not runs_given_files(variant) or variant.precision not in QUANTIZED:
         return [variant]
     return [variant._replace(precision=GIVEN)] if variant.precision in CALIBRATED else []
-
-
-def list_of_one(variant: Variant) -> list[Variant]:
-    """Return the variant, of a model in float, as it is planned."""
-    return [variant]
 
 
 def devices_with(engine: str, precision: str) -> list[str]:
@@ -122,11 +119,6 @@ def only_emulated(config: Document, variant: Variant, host: Document) -> str | N
     if config["emulated"] or machine is None:
         return None
     return missing_instructions(variant, machine)
-
-
-def methods_of(config: Document, model: str) -> list[str]:
-    """Return the calibration methods of a model: of one with learnt ranges, these alone."""
-    return [QAT] if config["models"][model].get("qat") else config["calibration"]["methods"]
 
 
 def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str]) -> list[Variant]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.artifacts.parents import parent_of
 from tightrope.machine.host import host_key
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.statistics import AccuracyVerdict

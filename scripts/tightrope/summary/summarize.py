@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope import __version__
-from tightrope.artifacts.int8_types import Found
+from tightrope.artifacts.manifest_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord

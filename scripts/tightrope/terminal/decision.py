@@ -26,16 +26,6 @@ NARROW = {"speed-up": 12, "accuracy": 8, "verdict": 11}
 Entry = dict[str, Any]
 
 
-def otherwise_disturbed(document: Entry) -> list[Entry]:
-    """Return what was disturbed of all that no decision needs."""
-    tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
-    points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
-    pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
-    shapes = (shape for family in document.get("families", ()) for shape in family["shapes"])
-    others = (*tests, *points, *pauses, *document.get("training", ()), *shapes)
-    return [one for one in others if one.get("disturbed")]
-
-
 def closing_words(
     report: Path | str, summary: Path | str, *, before: tuple[int, int] | None
 ) -> str:
@@ -50,8 +40,7 @@ def closing_words(
     if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
     lines += poor_baselines(document)
-    disturbed = (disturbed_rows, disturbed_races, otherwise_disturbed)
-    if count := sum(len(kind(document)) for kind in disturbed):
+    if count := len(disturbed(document)):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
         so = ": the decision is provisional" if is_provisional(document) else ""
         lines.append(f"{subject} disturbed by other load{so}.")
@@ -219,18 +208,23 @@ def is_provisional(document: Entry) -> bool:
     return any(one.get("provisional") for one in document["recommendations"])
 
 
-def disturbed_races(document: Entry) -> list[Entry]:
-    """Return the races disturbed by other load."""
-    return [race for race in document.get("races", ()) if race.get("status") == "disturbed"]
-
-
-def disturbed_rows(document: Entry) -> list[Entry]:
-    """Return the latency rows disturbed by other load."""
+def disturbed(document: Entry) -> list[Entry]:
+    """Return what was disturbed by other load: rows of latency, races, and all other figures."""
+    rows = [row for result in document["results"] for row in result.get("latency", ())]
+    races = [race for race in document.get("races", ()) if race.get("status") == "disturbed"]
+    tests = [row for entry in document.get("traffic", ()) for row in entry["rows"]]
+    points = [one for entry in document.get("throughput", ()) for one in entry["points"]]
+    pauses = [one for entry in document.get("idleness", ()) for one in entry["pauses"]]
+    shapes = [shape for family in document.get("families", ()) for shape in family["shapes"]]
+    others = (*tests, *points, *pauses, *document.get("training", ()), *shapes)
     return [
-        row
-        for result in document["results"]
-        for row in result.get("latency", ())
-        if row.get("disturbed") or (row.get("speedup") or {}).get("verdict") == "disturbed"
+        *(
+            row
+            for row in rows
+            if (row.get("speedup") or {}).get("verdict") == "disturbed" or row.get("disturbed")
+        ),
+        *races,
+        *(one for one in others if one.get("disturbed")),
     ]
 
 

@@ -1,15 +1,42 @@
-"""Why jobs ended, as Snakemake reports it: the words of the job, of the system or a scheduler."""
+"""Why jobs ended, as Snakemake reports it: the words of the job, of the system or a scheduler.
+
+Of files that it does not see, or whose times contradict each other, Snakemake says several lines,
+on the machine of the run or in the log of a node: the user gets one that names the setting to
+change.
+The files of jobs may be in its storage.
+"""
 
 import logging
 import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tightrope.terminal.file_times import refusal_in
-from tightrope.terminal.job_files import files_of, read_log
-from tightrope.terminal.jobs import reason_in_log, reason_of_crash
-from tightrope.terminal.plugin import LOGGER
+from tightrope.artifacts.failures import LARGEST_BYTES, REASON, failure_in, is_onnx_file
+from tightrope.errors import ArtifactError, TightropeError
 
+LOGGER = "snakemake.logging"
+RECORDS = (".json", ".onnx")
+# what Snakemake says of a job that a signal ended
+KILLED = re.compile(r"died with <Signals\.(\w+): \d+>")
+# last line of a Python traceback
+RAISED = re.compile(r"^[\w.]*[A-Za-z]\w*(Error|Exception|Interrupt|Exit)\b.*$")
+UNSEEN = re.compile(r"Missing files after (?P<seconds>\d+) seconds\.")
+# the files that follow, one a line
+FILE = re.compile(r"^(?P<path>\S+) \(missing ", re.MULTILINE)
+OLDER = re.compile(
+    r"Output (?P<output>.+?) has older modification time \((?P<made>[^)]+)\) "
+    r"than input (?P<input>.+?) \((?P<newer>[^)]+)\)\."
+)
+# what Snakemake puts after the name of a file in storage
+IN_STORAGE = " (send to storage)"
+# the largest log that is fetched, in bytes: others may write in storage too
+LARGEST_LOG = 2**26
+# where the file is that Snakemake calls so, fetched where it has at most so many bytes
+Files = Callable[[str, int], AbstractContextManager[Path]]
 # what Snakemake adds to the words of a scheduler: a command of some kilobytes, where else to look
 LOOK_ELSEWHERE = re.compile(r"\s*(sbatch call:|For further error details see the).*$", re.DOTALL)
 # words of sbatch, in small letters, that refuse a job, and the value of a profile that decides it
@@ -75,3 +102,167 @@ class EndedJobs(logging.Handler):
         refused = [refusal.reason for refusal in map(refusal_in, texts) if refusal]
         words = reason_in_log(read_log(own, self.files)) or next(iter(refused), None)
         return f"{words} ({said})" if words else said
+
+
+class Refusal(NamedTuple):
+    """The files for which Snakemake does not accept a job, and the reason in one line.
+
+    `newer` is the input that is newer than they are, where that is the reason.
+    """
+
+    files: list[str]
+    reason: str
+    newer: str | None = None
+
+
+def refusal_in(text: str) -> Refusal | None:
+    """Return the last refusal of that kind in the text, None where there is none."""
+    unseen, older = list(UNSEEN.finditer(text)), list(OLDER.finditer(text))
+    if older:
+        return contradicting(older[-1])
+    return not_seen(unseen[-1], text[unseen[-1].end() :]) if unseen else None
+
+
+def not_seen(found: re.Match[str], rest: str) -> Refusal | None:
+    """Return the refusal for files that did not appear; `rest` is the text that lists them."""
+    files = [one["path"] for one in FILE.finditer(rest)]
+    if not files:
+        return None
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return Refusal(
+        files,
+        f"{files[0]}{more}: not seen within {found['seconds']} s after the job that writes it; "
+        "where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, or say "
+        "--latency-wait SECONDS, and run again",
+    )
+
+
+def contradicting(found: re.Match[str]) -> Refusal:
+    """Return the refusal for an output that seems older than an input of its job."""
+    return Refusal(
+        [found["output"]],
+        f"{found['input']}: its time {seconds_of(found['newer'])} is later than that of "
+        f"{found['output']}, which was made from it ({seconds_of(found['made'])}), so a clock is "
+        f"wrong; set the clocks of all machines (NTP), say: touch {found['input']}, and run again",
+        found["input"],
+    )
+
+
+def seconds_of(time: str) -> str:
+    """Return a time without its fraction of a second."""
+    return time.partition(".")[0]
+
+
+def name_of(file: str) -> str:
+    """Return the name of a file that Snakemake tells of."""
+    return file.removesuffix(IN_STORAGE)
+
+
+def read_log(log: str, files: Files) -> str | None:
+    """Return the text of a log, None where it cannot be read."""
+    with files(log, LARGEST_LOG) as path:
+        try:
+            return path.read_text(errors="replace")
+        except OSError:
+            return None
+
+
+@contextmanager
+def here(file: str, largest: int) -> Iterator[Path]:
+    """Yield where a file is that is not in storage."""
+    yield Path(file)
+
+
+def files_of(workflow: Any) -> Files:
+    """Return what gives the files of the jobs of a workflow."""
+    if workflow.storage_settings.default_storage_provider is None:
+        return here
+    return partial(fetched, workflow.storage_registry.default_storage_provider)
+
+
+@contextmanager
+def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
+    """Yield where a file is, fetched from storage for as long as it is used."""
+    if not file.endswith(IN_STORAGE):
+        yield Path(file)
+        return
+    copy = Path(provider.object(name_of(file)).local_path())
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield newer_of(copy, provider.object(name_of(file)), Path(folder, copy.name), largest)
+
+
+def newer_of(copy: Path, stored: Any, target: Path, largest: int) -> Path:
+    """Return the newer of a local copy and an object in storage, which is fetched to `target`.
+
+    Of a job that ended here only the copy is of its last attempt. There is no file at the path
+    where the object is larger than `largest` bytes, or where there is neither. A storage that does
+    not answer has no objects.
+    """
+    try:
+        stored.set_local_path(target)
+        newer = stored.exists() and copy.is_file() and copy.stat().st_mtime > stored.mtime()
+        if stored.exists() and not newer:
+            if stored.size() <= largest:
+                stored.retrieve_object()
+            return target
+    except Exception:  # of any storage; it must not hide how a job ended
+        pass
+    return copy
+
+
+def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
+    """Return the reason of the first output that records a failure, or None.
+
+    It is fit for a terminal, whoever wrote the file.
+    """
+    for output in outputs:
+        if not name_of(output).endswith(RECORDS):
+            continue
+        with files(output, LARGEST_BYTES) as path:
+            reason = reason_in_record(path)
+        if reason is not None:
+            return str(TightropeError(reason.replace(str(path), name_of(output))))
+    return None
+
+
+def reason_in_record(path: Path) -> str | None:
+    """Return the reason of the failure that a file records, or why it cannot be read."""
+    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
+        return None
+    if is_onnx_file(path) and REASON.encode() not in path.read_bytes():
+        return None  # importing the library that reads it takes long
+    try:
+        failure = failure_in(path)
+    except ArtifactError as error:
+        return str(error)
+    return None if failure is None else str(failure["reason"])
+
+
+def reason_of_crash(logs: Iterable[str], exception: str, files: Files = here) -> str:
+    """Return one line on why a job crashed: from its log, else from the `exception`."""
+    for log in logs:
+        if reason := reason_in_log(read_log(log, files)):
+            return reason
+    lines = [line.strip() for line in exception.splitlines() if line.strip()]
+    if not lines:
+        return "ended with an error and left no reason"
+    if killed := KILLED.search(lines[-1]):
+        return f"killed by {killed[1]} (out of memory, or from outside)"
+    # remove the command line, which does not explain the error
+    return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
+
+
+def reason_in_log(text: str | None) -> str | None:
+    """Return the error that ended a script, or a job on a node, None if the log has none.
+
+    It is fit for a terminal, whoever wrote the log.
+    """
+    if text is None:
+        return None
+    if refusal := refusal_in(text):
+        return refusal.reason
+    lines = text.splitlines()
+    for line in reversed(lines):
+        if line.startswith("error: ") or RAISED.match(line):
+            return str(TightropeError(line.removeprefix("error: ")))
+    return None

@@ -1,25 +1,26 @@
-"""Jobs of a run as the terminal names them, and the reasons of failed jobs."""
+"""Jobs of a run as the terminal names them, and how far the steps in them are."""
 
+import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tightrope.artifacts.failures import REASON, failure_in, is_onnx_file
-from tightrope.errors import ArtifactError, TightropeError
-from tightrope.terminal.file_times import refusal_in
-from tightrope.terminal.job_files import Files, here, name_of, read_log
-from tightrope.terminal.progress_bars import Progress, progress_in
+TAIL_BYTES = 4096
+# a tqdm bar: `predicting:  40%|####      | 12/30 [00:08<00:12,  1.49chunk/s]`
+BAR = re.compile(
+    r"(?P<what>[^:\r\n|]+):\s+(?P<percent>\d+)%\|[^|]*\| *(?P<count>[\d.]+[kMG]?/[\d.]+[kMG]?)"
+    r" \[[\d:]+<(?P<left>[\d:]+|\?)"
+)
 
-RECORDS = (".json", ".onnx")
-# failure records are smaller; larger files are not parsed
-LARGEST_BYTES = 2**20
-# what Snakemake says of a job that a signal ended
-KILLED = re.compile(r"died with <Signals\.(\w+): \d+>")
-# last line of a Python traceback
-RAISED = re.compile(r"^[\w.]*[A-Za-z]\w*(Error|Exception|Interrupt|Exit)\b.*$")
+
+class Progress(NamedTuple):
+    """Progress of a step in words, and the remaining seconds if known."""
+
+    words: str
+    left: float | None
 
 
 @dataclass
@@ -79,64 +80,34 @@ def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:
     return "/".join(part for part in (model, others) if part)
 
 
-def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
-    """Return the reason of the first output that records a failure, or None.
+def progress_in(path: Path | str, *, since: float = 0.0) -> Progress | None:
+    """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
 
-    It is fit for a terminal, whoever wrote the file.
+    None if the log has no bar, if its last bar is full (another step has begun), or if it was last
+    written before `since` (`time.time()`), by an earlier run.
     """
-    for output in outputs:
-        if not name_of(output).endswith(RECORDS):
-            continue
-        with files(output, LARGEST_BYTES) as path:
-            reason = reason_in_record(path)
-        if reason is not None:
-            return str(TightropeError(reason.replace(str(path), name_of(output))))
-    return None
-
-
-def reason_in_record(path: Path) -> str | None:
-    """Return the reason of the failure that a file records, or why it cannot be read."""
-    if not may_hold_failure(path):
-        return None
     try:
-        failure = failure_in(path)
-    except ArtifactError as error:
-        return str(error)
-    return None if failure is None else str(failure["reason"])
-
-
-def may_hold_failure(path: Path) -> bool:
-    """Return whether the file is worth parsing: an ONNX file requires importing a library."""
-    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
-        return False
-    return not is_onnx_file(path) or REASON.encode() in path.read_bytes()
-
-
-def reason_of_crash(logs: Iterable[str], exception: str, files: Files = here) -> str:
-    """Return one line on why a job crashed: from its log, else from the `exception`."""
-    for log in logs:
-        if reason := reason_in_log(read_log(log, files)):
-            return reason
-    lines = [line.strip() for line in exception.splitlines() if line.strip()]
-    if not lines:
-        return "ended with an error and left no reason"
-    if killed := KILLED.search(lines[-1]):
-        return f"killed by {killed[1]} (out of memory, or from outside)"
-    # remove the command line, which does not explain the error
-    return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
-
-
-def reason_in_log(text: str | None) -> str | None:
-    """Return the error that ended a script, or a job on a node, None if the log has none.
-
-    It is fit for a terminal, whoever wrote the log.
-    """
-    if text is None:
+        with Path(path).open("rb") as stream:
+            if os.fstat(stream.fileno()).st_mtime < since:
+                return None
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - TAIL_BYTES))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
         return None
-    if refusal := refusal_in(text):
-        return refusal.reason
-    lines = text.splitlines()
-    for line in reversed(lines):
-        if line.startswith("error: ") or RAISED.match(line):
-            return str(TightropeError(line.removeprefix("error: ")))
-    return None
+    bars = list(BAR.finditer(tail))
+    if not bars or bars[-1]["percent"] == "100":
+        return None
+    what, percent, left = bars[-1]["what"].strip(), bars[-1]["percent"], bars[-1]["left"]
+    words = f"{what} {percent} %"
+    if left == "?":
+        return Progress(words, None)
+    return Progress(f"{words}, {left.removeprefix('0')} left", seconds_of(left))
+
+
+def seconds_of(clock: str) -> float:
+    """Convert `1:02:03` or `02:03` to seconds."""
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return float(seconds)

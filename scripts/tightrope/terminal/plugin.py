@@ -12,19 +12,26 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tightrope.terminal import lines
-from tightrope.terminal.file_times import refusal_in
-from tightrope.terminal.job_files import Files, name_of
-from tightrope.terminal.jobs import Job, failure_of, job_of, reason_of_crash
+from tightrope.terminal.ended import (
+    LOGGER,
+    Files,
+    failure_of,
+    files_of,
+    name_of,
+    reason_of_crash,
+    refusal_in,
+)
+from tightrope.terminal.jobs import Job, job_of, jobs_to_run
 from tightrope.terminal.lines import Line
-from tightrope.terminal.run import Run
+from tightrope.terminal.run import Run, Seconds
 from tightrope.terminal.screen import LiveScreen, PlainScreen
-from tightrope.terminal.seconds import Seconds
+from tightrope.terminal.stopping import STOPPED, leave_interrupts_to_snakemake
 
-LOGGER = "snakemake.logging"
 SNAKEMAKES_OWN = "DefaultStreamHandler"
 KEPT_SECONDS = Path(".snakemake/job_seconds.json")
 # values of --quiet with which Snakemake's own handler stays
@@ -75,14 +82,13 @@ class TerminalHandler(logging.Handler):
         self.files = files
         self.run = Run(seconds)
         self.exception = ""
-        self.stopped = False
         self.crashes: dict[int, Any] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a log record; an error here never ends the run."""
         try:
             # what Snakemake reports after a signal is that its jobs have ended
-            if self.stopped:
+            if STOPPED.is_set():
                 return self.finish()
             event = str(getattr(record, "event", None) or "")
             tell = getattr(self, f"tell_{event}", None)
@@ -173,7 +179,7 @@ class TerminalHandler(logging.Handler):
     def finish(self) -> None:
         """Remove the progress bar and report the outcome of the jobs, once."""
         self.screen.stop()
-        if self.stopped:
+        if STOPPED.is_set():
             said, self.run.stopped = self.run.stopped, True
             return None if said else self.screen.show(lines.stopped(self.run))
         if self.exception:
@@ -190,23 +196,27 @@ class TerminalHandler(logging.Handler):
         super().close()
 
 
-def show_run(planned: Callable[[], list[Job]], files: Files) -> TerminalHandler | None:
-    """Replace Snakemake's own handler with a TerminalHandler; return None if its own stays.
+def start_terminal(workflow: Any, *, module: bool) -> None:
+    """Show the run of `workflow` in place of Snakemake's own handler; before the DAG is built.
 
-    It stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin.
+    Snakemake's stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin,
+    and in the process of a job. A module of another workflow has the terminal of that.
     """
+    if module or not workflow.is_main_process:
+        return
+    leave_interrupts_to_snakemake()
     logger = logging.getLogger(LOGGER)
     own: Any = next((one for one in logger.handlers if one.name == SNAKEMAKES_OWN), None)
     if own is None or wants_snakemakes(own.filters[0]):
-        return None
+        return
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
+    planned, files = partial(jobs_to_run, workflow), files_of(workflow)
     handler = TerminalHandler(screen, Seconds(KEPT_SECONDS), planned, files)
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)
     # restore the hidden cursor even if a run ends without closing its handlers
     atexit.register(handler.close)
-    return handler
 
 
 def draws(own: Any) -> bool:

@@ -4,7 +4,6 @@ Snakemake waits for running jobs after SIGTERM, however long they take, and a Ct
 directly: each would end with a traceback of its own.
 """
 
-import logging
 import signal
 import sys
 import threading
@@ -14,7 +13,6 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from tightrope.machine.processes import adopt_orphans, end_children
-from tightrope.terminal.plugin import LOGGER, TerminalHandler
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # time that jobs have to delete their temporary files
@@ -58,9 +56,6 @@ def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
         signal.signal(one, lambda *_: None)
     sys.excepthook = without_interrupt
     STOPPED.set()
-    for handler in logging.getLogger(LOGGER).handlers:
-        if isinstance(handler, TerminalHandler):
-            handler.stopped = True
     if local:
         threading.Thread(target=end_jobs, daemon=True).start()
     raise KeyboardInterrupt

@@ -8,8 +8,7 @@ from typing import Any
 import psutil
 
 from tightrope.errors import TightropeError, WorkFailed, is_out_of_memory
-from tightrope.jobs.child import LIMIT_OF_MEMORY, Child, Limits, catch_expected_errors
-from tightrope.jobs.served import PASSED_ON
+from tightrope.jobs.child import LIMIT_OF_MEMORY, PASSED_ON, Child, Limits, catch_expected_errors
 from tightrope.training.recipe import DEFAULTS, Recipe
 
 Work = Callable[[int], Any]

@@ -1,4 +1,3 @@
-import json
 import math
 import os
 import subprocess
@@ -67,20 +66,15 @@ def test_a_read_only_file_system_is_an_error_with_its_path(tiny_disk: Path) -> N
         write_bytes(tiny_disk / "folder" / "file", b"x")
 
 
-def test_json_is_sorted_and_comes_back(tmp_path: Path) -> None:
-    document = {"b": [1, 2.5, None, True], "a": {"ü": "\N{MINUS SIGN}"}}
+def test_json_is_sorted_and_comes_back_with_every_float_as_it_was(tmp_path: Path) -> None:
+    numbers = [0.1 + 0.2, 1e-300, 5e-324, 1.7976931348623157e308, -0.0]
+    document = {"b": [1, 2.5, None, True], "a": {"ü": "\N{MINUS SIGN}"}, "c": numbers}
     write_json(tmp_path / "a.json", document)
     write_json(tmp_path / "b.json", dict(reversed(document.items())))
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert read_json(tmp_path / "a.json") == document
-
-
-def test_every_float_comes_back_as_it_was(tmp_path: Path) -> None:
-    numbers = [0.1 + 0.2, 1e-300, 5e-324, 1.7976931348623157e308, -0.0]
-    write_json(tmp_path / "a.json", numbers)
-    assert [number.hex() for number in read_json(tmp_path / "a.json")] == [
-        number.hex() for number in numbers
-    ]
+    found = read_json(tmp_path / "a.json")
+    assert found == document
+    assert [one.hex() for one in found["c"]] == [one.hex() for one in numbers]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -88,20 +82,6 @@ def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path, num
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"deep": [{"latency_s": number}]})
     assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("length", [0, 1, 20, -2])
-def test_json_that_was_cut_off_is_named(tmp_path: Path, length: int) -> None:
-    whole = json.dumps({"status": "ok", "samples": list(range(20))})
-    (tmp_path / "a.json").write_text(whole[:length])
-    with pytest.raises(ArtifactError, match=r"a\.json: invalid JSON .* delete it and run again"):
-        read_json(tmp_path / "a.json")
-
-
-def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(ArtifactError, match=r"a\.json: invalid JSON"):
-        read_json(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("read", [read_json, sha256])

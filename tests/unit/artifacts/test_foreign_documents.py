@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,18 @@ import pytest
 from artifact_files import written
 from page_parts import PARTS
 from tightrope.artifacts.files import copy_file, read_bytes, read_json, sha256
-from tightrope.artifacts.int8_types import Costs, Found
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, DataManifest, SplitManifest
+from tightrope.artifacts.manifest_types import (
+    CheckpointManifest,
+    Costs,
+    DataManifest,
+    Found,
+    SplitManifest,
+)
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.inputs.encode import read_split
 from tightrope.int8.cache import read_cache
+from tightrope.onnx.file import load_onnx
 from tightrope.report import html
 from tightrope.report.graphs.describe import describe
 from tightrope.report.page import render_page
@@ -27,7 +32,7 @@ from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
 from tightrope.summary.models import data_entry
-from tightrope.terminal.seconds import read_seconds
+from tightrope.terminal.run import read_seconds
 from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]
@@ -110,10 +115,10 @@ def changed(document: Any, draw: random.Random) -> Any:
     return document
 
 
-def outcome(read: Callable[[], object], path: Path) -> bool:
-    """Whether it was refused, with one line that names the file."""
+def is_refused(read: Callable[[Path], object], path: Path) -> bool:
+    """Whether the file is refused, with one line that names it."""
     try:
-        read()
+        read(path)
     except WorkFailed:
         return True  # a status of `failed` is a failure
     except TightropeError as error:
@@ -123,7 +128,6 @@ def outcome(read: Callable[[], object], path: Path) -> bool:
     return False
 
 
-GRAPH = "m/graphs/simplified.json"
 TRIAL = {
     **{"in_float": ["a"], "delta": 0.0, "delta_low": -0.1, "delta_high": 0.1, "flips": 1},
     **{"smoothquant": 0.5, "verdict": "kept", "seconds": 1.0},
@@ -142,93 +146,86 @@ REPORTED = {
 COSTS = {"host": "h", "operators": {"a": [{"batch": 1, "sequence": 8, "float_s": 1, "int8_s": 1}]}}
 
 
-def reader_of(tiny: TinyModel, name: str) -> tuple[str, Any, Callable[[Path], object]]:
-    """The file's name, its document and the function of the pipeline that reads it."""
-    manifest = {"data.json": DataManifest, "checkpoint.json": CheckpointManifest}
-    if name in manifest:
-        file = tiny.data if name == "data.json" else tiny.checkpoint
-        return name, json.loads(file.read_text()), lambda path: open_manifest(path, manifest[name])
-    if name == "train.json":
-        document = json.loads(tiny.split("train").read_text())
-        return name, document, lambda path: open_manifest(path, SplitManifest)
-    if name == "minmax":
-        document = json.loads(tiny.minmax.read_text())
-        return "a.json", document, lambda path: read_cache(path, model=tiny.simplified)
-    if name == "graph":
-        from tightrope.onnx.file import load_onnx
-
-        document = describe(load_onnx(tiny.simplified).graph)
-        return GRAPH, document, lambda path: graphs_section([path], path.with_name("page.html"))
-    return {
-        "search": ("search.json", FOUND, lambda path: read_json(path, Found)),
-        "costs": (
-            "costs.json",
-            COSTS,
-            lambda path: describe(path_graph(tiny), read_json(path, Costs)),
-        ),
-        "seconds": ("job_seconds.json", {"a b": 1.5}, read_seconds),
-        "failures": ("summary.json", REPORTED, failures),
-    }[name]
-
-
-def path_graph(tiny: TinyModel) -> Any:
-    from tightrope.onnx.file import load_onnx
-
+def graph_of(tiny: TinyModel) -> Any:
     return load_onnx(tiny.simplified).graph
 
 
-READERS = [
-    *("data.json", "checkpoint.json", "train.json", "minmax", "graph", "search"),
-    *("costs", "seconds", "failures"),
-]
+# by the file's name: its document, and the function of the pipeline that reads it
+READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] = {
+    "data.json": lambda tiny: (
+        json.loads(tiny.data.read_text()),
+        lambda path: open_manifest(path, DataManifest),
+    ),
+    "checkpoint.json": lambda tiny: (
+        json.loads(tiny.checkpoint.read_text()),
+        lambda path: open_manifest(path, CheckpointManifest),
+    ),
+    "train.json": lambda tiny: (
+        json.loads(tiny.split("train").read_text()),
+        lambda path: open_manifest(path, SplitManifest),
+    ),
+    "cache.json": lambda tiny: (
+        json.loads(tiny.minmax.read_text()),
+        lambda path: read_cache(path, model=tiny.simplified),
+    ),
+    "m/graphs/simplified.json": lambda tiny: (
+        describe(graph_of(tiny)),
+        lambda path: graphs_section([path], path.with_name("page.html")),
+    ),
+    "search.json": lambda tiny: (FOUND, lambda path: read_json(path, Found)),
+    "costs.json": lambda tiny: (
+        COSTS,
+        lambda path: describe(graph_of(tiny), read_json(path, Costs)),
+    ),
+    "job_seconds.json": lambda tiny: ({"a b": 1.5}, read_seconds),
+    "summary.json": lambda tiny: (REPORTED, failures),
+}
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(
     tiny: TinyModel, tmp_path: Path, name: str
 ) -> None:
-    file, document, read = reader_of(tiny, name)
+    document, read = READERS[name](tiny)
     draw = random.Random(name)
-    path = written(tmp_path / file, document)
-    assert not outcome(partial(read, path), path)
-    refused = []
-    for _ in range(40):
-        path = written(tmp_path / file, changed(document, draw))
-        refused.append(outcome(partial(read, path), path))
-    assert sum(refused) >= (0 if name == "seconds" else 5)
+    assert not is_refused(read, written(tmp_path / name, document))
+    refused = [
+        is_refused(read, written(tmp_path / name, changed(document, draw))) for _ in range(40)
+    ]
+    assert sum(refused) >= (0 if name == "job_seconds.json" else 5)
 
 
-@pytest.mark.parametrize("rows", [[], [0, 5], [0, 5, 0], [0, 10**9, 1], [-3, 5, 1]])
-def test_rows_that_a_split_cannot_have_are_refused(
-    tiny: TinyModel, tmp_path: Path, rows: list[int]
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        *(
+            ("train", {"rows": rows}, r"train\.json: .*delete it and run again")
+            for rows in ([], [0, 5], [0, 5, 0], [0, 10**9, 1], [-3, 5, 1])
+        ),
+        ("evaluation", {}, r"evaluation\.json: the split train, not evaluation; delete it and run"),
+    ],
+)
+def test_rows_that_a_split_cannot_have_and_a_split_in_the_place_of_another_are_refused(
+    tiny: TinyModel, tmp_path: Path, name: str, changes: dict[str, Any], said: str
 ) -> None:
     document = json.loads(tiny.split("train").read_text())
     examples = (tiny.split("train").parent / document["file"]).read_bytes()
     (tmp_path / "pool.jsonl").write_bytes(examples)
-    path = written(tmp_path / "splits/train.json", {**document, "rows": rows})
-    with pytest.raises(ArtifactError, match=r"train\.json: .*delete it and run again"):
-        read_split(path)
-
-
-def test_a_split_in_the_place_of_another_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    document = json.loads(tiny.split("train").read_text())
-    examples = (tiny.split("train").parent / document["file"]).read_bytes()
-    (tmp_path / "pool.jsonl").write_bytes(examples)
-    path = written(tmp_path / "splits/evaluation.json", document)
-    said = r"evaluation\.json: the split train, not evaluation; delete it and run again"
+    path = written(tmp_path / f"splits/{name}.json", {**document, **changes})
     with pytest.raises(ArtifactError, match=said):
         read_split(path)
-    with pytest.raises(ArtifactError, match=said):
-        data_entry({"evaluation": path})
+    if name == "evaluation":
+        with pytest.raises(ArtifactError, match=said):
+            data_entry({name: path})
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page without the charts' library, which takes most of its time."""
+def render(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Renders the page without the charts' library, which takes most of its time."""
     monkeypatch.setattr(html, "chart_library", lambda: "")
+    return lambda path: render_page(path, path.with_name("summary.html"), **PARTS)
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -237,49 +234,45 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"results": 5}, "results"),
         ({"models": []}, "models"),
         ({"results": [{"variant": 5}]}, "variant"),
+        *((text, "") for text in ("{}", "[]", "null", '{"schema": 3, "results": NaN}')),
     ],
 )
-def test_a_summary_of_another_schema_or_type_is_not_rendered(
-    tmp_path: Path, changes: dict[str, Any], said: str
+def test_what_is_no_summary_of_this_schema_is_not_rendered(
+    tmp_path: Path, render: Callable[[Path], None], changes: Any, said: str
 ) -> None:
-    path = written(tmp_path / "summary.json", {**json.loads(SUMMARY.read_text()), **changes})
+    path = tmp_path / "summary.json"
+    if isinstance(changes, str):
+        path.write_text(changes)
+    else:
+        written(path, {**json.loads(SUMMARY.read_text()), **changes})
     with pytest.raises(ArtifactError, match=rf"summary\.json: .*({said})"):
-        render_page(path, tmp_path / "summary.html", **PARTS)
+        render(path)
     assert not (tmp_path / "summary.html").exists()
 
 
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"schema": 3, "results": NaN}'])
-def test_json_that_is_no_summary_is_not_rendered(tmp_path: Path, text: str) -> None:
-    (tmp_path / "summary.json").write_text(text)
-    with pytest.raises(ArtifactError, match=r"summary\.json: "):
-        render_page(tmp_path / "summary.json", tmp_path / "summary.html", **PARTS)
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(
-    tmp_path: Path,
+    tmp_path: Path, render: Callable[[Path], None]
 ) -> None:
     document, draw = json.loads(SUMMARY.read_text()), random.Random(3)
     for number in range(60):
         path = written(tmp_path / "summary.json", changed(document, draw))
-        refused = outcome(partial(read_reported, path), path)
-        if refused or number > 6:  # a page takes a second
-            continue
-        outcome(partial(render_page, path, tmp_path / "a.html", **PARTS), path)
+        refused = is_refused(read_reported, path)
+        if not refused and number < 5:  # a page takes a second
+            is_refused(render, path)
 
 
 def test_every_reader_of_json_says_which_type_it_expects() -> None:
     """Those without one check the type themselves."""
     own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/reach.py"}
-    own |= {"int8/cache.py", "records/record.py", "summary/int8.py"}
-    own |= {"inputs/image_settings.py"}
+    own |= {"int8/cache.py", "records/record.py", "summary/int8.py", "inputs/image_settings.py"}
     package = ROOT / "scripts/tightrope"
-    without = set()
-    texts = ((file, file.read_text()) for file in package.rglob("*.py"))
-    for file, text in ((file, text) for file, text in texts if "read_json" in text):
-        for node in ast.walk(ast.parse(text)):
-            name = node.func.id if isinstance(node, ast.Call) and hasattr(node.func, "id") else ""
-            if name in ("read_json", "read_json_or_raise") and len(node.args) < 2:
-                without.add(file.relative_to(package).as_posix())
+    without = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if "read_json" in (text := file.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") in ("read_json", "read_json_or_raise")
+        and len(node.args) < 2
+    }
     assert without <= own

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tightrope.machine.host import cpu_fields, cpu_name
-from tightrope.plan.bundles import FOLDER
+from tightrope.plan.job_inputs import FOLDER
 
 PROGRAM = Path(__file__).parents[3] / "scripts" / FOLDER / "machine.py"
 

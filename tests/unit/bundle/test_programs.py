@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from page_blocks import block
 from tightrope.bundle.requirements import IMPORTED
-from tightrope.plan.bundles import FOLDER
+from tightrope.plan.job_inputs import FOLDER
 
 PAGE = "using-an-engine.md"
 PROGRAMS = Path(__file__).parents[3] / "scripts" / FOLDER

@@ -1,15 +1,18 @@
-"""Where a job may run: on nodes of its kind, and anywhere to pass on a failure."""
+"""Where a job may run, and what it leaves: its one file, or a failure with the reason."""
 
+import json
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.failures import CONTINUES, failure_in, write_failure
 from tightrope.artifacts.files import write_json
-from tightrope.errors import TightropeError
-from tightrope.jobs.ended import CONTINUES
+from tightrope.errors import ArtifactError, StorageError, TightropeError
 from tightrope.jobs.execution import Execution, require_node
+from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import Section
 from tightrope.machine.host import host_key
 
@@ -22,35 +25,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def job(host: str, **inputs: Any) -> Any:
+def job(host: str = OTHER, output: str = "a.json", last_attempt: int = 1, **inputs: Any) -> Any:
     return SimpleNamespace(
         input=Section(**inputs),
-        output=Section(record="record.json"),
+        output=Section(made=output),
         params=SimpleNamespace(host=host, threads=1, libraries={"onnx": "1"}),
-        resources=SimpleNamespace(mem_mb=1000, runtime=1),
+        resources=SimpleNamespace(mem_mb=64000, runtime=1, last_attempt=last_attempt),
     )
 
 
 def test_a_job_of_another_host_is_refused_unless_it_only_passes_on_a_failure() -> None:
     write_json("engine.json", {"files": {}})
-    with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
-        require_node(job(OTHER, engine="engine.json"))
-    for name in ("engine", "source"):
-        write_failure("failed.json", reason="no node has the constraint", transient=False)
-        require_node(job(OTHER, **{name: "failed.json"}))
-    with pytest.raises(TightropeError):
-        require_node(job(OTHER, checkpoint="failed.json"))
+    write_failure("failed.json", reason="no node has the constraint", transient=False)
+    both = {"engines": ["failed.json", "engine.json"]}
+    for inputs in ({"engine": "engine.json"}, {"checkpoint": "failed.json"}, both):
+        with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
+            require_node(job(**inputs))
     # a race goes on without the engines that failed
-    require_node(job(OTHER, engines=["failed.json", "failed.json"]))
-    with pytest.raises(TightropeError):
-        require_node(job(OTHER, engines=["failed.json", "engine.json"]))
+    none = {"engines": ["failed.json", "failed.json"]}
+    for inputs in ({"engine": "failed.json"}, {"source": "failed.json"}, none):
+        require_node(job(**inputs))
 
 
 def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reason = "sbatch: error: Invalid feature specification"
-    write_json("ended.json", {"record.json": reason})
+    write_json("ended.json", {"a.json": reason})
     monkeypatch.setenv(CONTINUES, "ended.json")
     assert Execution.of(job("cpu@absent")).limits.ended == reason
     # this machine is no node of that kind
@@ -60,3 +61,64 @@ def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
 def test_a_record_has_the_name_of_the_kind_of_its_node() -> None:
     assert host_key(Execution.of(job("cpu@genoa")).host()) == "genoa"
     assert "name" not in Execution(1, Execution.of(job("cpu@genoa")).limits, {}).host()
+
+
+def raises(error: Exception) -> None:
+    raise error
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_work_that_goes_well_writes_the_output_from_another_process() -> None:
+    run_file_job(job(), "not made", lambda: write_json("a.json", {"pid": os.getpid()}))
+    assert json.loads(Path("a.json").read_text())["pid"] != os.getpid()
+
+
+@pytest.mark.parametrize(("name", "last_attempt"), [("a.json", 0), ("a.onnx", 1)])
+def test_work_that_fails_writes_its_reason_as_the_output(name: str, last_attempt: int) -> None:
+    failing = TightropeError("no such operator")
+    run_file_job(job(output=name, last_attempt=last_attempt), "not made", lambda: raises(failing))
+    assert failure_in(name) == {"reason": "not made: no such operator", "transient": False}
+
+
+def test_work_that_is_killed_is_tried_again_and_recorded_at_the_last_attempt(folder: Path) -> None:
+    with pytest.raises(TightropeError, match=r"a\.json: killed by SIGKILL .* another attempt"):
+        run_file_job(job(last_attempt=0), "not made", die)
+    assert list(folder.iterdir()) == []
+    run_file_job(job(), "not made", die)
+    reason = "not made: killed by SIGKILL (out of memory, or from outside)"
+    assert failure_in("a.json") == {"reason": reason, "transient": True}
+
+
+def test_the_failure_of_an_input_is_passed_on_as_it_is_without_any_work() -> None:
+    write_json("made.json", {"a": 1})
+    write_failure("failed.onnx", reason="not quantized: why", transient=True)
+    run_file_job(job(last_attempt=0, one="made.json", other="failed.onnx"), "not made", die)
+    assert failure_in("a.json") == {"reason": "not quantized: why", "transient": True}
+
+
+@pytest.mark.parametrize("kind", [ArtifactError, StorageError])
+def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
+    folder: Path, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match="x: cut off"):
+        run_file_job(job(), "not made", lambda: raises(kind("x: cut off")))
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("cut.json", b'{"status": "fai', r"cut\.json: invalid JSON"),
+        ("cut.onnx", b"\x08", r"cut\.onnx: no readable ONNX file"),
+    ],
+)
+def test_a_damaged_input_ends_the_job_without_an_output(
+    name: str, content: bytes, said: str
+) -> None:
+    Path(name).write_bytes(content)
+    with pytest.raises(ArtifactError, match=said):
+        run_file_job(job(one=name), "not made", die)
+    assert not Path("a.json").exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.jobs.progress import ProgressBar
-from tightrope.terminal.progress_bars import progress_in
+from tightrope.terminal.jobs import progress_in
 
 Told = Callable[[], dict[str, list[int]]]
 
@@ -30,7 +30,7 @@ def test_the_terminal_reads_percent_and_time_left_from_the_log(
     assert progress_in(log) is None, "another step has begun"
 
 
-def test_a_step_is_not_complete_before_its_end(told: Told) -> None:
+def test_a_step_is_complete_at_its_end_alone_unless_it_fails(told: Told) -> None:
     with ProgressBar("search", 3) as bar:
         bar.reach(7)
         assert told()["search"] == [0, 99]
@@ -38,20 +38,10 @@ def test_a_step_is_not_complete_before_its_end(told: Told) -> None:
     with ProgressBar("racing", 0) as bar:  # of nothing
         bar.add(0)
     assert told()["racing"][-1] == 100
-
-
-def test_a_step_that_fails_stays_where_it_was(told: Told) -> None:
     with pytest.raises(ValueError, match="no"), ProgressBar("costs", 4) as bar:
         bar.add()
         raise ValueError("no")
     assert told()["costs"] == [0, 25, 25]
-
-
-@pytest.mark.parametrize("total", [0, 0.0])
-def test_nothing_to_do_is_done(told: Told, total: float) -> None:
-    with ProgressBar("racing", total) as bar:
-        bar.add(0)
-    assert told()["racing"][-1] == 100
 
 
 def test_it_is_written_rarely(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,29 +1,38 @@
-import json
+"""What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
+
 from pathlib import Path
+from typing import Any
 
 import pytest
+from manifests import ENGINE, SPLIT
 from nvml_driver import build_driver, printed
-from tightrope.plan.announce import p99_lines, split_lines, unavailable_lines
+from tightrope.artifacts.manifest import write_manifest
+from tightrope.plan.announce import bucket_lines, p99_lines, split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
+from tightrope.variants import parse
 
-MODEL = {"data": "files:news.csv", "splits": {"evaluation": 120}}
-PLAN = Plan(**dict.fromkeys(Plan._fields))
-
-
-def config(points: float = 1.0, **changes: object) -> dict:
-    return {"accuracy_budget_points": points, "models": {"news": {**MODEL, **changes}}}
+SOURCE = "files:news.csv"
+OPENVINO, PYTORCH = parse("cpu-openvino-fp32"), parse("cpu-pytorch-fp32")
+PLAN = Plan(**{**dict.fromkeys(Plan._fields), "jobs": [("m", PYTORCH), ("m", OPENVINO)]})
 
 
-def test_unavailable_variants_are_named_once_per_reason() -> None:
-    unavailable = [("m", "cpu-tvm-fp32", "no compiler"), ("m", "cpu-pytorch-bf16", "no bf16")]
-    unavailable += [("n", "cpu-tvm-fp32", "no compiler")]
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_unavailable_variants_are_named_once_per_reason_and_many_are_counted() -> None:
+    unavailable = [(f"m{number}", "cpu-tvm-fp32", "no compiler") for number in range(6)]
+    unavailable.insert(1, ("m", "cpu-pytorch-bf16", "no bf16"))
     assert list(unavailable_lines(PLAN._replace(unavailable=unavailable))) == [
-        "unavailable: m/cpu-tvm-fp32, n/cpu-tvm-fp32: no compiler",
+        "unavailable: m0/cpu-tvm-fp32, m1/cpu-tvm-fp32, m2/cpu-tvm-fp32, m3/cpu-tvm-fp32 and 2 "
+        "more: no compiler",
         "unavailable: m/cpu-pytorch-bf16: no bf16",
     ]
 
 
 ANNOUNCED = """
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import gpu_lines
 from tightrope.plan.plan import Plan
 from tightrope.variants import parse
@@ -41,46 +50,33 @@ def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_pat
     assert printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="GPU-bbbb-2222") == ""
 
 
-def test_many_unavailable_variants_of_one_reason_are_counted() -> None:
-    unavailable = [(f"m{number}", "cpu-tvm-fp32", "no compiler") for number in range(6)]
-    (line,) = unavailable_lines(PLAN._replace(unavailable=unavailable))
-    assert "m3/cpu-tvm-fp32 and 2 more: no compiler" in line
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can() -> None:
-    (line,) = split_lines(config())
-    assert line == (
-        "models.news.splits.evaluation: 120 examples are too few to show that accuracy drops by at "
-        "most 1 points, even if no answer changes; 276 could show it"
+@pytest.mark.parametrize(
+    ("points", "evaluation", "data", "few"),
+    [
+        (1.0, 120, SOURCE, 120),
+        (1.0, 275, SOURCE, 275),
+        (1.0, 276, SOURCE, None),
+        (3.0, 120, SOURCE, None),
+        (1.0, 120, "random", None),
+        # the size of prepared data counts if they are from the same source
+        (1.0, None, SOURCE, 50),
+        (1.0, None, "files:other.csv", None),
+    ],
+)
+def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can(
+    points: float, evaluation: int | None, data: str, few: int | None
+) -> None:
+    model = {"data": data, "splits": {"evaluation": evaluation}}
+    config = {"accuracy_budget_points": points, "models": {"news": model}}
+    if evaluation is None:
+        assert list(split_lines(config)) == []
+        split = {**SPLIT, "source": SOURCE, "samples": 50}
+        write_manifest("artifacts/news/splits/evaluation.json", **split)
+    expected = (
+        f"models.news.splits.evaluation: {few} examples are too few to show that accuracy drops by "
+        "at most 1 points, even if no answer changes; 276 could show it"
     )
-    assert list(split_lines(config(splits={"evaluation": 276}))) == []
-    assert len(list(split_lines(config(splits={"evaluation": 275})))) == 1
-
-
-def test_a_split_that_is_large_enough_for_a_larger_budget_is_not_announced() -> None:
-    assert list(split_lines(config(3.0))) == []
-
-
-@pytest.mark.parametrize("changes", [{"data": "random"}, {"splits": {"evaluation": None}}])
-def test_a_split_of_unknown_size_or_without_labels_is_not_announced(changes: dict) -> None:
-    assert list(split_lines(config(**changes))) == []
-
-
-def test_the_size_of_prepared_data_counts_if_they_are_from_the_same_source() -> None:
-    manifest = Path("artifacts/news/splits/evaluation.json")
-    manifest.parent.mkdir(parents=True)
-    document = {"source": MODEL["data"], "samples": 50}
-    manifest.write_text(json.dumps(document))
-    (line,) = split_lines(config(splits={"evaluation": None}))
-    assert ": 50 examples are too few" in line
-    assert list(split_lines(config(splits={"evaluation": 276}))) == []
-    manifest.write_text(json.dumps({**document, "source": "files:other.csv"}))
-    assert list(split_lines(config(splits={"evaluation": None}))) == []
+    assert list(split_lines(config)) == [expected] * (few is not None)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +94,28 @@ def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy(
     goal: object, latency: object, said: bool
 ) -> None:
     lines = list(p99_lines({"goal": goal, "latency": latency}))
-    assert [line.startswith("goal.p99_ms: a p99 takes 662 calls") for line in lines] == [
-        True
-    ] * said
+    assert [one.startswith("goal.p99_ms: a p99 takes 662 calls") for one in lines] == [True] * said
+
+
+BUILT = {"batch": [1, 8], "sequence": [32, 64, 128]}
+
+
+@pytest.mark.parametrize(
+    ("batch", "buckets", "told"),
+    [(4, "auto", True), (8, "auto", False), (16, "auto", False), (4, BUILT, False)],
+    ids=str,
+)
+def test_engines_are_built_again_with_the_key_that_keeps_them_where_they_hold_the_shapes(
+    batch: int, buckets: Any, told: bool
+) -> None:
+    model = {"task": "text-classification", "max_sequence": 128}
+    shapes = [{"batch": batch, "sequence": 64}]
+    config = {"buckets": buckets, "shapes": shapes, "models": {"m": model}}
+    assert list(bucket_lines(config, PLAN)) == []  # there is no engine yet
+    engine = {**ENGINE, "options": {"buckets": BUILT}}
+    write_manifest(f"artifacts/m/engines/{OPENVINO}/engine.json", **engine)
+    line = (
+        "rebuilt: engines of m with buckets: auto, which follows shapes; buckets: {batch: [1, 8], "
+        "sequence: [32, 64, 128]} holds these shapes as well and keeps the engines"
+    )
+    assert list(bucket_lines(config, PLAN)) == [line] * told

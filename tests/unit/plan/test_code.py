@@ -31,183 +31,95 @@ DATA = {
     "images of the hub": ("hub:owner/name@main", IMAGE),
     "random images": ("random", IMAGE),
 }
-# jobs that load an engine, and those that build one besides
-LOADS = {
-    *("audit_variant", "measure_accuracy", "measure_idleness", "measure_latency"),
-    *("measure_profile", "measure_throughput", "measure_traffic", "race_family", "race_finalists"),
+# jobs that load an engine, that build one besides, that wait for a quiet machine, and that train
+GROUPS = {
+    "LOADS": {
+        *("audit_variant", "measure_accuracy", "measure_idleness", "measure_latency"),
+        *("measure_profile", "measure_throughput", "measure_traffic"),
+        *("race_family", "race_finalists"),
+    },
+    "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
+    "LOADED": {f"load {engine}" for engine in ENGINES},
+    "TIMES": {
+        *("measure_idleness", "measure_latency", "measure_throughput"),
+        *("race_family", "race_finalists"),
+    },
+    "TRAINS": {"choose_structure", "measure_training", "train_model"},
+    "RACES": {"race_family", "race_finalists"},
+    "nothing": set(),
 }
-TIMES = LOADS - {"audit_variant", "measure_accuracy"}
-BUILDS = {"choose_structure", "measure_structures", "verify_causes"}
-LOADED = {f"load {engine}" for engine in ENGINES}
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
 PRESENTING = ("bundle", "describe", "render", "summarize")
-# A definition, and the jobs that make their files again when it changes: scripts, and what they
-# load by name for an engine, a source or a recipe.
-PLANTED = {
-    "bundle/write:contents": {"bundle"},
-    "checkpoint/prepare:prepare_checkpoint": {"prepare_checkpoint"},
-    "checkpoint/sources/onnx:fetch": {"checkpoint: onnx"},
-    "checkpoint/sources/path:check": {"checkpoint: path"},
-    "checkpoint/sources/scratch:fetch": {"checkpoint: scratch"},
-    "compare/compare:compare": set(),
-    "data/prepare:check_labels": {"prepare_data"},
-    "data/sources/digits:read": {"data: digits"},
-    "data/sources/docstrings:read": {"data: docstrings"},
-    "data/sources/hub_texts:read": {"data: hub_texts"},
-    "data/sources/text_files:read": {"data: text_files"},
-    "data/splits:stratified": {"prepare_data"},
-    "engines/build:build_in_folder": {*BUILDS, "build_engine"},
-    "engines/inductor:FILE": {"build inductor", "load inductor"},
-    "engines/load:load_engine": {*LOADS, *BUILDS},
-    "engines/openvino:build": {"build openvino"},
-    "engines/openvino:load": {"load openvino"},
-    "engines/tvm:load": {"load tvm"},
-    "errors:nearest": set(),
-    "inputs/texts:text_encoder": {
-        "search_operators",
-        *LOADS,
-        *BUILDS,
-        "build inductor",
-        "build openvino",
-        "calibrate",
-        "measure_requests",
-        "run_teacher",
-        "simplify_onnx",
-    },
-    "inputs/timing_batches:timing_batches": {
-        *BUILDS,
-        "measure_idleness",
-        "measure_latency",
-        "measure_profile",
-        "measure_requests",
-        "measure_throughput",
-        "race_family",
-        "race_finalists",
-    },
-    "int8/calibrate:RANDOM_SEED": {"build inductor", "build openvino", "calibrate"},
-    "int8/quantize:in_qdq": {"search_operators", "quantize_onnx"},
-    "int8/ranges:computed": {"calibrate"},
-    "int8/repairs:smoothed": {"search_operators", "quantize_onnx"},
-    "jobs/progress:INTERVAL_SECONDS": {
-        "measure_costs",
-        "search_operators",
-        *BUILDS,
-        "audit_variant",
-        "calibrate",
-        "measure_accuracy",
-        "measure_idleness",
-        "measure_latency",
-        "measure_throughput",
-        "race_family",
-        "race_finalists",
-    },
-    "machine/energy:package_joules": {
-        *BUILDS,
-        "measure_idleness",
-        "measure_latency",
-        "measure_throughput",
-        "race_family",
-        "race_finalists",
-    },
-    "machine/host:saturates": {"render_report"},
-    "machine/interference:disturbance": {
-        "bundle",
-        "measure_latency",
-        "race_family",
-        "race_finalists",
-        "summarize",
-    },
-    "machine/quiet:QuietMachine": {
-        *BUILDS,
-        "measure_idleness",
-        "measure_latency",
-        "measure_throughput",
-        "measure_traffic",
-        "measure_training",
-        "race_family",
-        "race_finalists",
-    },
-    "machine/quiet:SAY_SECONDS": {
-        *BUILDS,
-        "measure_idleness",
-        "measure_latency",
-        "measure_throughput",
-        "measure_traffic",
-        "measure_training",
-        "race_family",
-        "race_finalists",
-    },
-    "measure/audit:collapse": {"audit_variant"},
-    "measure/paired_blocks:StopRule": {"measure_latency"},
-    "measure/profile/bounds:verdict": {"measure_profile"},
-    "measure/profile/peaks:product": {"measure_peaks"},
-    "measure/rounds:ROUNDS": {*BUILDS},
-    "measure/traffic/padding:bucket_edges": {"measure_traffic"},
-    "model/activations:swap_activation": {"choose_structure", "measure_training", "train_model"},
-    "model/classifier:load_classifier": {"choose_structure", "measure_training", "train_model"},
-    "model/heads:is_classifier": {"choose_structure", "measure_training", "train_model"},
-    "onnx/export:OPSET": {"choose_structure", "export_onnx", "measure_structures"},
-    "onnx/imported:import_checkpoint": {"training: onnx"},
-    "onnx/interface:adapted": {
-        "choose_structure",
-        "export_onnx",
-        "measure_structures",
-        "simplify_onnx",
-        "training: onnx",
-    },
-    "onnx/simplify:TOLERANCE": {"choose_structure", "measure_structures", "simplify_onnx"},
-    "plan/plan:make_plan": set(),
-    "records/latency:LatencyRecord": {
-        "bundle",
-        "measure_latency",
-        "race_family",
-        "race_finalists",
-        "summarize",
-    },
-    "records/latency:drift_std": {"race_family", "race_finalists", "summarize"},
-    "records/accuracy:change": {"race_family", "race_finalists", "summarize"},
-    "records/race:close_to": {"race_family", "summarize"},
-    "report/sections/traffic:traffic_section": {"render_report"},
-    "report/style/palette:COLOURS": {"render_report"},
-    "runtimes/buckets:Buckets": {
-        *LOADED,
-        "build onnxruntime",
-        "build openvino",
-        "build tvm",
-        "measure_profile",
-    },
-    "runtimes/padding:padded": {*LOADED, "build onnxruntime", "measure_profile"},
-    "sources/archives:guarded": {"data: local_images"},
-    "sources/hub:fetch_error": {"checkpoint: hub", "data: hub_images", "data: hub_texts"},
-    "sources/packages:package_folder": {"checkpoint: package", "data: docstrings"},
-    "sources/tables:header": {"data: local_images", "data: text_files"},
-    "statistics:RESAMPLES": {"summarize"},
-    "statistics:mcnemar_p_value": {"race_family", "race_finalists", "summarize"},
-    "statistics:speedup": {
-        "choose_structure",
-        "measure_latency",
-        "measure_traffic",
-        "race_family",
-        "race_finalists",
-        "summarize",
-    },
-    "summary/recommend:beaten": {"summarize"},
-    "summary/recommend:choose": {"summarize"},
-    "terminal/decision:closing_words": set(),
-    "training/augmentation:flip_crop": {"choose_structure", "measure_training", "train_model"},
-    "training/loop:fine_tune": {"measure_training", "train_model", "training: qat"},
-    "training/quantization_aware:fine_tune_quantized": {"training: qat"},
-    "variants:parse": {
-        *LOADS,
-        *BUILDS,
-        "build_engine",
-        "bundle",
-        "bundle_triton",
-        "render_report",
-        "summarize",
-    },
-}
+# A definition below a package or in a module, and the jobs that make their files again when it
+# changes: scripts, and what they load by name for an engine, a source or a recipe.
+PLANTED = """
+bundle:contents -> bundle
+checkpoint:prepare_checkpoint -> prepare_checkpoint
+checkpoint/sources/onnx:fetch -> checkpoint: onnx
+checkpoint/sources/path:check -> checkpoint: path
+checkpoint/sources/scratch:fetch -> checkpoint: scratch
+compare:compare -> nothing
+data:check_labels -> prepare_data
+data/sources/digits:read -> data: digits
+data/sources/docstrings:read -> data: docstrings
+data/sources/hub_texts:read -> data: hub_texts
+data/sources/text_files:read -> data: text_files
+engines:build_in_folder -> BUILDS, build_engine
+engines/inductor:FILE -> build inductor, load inductor
+engines:load_engine -> LOADS, BUILDS
+engines/openvino:build -> build openvino
+engines/openvino:load -> load openvino
+engines/tvm:load -> load tvm
+errors:nearest -> nothing
+inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
+    measure_requests, run_teacher, search_operators, simplify_onnx
+inputs:timing_batches -> BUILDS, TIMES, measure_profile, measure_requests
+int8:RANDOM_SEED -> build inductor, build openvino, calibrate
+int8:in_qdq -> quantize_onnx, search_operators
+int8:computed -> calibrate
+jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
+    measure_costs, search_operators
+machine:package_joules -> BUILDS, TIMES
+machine:saturates -> render_report
+machine:disturbance -> RACES, bundle, measure_latency, summarize
+machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
+measure:collapse -> audit_variant
+measure:StopRule -> measure_latency
+measure/profile/bounds:verdict -> measure_profile
+measure:product -> measure_peaks
+measure/rounds:ROUNDS -> BUILDS
+measure:bucket_edges -> measure_traffic
+model:swap_activation -> TRAINS
+model:is_classifier -> TRAINS
+onnx/export:OPSET -> choose_structure, export_onnx, measure_structures
+onnx:import_checkpoint -> training: onnx
+onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
+onnx:TOLERANCE -> choose_structure, measure_structures, simplify_onnx
+plan:make_plan -> nothing
+records:LatencyRecord -> RACES, bundle, measure_latency, summarize
+records:change -> RACES, summarize
+records:close_to -> race_family, summarize
+report:traffic_section -> render_report
+report:COLOURS -> render_report
+runtimes:Buckets -> LOADED, build onnxruntime, build openvino, build tvm, measure_profile
+runtimes:padded -> LOADED, build onnxruntime, measure_profile
+sources:guarded -> data: local_images
+sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
+sources:package_folder -> checkpoint: package, data: docstrings
+sources:header -> data: local_images, data: text_files
+statistics:RESAMPLES -> summarize
+statistics:mcnemar_p_value -> RACES, summarize
+statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
+summary:beaten -> summarize
+summary:choose -> summarize
+terminal:closing_words -> nothing
+training:flip_crop -> TRAINS
+training:fine_tune -> measure_training, train_model, training: qat
+training:fine_tune_quantized -> training: qat
+variants:parse -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report, summarize
+"""
+ROWS = [row.split(" -> ") for row in PLANTED.replace("\n    ", " ").strip().splitlines()]
 
 
 def entries(scripts: Path) -> dict[str, str]:
@@ -284,13 +196,27 @@ def planted(text: str, name: str) -> str:
     return "\n".join([*lines, ""])
 
 
-@pytest.mark.parametrize(("where", "jobs"), PLANTED.items(), ids=PLANTED)
+def module_of(copy: Path, place: str, name: str) -> str:
+    """The only module at that place, a package or a module itself, that defines the name."""
+    folder = copy / "tightrope" / place
+    files = [*folder.rglob("*.py")] or [folder.with_suffix(".py")]
+    (found,) = (
+        file
+        for file in files
+        if name in file.read_text()
+        and any(name in reach.defined_by(node) for node in ast.parse(file.read_text()).body)
+    )
+    return found.relative_to(copy).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize(("where", "words"), ROWS, ids=[where for where, _ in ROWS])
 def test_a_changed_definition_makes_stale_what_can_reach_it_alone(
-    copy: Path, changed: Callable[[str, str], set[str]], where: str, jobs: set[str]
+    copy: Path, changed: Callable[[str, str], set[str]], where: str, words: str
 ) -> None:
-    module, name = where.split(":")
-    text = planted((copy / f"tightrope/{module}.py").read_text(), name)
-    assert changed(f"tightrope/{module}", text) == jobs
+    place, name = where.split(":")
+    module = module_of(copy, place, name)
+    jobs = {job for word in words.split(", ") for job in GROUPS.get(word, {word})}
+    assert changed(module, planted((copy / f"{module}.py").read_text(), name)) == jobs
 
 
 def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
@@ -304,37 +230,30 @@ def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
 
 
 def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(
-    repository: Path,
+    reached: dict[str, dict[tuple[str, str], str]],
 ) -> None:
-    scripts = repository / "scripts"
-    sources = sources_of(scripts)
-    for job, entry in entries(scripts).items():
+    for job, found in reached.items():
         if not job.startswith(PRESENTING):
-            reached = {module for module, _ in sources.reached([entry])}
-            packages = {module.split(".")[1] for module in reached if "." in module}
+            packages = {module.split(".")[1] for module, _ in found if "." in module}
             assert not packages & set(NOT_FOR_WORK), job
 
 
-@pytest.mark.parametrize("kind", CHECKPOINTS)
-def test_every_kind_of_checkpoint_has_the_same_functions(kind: str) -> None:
-    module = checkpoint_source.load_kind(checkpoint_source.parse_source(CHECKPOINTS[kind]))
-    names = ("local_files", "libraries", "config_json", "fetch", "check")
-    assert all(callable(getattr(module, name)) for name in names)
-
-
-@pytest.mark.parametrize(("source", "task"), DATA.values(), ids=DATA)
-def test_every_kind_of_data_but_random_has_the_same_functions(source: str, task: str) -> None:
-    kind, _ = data_sources.parse_source(source, task=task)
-    if kind == "random":
-        assert data_sources.local_files(source, task=task) == []
-        assert data_sources.libraries(source, task=task) == {}
-        return
-    module = data_sources.load_kind(kind, task=task)
-    assert all(callable(getattr(module, name)) for name in ("local_files", "libraries", "read"))
-
-
-def test_every_kind_of_the_tables_is_known_here() -> None:
+def test_every_kind_of_checkpoint_and_of_data_is_known_here_and_has_the_same_functions() -> None:
     assert set(CHECKPOINTS) == set(checkpoint_source.KINDS)
-    for task, kinds in data_sources.KINDS.items():
-        mine = {data_sources.parse_source(*one[:1], task=one[1])[0] for one in DATA.values()}
-        assert {kind.partition(":")[0] for kind in kinds} <= mine, task
+    for text in CHECKPOINTS.values():
+        module = checkpoint_source.load_kind(checkpoint_source.parse_source(text))
+        names = ("local_files", "libraries", "config_json", "fetch", "check")
+        assert all(callable(getattr(module, name)) for name in names), text
+    kinds = set()
+    for source, task in DATA.values():
+        kind, _ = data_sources.parse_source(source, task=task)
+        kinds.add(kind)
+        if kind == "random":
+            assert data_sources.local_files(source, task=task) == []
+            assert data_sources.libraries(source, task=task) == {}
+            continue
+        module = data_sources.load_kind(kind, task=task)
+        names = ("local_files", "libraries", "read")
+        assert all(callable(getattr(module, name)) for name in names), source
+    known = {kind.partition(":")[0] for kinds in data_sources.KINDS.values() for kind in kinds}
+    assert known <= kinds

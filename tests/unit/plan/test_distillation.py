@@ -1,22 +1,24 @@
 """What a student needs in the configuration, and what its teacher is asked for."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.errors import ConfigError
-from tightrope.plan.config import checked
+from configured import configured, refused
 from tightrope.plan.distillation import ASKED, taught_inputs, teacher_inputs, teacher_request
 
-TEXTS = "text,label\n" + "".join(f"text {i},{i % 2}\n" for i in range(20))
+SMALL = SimpleNamespace(model="small", asked="student")
+Keys = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def planned(tmp_path: Path, repository: Path) -> Any:
-    """Return the checked configuration with a student that has these keys."""
-    (tmp_path / "texts.csv").write_text(TEXTS)
+def keys(tmp_path: Path) -> Keys:
+    """From keys of a student and of its `distill` to the configuration."""
+    rows = "".join(f"text {i},{i % 2}\n" for i in range(20))
+    (tmp_path / "texts.csv").write_text(f"text,label\n{rows}")
     (tmp_path / "notes.csv").write_text("text\na note")
     large = {
         "checkpoint": "scratch:bert",
@@ -25,31 +27,33 @@ def planned(tmp_path: Path, repository: Path) -> Any:
         "train": {},
     }
 
-    def plan(distill: Any = None, **keys: Any) -> Any:
+    def keys(distill: Any = None, **keys: Any) -> dict[str, Any]:
         small = {"from": "large", "train": {}, "distill": {"from": "large", **(distill or {})}}
-        config = {
+        return {
             "models": {"large": large, "small": {**small, **keys}},
             "engines": {"pytorch": ["fp32"]},
             "calibration": {"samples": [4], "pool": 8},
         }
-        return checked(config, repository / "config" / "schema.yaml")
 
-    return plan
-
-
-SMALL = SimpleNamespace(model="small", asked="student")
-LARGE = SimpleNamespace(model="large", asked="64-states")
+    return keys
 
 
-def test_a_student_reads_its_teachers_outputs_and_others_do_not(planned: Any) -> None:
-    config = planned(splits={"train": 7, "evaluation": 4})
+def test_a_student_with_other_examples_has_outputs_of_its_own(keys: Keys, tmp_path: Path) -> None:
+    config = configured(**keys(splits={"train": 7, "evaluation": 4}))
     own = {"teacher": "artifacts/small/teacher/student/outputs.json"}
-    assert taught_inputs(config, SMALL) == own
-    assert taught_inputs(config, LARGE) == {}
-    assert teacher_inputs(config, SMALL) == {
+    inputs = {
         "teacher": "artifacts/large/checkpoint/checkpoint.json",
         "data": "artifacts/small/splits/train.json",
     }
+    assert taught_inputs(config, SMALL) == own
+    assert taught_inputs(config, SimpleNamespace(model="large")) == {}
+    assert teacher_inputs(config, SMALL) == inputs
+    # texts without labels are inputs, and the splits in which they must not occur
+    config = configured(**keys({"unlabelled": f"files:{tmp_path}/notes.csv"}))
+    assert taught_inputs(config, SMALL) == own
+    held_out = [f"artifacts/small/splits/{split}.json" for split in ("calibration", "evaluation")]
+    more = {"splits": held_out, "tables": [f"{tmp_path}/notes.csv"]}
+    assert teacher_inputs(config, SMALL) == inputs | more
 
 
 @pytest.mark.parametrize(
@@ -61,9 +65,9 @@ def test_a_student_reads_its_teachers_outputs_and_others_do_not(planned: Any) ->
     ],
 )
 def test_students_with_the_examples_of_their_teacher_share_its_outputs(
-    planned: Any, distill: Any, train: Any, asked: str
+    keys: Keys, distill: Any, train: Any, asked: str
 ) -> None:
-    config = planned(distill, train=train)
+    config = configured(**keys(distill, train=train))
     path = f"artifacts/large/teacher/{asked}/outputs.json"
     assert taught_inputs(config, SMALL) == {"teacher": path}
     wildcards = SimpleNamespace(model="large", asked=asked)
@@ -78,40 +82,27 @@ def test_students_with_the_examples_of_their_teacher_share_its_outputs(
     assert re.fullmatch(ASKED, asked)
 
 
-def test_texts_without_labels_are_inputs_and_held_out_splits_too(
-    planned: Any, tmp_path: Path
-) -> None:
-    inputs = teacher_inputs(planned({"unlabelled": f"files:{tmp_path}/notes.csv"}), SMALL)
-    assert inputs["tables"] == [f"{tmp_path}/notes.csv"]
-    assert inputs["splits"] == [
-        "artifacts/small/splits/calibration.json",
-        "artifacts/small/splits/evaluation.json",
-    ]
-
-
-def test_how_the_loss_is_weighed_is_no_matter_of_the_teacher(planned: Any) -> None:
-    request = teacher_request(planned(), SMALL)
-    other = planned({"temperature": 4, "labels": 0.1, "hidden": 0.2})
-    assert teacher_request(other, SMALL) == request
-    assert request["hidden"] is True
-    assert teacher_request(planned({"hidden": 0}), SMALL)["hidden"] is False
+def test_how_the_loss_is_weighed_is_no_matter_of_the_teacher(keys: Keys) -> None:
+    weighed = ({}, {"temperature": 4, "labels": 0.1, "hidden": 0.2}, {"hidden": 0})
+    plain, other, none = (teacher_request(configured(**keys(one)), SMALL) for one in weighed)
+    assert plain == other == {**none, "hidden": True}
+    assert none["hidden"] is False
 
 
 @pytest.mark.parametrize(
-    ("distill", "keys", "words"),
+    ("distill", "changes", "words"),
     [
-        ({}, {"train": None}, "models.small.distill: a student needs a recipe; say train"),
+        ({}, {"train": None}, ": a student needs a recipe; say train"),
         (
             {"unlabelled": "files:nowhere.csv"},
             {},
-            "models.small.distill.unlabelled = files:nowhere.csv: no file matches",
+            ".unlabelled = files:nowhere.csv: no file matches",
         ),
-        ({"unlabelled": "hub:a/b@c"}, {}, "models.small.distill.unlabelled = 'hub:a/b@c'"),
-        ({"temperature": 0}, {}, "models.small.distill.temperature = 0"),
-        ({"teacher": "large"}, {}, "models.small.distill.teacher: unknown key"),
+        ({"unlabelled": "hub:a/b@c"}, {}, ".unlabelled = 'hub:a/b@c'"),
+        ({"temperature": 0}, {}, ".temperature = 0"),
+        ({"teacher": "large"}, {}, ".teacher: unknown key"),
     ],
 )
-def test_what_does_not_fit_is_named(planned: Any, distill: Any, keys: Any, words: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        planned(distill, **keys)
-    assert words in str(error.value)
+def test_what_does_not_fit_is_named(keys: Keys, distill: Any, changes: Any, words: str) -> None:
+    message = refused(**keys(distill, **changes))
+    assert message.startswith(f"config: models.small.distill{words}")

@@ -1,65 +1,180 @@
-"""Which models are a family, and the files of the job that times it."""
+"""Models that are made from others: what they inherit, and which are timed against each other."""
 
 from types import SimpleNamespace
 from typing import Any
 
-from tightrope.plan.columns import by_place
-from tightrope.plan.families import (
-    children_of,
-    families,
-    family_columns,
-    family_records,
-    members_of,
-    of_members,
-    of_variants,
+import pytest
+from tightrope.errors import ConfigError
+from tightrope.plan.families import compared, families, references, with_parents
+from tightrope.plan.plan import Plan, by_place, of_family, of_members
+from tightrope.variants import Variant, parse
+
+PARENT = {
+    "checkpoint": "scratch:bert",
+    "data": "files:texts.csv",
+    "max_sequence": 64,
+    "splits": {"train": 10},
+    "train": {"epochs": 3},
+    "activation": "relu",
+}
+STUDENT = {"checkpoint": "scratch:bert", "distill": {"from": "large"}}
+
+
+def derived(**others: Any) -> Any:
+    return with_parents({"models": {"large": PARENT, **others}})["models"]
+
+
+def test_a_child_has_the_data_of_its_parent_and_no_recipe() -> None:
+    small = {"from": "large", "prune": {"layers": 2}}
+    inherited = {key: PARENT[key] for key in ("data", "max_sequence", "splits")}
+    made = derived(small=small, tiny={"from": "small", "max_sequence": 32})
+    assert made["large"] == PARENT
+    assert made["small"] == {"checkpoint": "model:large", **small, **inherited}
+    # through its parent, whatever their order; what it says itself holds
+    assert derived(tiny={"from": "small", "max_sequence": 32}, small=small) == made
+    assert (made["tiny"]["checkpoint"], made["tiny"]["max_sequence"]) == ("model:small", 32)
+    assert made["tiny"]["data"] == PARENT["data"]
+
+
+def test_a_student_has_the_data_of_its_teacher_unless_it_has_its_own_or_a_parent() -> None:
+    other = {**PARENT, "data": "files:b.csv"}
+    child = {"from": "large", "distill": {"from": "other"}}
+    made = derived(
+        student=STUDENT, own={**STUDENT, "data": "files:c.csv"}, other=other, child=child
+    )
+    assert (made["student"]["data"], made["student"]["checkpoint"]) == (
+        PARENT["data"],
+        "scratch:bert",
+    )
+    assert made["own"] == {**STUDENT, "data": "files:c.csv"}
+    assert (made["child"]["data"], made["child"]["checkpoint"]) == (PARENT["data"], "model:large")
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        (
+            {"small": {"from": "larg"}},
+            'small.from = larg: no model of that name; did you mean "lar',
+        ),
+        ({"small": {"from": "small"}}, "small.from = small: a model cannot start from itself"),
+        (
+            {"a": {"from": "b"}, "b": {"from": "a"}},
+            "b.from = a: a model cannot start from itself (a from b from a)",
+        ),
+        (
+            {"small": {**STUDENT, "distill": {"from": "larg"}}},
+            "small.distill.from = larg: no model of that name",
+        ),
+        (
+            {"a": {"from": "b"}, "b": {**STUDENT, "distill": {"from": "a"}}},
+            "b.distill.from = a: a model cannot start from itself (a from b from a)",
+        ),
+        (
+            {"file": {**PARENT, "checkpoint": "onnx:m.onnx"}, "small": {"from": "file"}},
+            "small.from = file: that model is an ONNX file; start from its checkpoint",
+        ),
+        (
+            {"small": {"checkpoint": "model:large", "data": "files:a.csv"}},
+            "small.checkpoint = model:large: write from: large in its place",
+        ),
+        (
+            {"small": {"from": "large", "checkpoint": "scratch:bert"}},
+            "small.from = large: it starts from that model's checkpoint; remove checkpoint",
+        ),
+    ],
 )
-from tightrope.variants import parse
+def test_wrong_parents_are_named(others: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        derived(**others)
+    assert str(error.value).startswith(f"config: models.{words}")
+
+
+def test_a_configuration_without_models_is_left_to_the_schema() -> None:
+    assert with_parents({"devices": ["cpu"]}) == {"devices": ["cpu"]}
+    assert with_parents({"models": {"a": 3}}) == {"models": {"a": 3}}
+
 
 EAGER, INT8 = parse("cpu-pytorch-fp32"), parse("cpu-openvino-int8-nncf-8")
 ON_GPU = parse("cuda-pytorch-fp32")
 MODELS: dict[str, Any] = {
     "small": {"from": "large"},
-    "tiny": {"from": "small"},
+    "tiny": {"distill": {"from": "small"}},
     "large": {"checkpoint": "scratch:bert", "from": None},
     "narrow": {"from": "large"},
     "alone": {"checkpoint": "scratch:bert"},
 }
-CONFIG = {"models": MODELS}
 JOBS = [(model, variant) for model in MODELS for variant in (EAGER, INT8)]
-OF_LARGE = SimpleNamespace(model="large", device="cpu")
+MEMBERS = ["large", "small", "tiny", "narrow"]
 
 
-def test_after_each_model_come_those_that_start_from_it() -> None:
-    assert members_of(children_of(CONFIG), "large") == ["large", "small", "tiny", "narrow"]
-
-
-def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on() -> None:
-    assert families(CONFIG, JOBS) == [("large", "cpu")]
-    assert families(CONFIG, [*JOBS, ("tiny", ON_GPU)]) == [("large", "cpu")]
-    both = [*JOBS, ("tiny", ON_GPU), ("large", ON_GPU)]
-    assert families(CONFIG, both) == [("large", "cpu"), ("large", "cuda")]
-    assert family_columns(CONFIG, JOBS) == {"model": ["large"], "device": ["cpu"]}
-    assert family_records(CONFIG, JOBS) == {("large", "cpu"): ["reports/large/cpu.family.json"]}
-
-
-def test_without_a_derived_model_there_is_no_family() -> None:
-    models = {"models": {name: MODELS[name] for name in ("large", "alone")}}
-    assert families(models, JOBS) == []
+@pytest.mark.parametrize(
+    ("more", "on_gpu"),
+    [
+        ([], None),
+        ([("tiny", ON_GPU)], None),
+        ([("tiny", ON_GPU), ("large", ON_GPU)], ["large", "tiny"]),
+    ],
+)
+def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on(
+    more: list[tuple[str, Variant]], on_gpu: list[str] | None
+) -> None:
+    found = families({"models": MODELS}, [*JOBS, *more])
+    expected = {("large", "cpu"): MEMBERS, ("large", "cuda"): on_gpu}
+    assert found == {family: models for family, models in expected.items() if models}
+    apart = {"models": {name: MODELS[name] for name in ("large", "alone")}}
+    assert families(apart, [job for job in JOBS if job[0] in apart["models"]]) == {}
 
 
 def test_its_job_reads_the_files_of_all_members_on_the_device_and_of_no_other_model() -> None:
-    variants = by_place([*JOBS, ("large", ON_GPU)])
-    path = "reports/{model}/{variant}.latency.json"
-    assert of_variants(children_of(CONFIG), variants, path, OF_LARGE) == [
-        f"reports/{model}/{variant}.latency.json"
-        for model in ("large", "small", "tiny", "narrow")
-        for variant in (EAGER, INT8)
+    jobs = [*JOBS, ("large", ON_GPU)]
+    own = {"families": families({"models": MODELS}, jobs), "variants": by_place(jobs)}
+    plan = Plan(**{**dict.fromkeys(Plan._fields), **own})
+    place = SimpleNamespace(model="large", device="cpu")
+    assert of_family(plan, "{model}/{variant}.json", place) == [
+        f"{model}/{variant}.json" for model in MEMBERS for variant in (EAGER, INT8)
     ]
-    assert of_members(children_of(CONFIG), variants, "{model}-{device}", OF_LARGE) == [
-        "large-cpu",
-        "small-cpu",
-        "tiny-cpu",
-        "narrow-cpu",
-    ]
-    on_gpu = SimpleNamespace(model="large", device="cuda")
-    assert of_members(children_of(CONFIG), variants, "{model}-{device}", on_gpu) == ["large-cuda"]
+    assert of_members(plan, "{model}-{device}", place) == [f"{one}-cpu" for one in MEMBERS]
+
+
+def alike(**activations: Any) -> dict[str, Any]:
+    """Models that differ in their activation alone."""
+    recipe = {"epochs": 1, "seed": None}
+    return {
+        "models": {
+            name: {"checkpoint": "scratch:a", "seed": 0, "activation": one, "train": recipe}
+            for name, one in activations.items()
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("activations", "found"),
+    [
+        # the checkpoint's own activation wherever it is, else the first
+        ({"relu": "relu", "plain": None, "silu": "silu"}, {"relu": "plain", "silu": "plain"}),
+        ({"silu": "silu", "relu": "relu"}, {"relu": "silu"}),
+        ({"relu": "relu"}, {}),
+        # the same twice is not compared with itself
+        ({"a": None, "b": None, "c": "relu", "d": "relu"}, {"c": "a", "d": "a"}),
+    ],
+)
+def test_models_that_differ_in_their_activation_have_a_reference(
+    activations: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert references(alike(**activations)) == found
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("checkpoint", "scratch:b"), ("seed", 1), ("train", {"epochs": 2})]
+)
+def test_models_that_differ_in_more_are_not_compared(key: str, value: Any) -> None:
+    config = alike(a=None, b="relu", c=None, d="relu")
+    for name in ("c", "d"):
+        config["models"][name][key] = value
+    assert references(config) == {"b": "a", "d": "c"}
+
+
+def test_only_variants_that_both_have_are_timed_beside_each_other() -> None:
+    jobs = [("plain", EAGER), ("relu", EAGER), ("relu", INT8)]
+    assert compared(alike(plain=None, relu="relu"), jobs) == [("relu", EAGER)]

@@ -1,4 +1,4 @@
-"""Where the workflow is, on its own and as a module below a prefix."""
+"""Where the workflow is, on its own and as a module below a prefix, and its files in storage."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,62 +7,73 @@ from typing import Any
 import pytest
 from snakemake.io import is_flagged
 from tightrope.errors import ConfigError
-from tightrope.plan.location import Location
+from tightrope.plan.location import Location, require_storable
+
+MADE = "artifacts/other/checkpoint/checkpoint.json"
 
 
 def workflow(
     prefix: str, *, main: bool = False, replaces: bool = False, stored: str | None = None
 ) -> Any:
     """What is read of Snakemake's workflow."""
+    paths = {"modifies_prefixes": replaces, "replace_prefix": lambda path: prefix + path}
     modifier = SimpleNamespace(
-        path_modifier=SimpleNamespace(
-            modifies_prefixes=replaces, replace_prefix=lambda path: prefix + path
-        ),
-        is_main_snakefile=lambda: main,
+        path_modifier=SimpleNamespace(**paths), is_main_snakefile=lambda: main
     )
     storage = SimpleNamespace(default_storage_provider=stored)
     return SimpleNamespace(modifier=modifier, storage_settings=storage)
 
 
-def test_on_its_own_all_paths_stay_as_they_are(
+def given(location: Location, paths: Any) -> Any:
+    """The inputs that a function of the configuration returns, where they are."""
+    return location.given(lambda config, wildcards: paths, {}, None)
+
+
+def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    location = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
-    assert location.scripts == "tightrope/scripts"
-    assert location.made("reports/summary.json") == "reports/summary.json"
-    assert location.given(lambda config, wildcards: [*config], {"a.csv": 1}, None) == ["a.csv"]
-
-
-def test_below_a_prefix_only_files_of_the_user_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    location = Location.of(workflow("sub/"), "/opt/tightrope")
-    assert location.module
-    assert location.scripts == "/opt/tightrope/scripts"
-    assert location.made("reports/summary.json") == "sub/reports/summary.json"
-    made = "artifacts/other/checkpoint/checkpoint.json"
-    given = {"teacher": made, "tables": ["a.csv", "/data/b.csv"]}
-    assert location.given(lambda config, wildcards: given, {}, None) == {
-        "teacher": made,
+    alone = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
+    assert (alone.scripts, alone.module) == ("tightrope/scripts", False)
+    assert alone.made("reports/summary.json") == "reports/summary.json"
+    assert given(alone, ["a.csv"]) == ["a.csv"]
+    below = Location.of(workflow("sub/"), "/opt/tightrope")
+    assert (below.scripts, below.module) == ("/opt/tightrope/scripts", True)
+    assert below.made("reports/summary.json") == "sub/reports/summary.json"
+    assert given(below, {"teacher": MADE, "tables": ["a.csv", "/data/b.csv"]}) == {
+        "teacher": MADE,
         "tables": [f"{tmp_path}/a.csv", "/data/b.csv"],
     }
-    assert location.given(lambda config, wildcards: ["a.csv", made], {}, None) == [
-        f"{tmp_path}/a.csv",
-        made,
-    ]
+    assert given(below, ["a.csv", MADE]) == [f"{tmp_path}/a.csv", MADE]
 
 
 def test_files_of_the_user_are_not_in_storage() -> None:
     location = Location.of(workflow("", main=True, stored="s3"), "tightrope")
-    made = "artifacts/other/checkpoint/checkpoint.json"
-    given = location.given(lambda config, wildcards: {"t": made, "u": ["a.csv"]}, {}, None)
-    assert given == {"t": made, "u": ["a.csv"]}
-    assert is_flagged(given["u"][0], "local")
-    assert not is_flagged(given["t"], "local")
+    found = given(location, {"t": MADE, "u": ["a.csv"]})
+    assert found == {"t": MADE, "u": ["a.csv"]}
+    assert [is_flagged(one, "local") for one in (found["t"], *found["u"])] == [False, True]
 
 
 def test_a_module_that_moves_some_files_and_not_all_is_refused() -> None:
     with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
         Location.of(workflow("", replaces=True), "/opt/tightrope")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "unlabelled", "words", "line"),
+    [
+        ({"genoa": {}}, None, ["snakemake", "-n"], None),
+        ({"genoa": {}, "h100": {}}, None, [], "config: hosts = genoa, h100: "),
+        ({}, "files:more.csv", [], "config: models.m.distill.unlabelled: "),
+        ({}, None, ["reports/summary.html"], r"^reports/summary\.html: .*; give no target$"),
+    ],
+)
+def test_what_does_not_work_with_files_in_storage_is_one_line_that_names_the_key(
+    hosts: dict[str, Any], unlabelled: str | None, words: list[str], line: str | None
+) -> None:
+    config = {"hosts": hosts, "models": {"m": {"distill": {"unlabelled": unlabelled}}}}
+    if line is None:
+        return require_storable(config, words)
+    with pytest.raises(ConfigError, match=line) as raised:
+        require_storable(config, words)
+    assert "--default-storage-provider" in str(raised.value)

@@ -1,21 +1,19 @@
+"""Reports of a run: kept under the name of their configuration, and what the page says of it."""
+
 import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tightrope.artifacts.files import file_state, write_bytes
-from tightrope.plan.reports import (
-    REPORTS,
-    configuration_files,
-    keep_reports,
-    overrides,
-)
+from tightrope.plan.reports import REPORTS, configuration_files, keep_reports, overrides
 
 
-def workflow(*configfiles: str) -> SimpleNamespace:
+def workflow(*configfiles: str, config: Any = None) -> SimpleNamespace:
     """The setting of Snakemake's workflow that is read."""
-    settings = SimpleNamespace(configfiles=[Path(name) for name in configfiles])
+    settings = SimpleNamespace(configfiles=[*map(Path, configfiles)], config=config)
     return SimpleNamespace(config_settings=settings)
 
 
@@ -39,25 +37,19 @@ def _reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], name: str) -> None:
     folder = keep_reports(workflow(*files), before=None)
     assert folder == Path("reports/configurations") / name
-    for report in REPORTS:
-        assert (folder / report.name).read_bytes() == report.read_bytes()
+    assert [(folder / one.name).read_text() for one in REPORTS] == [one.name for one in REPORTS]
 
 
 def test_configuration_files_are_named_from_the_project_wherever_it_is(tmp_path: Path) -> None:
-    files = [tmp_path / "config/mine.yaml", Path("/elsewhere/config/other.yaml")]
-    assert configuration_files(workflow(*map(str, files))) == ["config/mine.yaml", "other.yaml"]
-    assert configuration_files(workflow()) == []
-
-
-def test_reports_of_an_earlier_run_are_not_kept_for_this_one() -> None:
-    before = file_state(REPORTS[-1])
-    assert keep_reports(workflow("a.yaml"), before=before) is None
-    assert not Path("reports/configurations").exists()
+    files = (f"{tmp_path}/config/mine.yaml", "/elsewhere/config/other.yaml")
+    assert configuration_files(workflow(*files)) == ["config/mine.yaml", "other.yaml"]
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_report_is_that_of_this_run_whatever_clock_dates_it(hours: int) -> None:
     before = file_state(REPORTS[-1])
+    assert keep_reports(workflow("a.yaml"), before=before) is None
+    assert not Path("reports/configurations").exists()
     write_bytes(REPORTS[-1], b"another page")
     when = time.time() + 3600 * hours
     os.utime(REPORTS[-1], (when, when))
@@ -73,10 +65,9 @@ def test_values_of_the_command_line_are_given_as_it_takes_them() -> None:
         "remeasure": "disturbed",
         "strict": True,
     }
-    settings = SimpleNamespace(config_settings=SimpleNamespace(config=given))
-    assert overrides(settings) == [
+    assert overrides(workflow(config=given)) == [
         "calibration={samples: [256], methods: [minmax]}",
         "accuracy_budget_points=2",
         'models={m: {data: "files:a b_*.csv"}}',
     ]
-    assert overrides(SimpleNamespace(config_settings=SimpleNamespace(config=None))) == []
+    assert overrides(workflow()) == []

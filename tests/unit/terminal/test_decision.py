@@ -7,6 +7,7 @@ from tightrope.artifacts.files import file_state
 from tightrope.terminal.decision import closing_words, decision_table
 
 SHAPE = {"batch": 1, "sequence": 64}
+SIZES = "1\N{MULTIPLICATION SIGN}64"
 
 
 def row(ratio: float | None, verdict: str, **fields: Any) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def test_the_decision_is_a_table_with_what_speaks_for_each_variant(tmp_path: Pat
     told = document([recommendation("fast")], [result("fast")])
     assert words(tmp_path, told) == [
         "shape  variant    ms  speed-up              accuracy     verdict",
-        "1×64   fast     8.10  3.00× (2.70 to 3.30)  \N{MINUS SIGN}0.2 points  faster",  # noqa: RUF001 the sign of the report
+        f"{SIZES}   fast     8.10  3.00{SIZES[1]} (2.70 to 3.30)  \N{MINUS SIGN}0.2 points  faster",
         f"Report: {tmp_path / 'summary.html'}",
     ]
 
@@ -51,8 +52,8 @@ def test_a_padded_shape_has_a_row_of_its_own_with_its_own_numbers() -> None:
     rows = [row(3.0, "faster"), {**row(2.0, "faster", paired_s=0.004), **padded}]
     both = [recommendation("fast", shape=shape) for shape in (SHAPE, padded)]
     _, full, other = decision_table(document(both, [result("fast", latency=rows)])).splitlines()
-    assert full.startswith("1\N{MULTIPLICATION SIGN}64             fast     8.10  3.00")
-    assert other.startswith("1\N{MULTIPLICATION SIGN}64, 32 tokens  fast     4.00  2.00")
+    assert full.startswith(f"{SIZES}             fast     8.10  3.00")
+    assert other.startswith(f"{SIZES}, 32 tokens  fast     4.00  2.00")
 
 
 def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
@@ -62,26 +63,22 @@ def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
     assert closing_words(report, summary, before=file_state(report)) == ""
 
 
-def test_failures_are_counted_and_named(tmp_path: Path) -> None:
+def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(
+    tmp_path: Path,
+) -> None:
     statuses = {"a": "ok", "b": "failed", "c": "unavailable", "d": "failed"}
-    told = [result(name, status=status) for name, status in statuses.items()]
-    lines = words(tmp_path, document([recommendation("a")], told))
-    assert lines[-1] == "2 failed, the report says why: m/b, m/d"
-
-
-def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
+    results = [result(name, status=status) for name, status in statuses.items()]
     cut = {"texts": 1500, "truncated": 37, "max_sequence": 128}
     models = {"m": {"truncation": {"evaluation": cut}}, "n": {"truncation": {}}}
-    lines = words(tmp_path, {**document([recommendation("a")], [result("a")]), "models": models})
-    expected = "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens"
-    assert [line for line in lines if line.startswith(("m: ", "n: "))] == [f"m: {expected}"]
-
-
-def test_a_shape_without_recommendation_says_why(tmp_path: Path) -> None:
     none = recommendation(None, why="no variant keeps the accuracy")
-    lines = words(tmp_path, document([none], []))
-    assert lines[1].split() == ["1×64", "none", "not", "decided"]  # noqa: RUF001 the sign of the report
-    assert lines[2] == "m, 1×64: no variant keeps the accuracy"  # noqa: RUF001 the sign of the report
+    _, row, *lines = words(tmp_path, {**document([none], results), "models": models})
+    assert row.split() == [SIZES, "none", "not", "decided"]
+    assert lines == [
+        f"m, {SIZES}: no variant keeps the accuracy",
+        "m: 37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
+        f"Report: {tmp_path / 'summary.html'}",
+        "2 failed, the report says why: m/b, m/d",
+    ]
 
 
 @pytest.mark.parametrize("baseline", [None, {"ratio": 1.0, "low": 1.0, "high": 1.0}])
@@ -92,12 +89,16 @@ def test_the_baseline_is_called_so(baseline: dict[str, float] | None) -> None:
     assert "20.0" in table
 
 
-def test_disturbed_rows_make_the_decision_provisional(tmp_path: Path) -> None:
+@pytest.mark.parametrize("provisional", [True, False])
+def test_disturbed_rows_make_the_decision_provisional_where_they_could_change_it(
+    tmp_path: Path, provisional: bool
+) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
-    chosen = recommendation("a", provisional=True, equal=["c"])
+    chosen = recommendation("a", provisional=provisional, equal=["c"])
     lines = words(tmp_path, document([chosen], [result("a"), disturbed]))
-    assert lines[1].endswith("faster, equal to 1 other, provisional")
-    assert lines[-2] == "1 measurement was disturbed by other load: the decision is provisional."
+    assert lines[1].endswith("faster, equal to 1 other" + ", provisional" * provisional)
+    so = ": the decision is provisional" if provisional else ""
+    assert lines[-2] == f"1 measurement was disturbed by other load{so}."
     assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
 
 
@@ -119,13 +120,6 @@ def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path:
         assert last.endswith(f": snakemake --cores 1 {expected} remeasure=disturbed")
 
 
-def test_disturbed_rows_that_could_change_nothing_leave_the_decision(tmp_path: Path) -> None:
-    disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
-    lines = words(tmp_path, document([recommendation("a")], [result("a"), disturbed]))
-    assert lines[-2] == "1 measurement was disturbed by other load."
-    assert lines[-1].endswith("snakemake --cores 1 --config remeasure=disturbed")
-
-
 def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() -> None:
     one, other = recommendation("a"), recommendation("a", model="n")
     results = [result("a"), result("a", model="n")]
@@ -136,21 +130,17 @@ def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() 
     assert "m on host g\n" in decision_table(document([one, elsewhere], results))
 
 
-def test_on_a_narrow_terminal_intervals_break_and_names_stay_whole(repository: Path) -> None:
+def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal(
+    repository: Path,
+) -> None:
     told = json.loads((repository / "tests/data/summary.json").read_text())
-    table = decision_table(told, width=80)
-    assert all(len(line) <= 80 for line in table.splitlines())
-    for one in told["recommendations"]:
-        assert f" {one['variant']} " in table
-
-
-def test_the_recorded_summary_has_a_row_for_each_shape(repository: Path) -> None:
-    told = json.loads((repository / "tests/data/summary.json").read_text())
-    table = decision_table(told)
-    rows = [line for line in table.splitlines() if line[:1].isdigit()]
-    assert len(rows) == len(told["recommendations"])
+    rows = [line for line in decision_table(told).splitlines() if line[:1].isdigit()]
     for line, one in zip(rows, told["recommendations"], strict=True):
         assert (one["variant"] or "none") in line
+    table = decision_table(told, width=80)
+    assert all(len(line) <= 80 for line in table.splitlines())
+    # intervals break and names stay whole
+    assert all(f" {one['variant']} " in table for one in told["recommendations"])
 
 
 def goal(**fields: Any) -> dict[str, Any]:
@@ -159,16 +149,12 @@ def goal(**fields: Any) -> dict[str, Any]:
     return {**told, "sentence": sentence, **fields}
 
 
-def test_the_goal_is_said_in_one_line(tmp_path: Path) -> None:
+def test_the_goal_is_said_in_one_line_and_once_where_nothing_meets_it(tmp_path: Path) -> None:
     told = document([recommendation("small")], [result("small")])
-    _, _, line, _ = words(tmp_path, {**told, "goals": [goal()]})
-    assert line == "m: For the least memory at batch 1, sequence 64: small, 300 MB"
-    _, _, line, _ = words(tmp_path, {**told, "goals": [goal(provisional=True)]})
-    assert line.endswith("300 MB (provisional)")
-
-
-def test_a_goal_that_nothing_meets_at_a_shape_is_said_once(tmp_path: Path) -> None:
+    for more, end in (({}, "300 MB"), ({"provisional": True}, "300 MB (provisional)")):
+        _, _, line, _ = words(tmp_path, {**told, "goals": [goal(**more)]})
+        assert line == f"m: For the least memory at batch 1, sequence 64: small, {end}"
     none = recommendation(None, why="For the least memory: no variant meets it")
-    told = document([none], [result("small")])
-    lines = words(tmp_path, {**told, "goals": [goal(variant=None, sentence=none["why"])]})
+    unmet = {"goals": [goal(variant=None, sentence=none["why"])]}
+    lines = words(tmp_path, {**document([none], [result("small")]), **unmet})
     assert sum("no variant meets it" in line for line in lines) == 1

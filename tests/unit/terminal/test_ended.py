@@ -5,8 +5,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import onnx
 import pytest
-from tightrope.terminal.ended import EndedJobs
+from onnx.helper import make_graph, make_model
+from tightrope.artifacts.failures import write_failure
+from tightrope.terminal.ended import EndedJobs, failure_of, reason_of_crash
 
 SLURM = (
     "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
@@ -55,15 +58,16 @@ def ended(own_log: Path, **facts: Any) -> str:
     return handler.reasons[3]
 
 
-def test_the_words_of_the_scheduler_without_what_snakemake_adds(log: Path) -> None:
-    said = ended(log, rule_msg=SLURM, aux={"external_jobid": "12"})
-    assert said == "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
-
-
-def test_the_jobs_own_words_come_first(log: Path) -> None:
+def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_the_job(
+    log: Path,
+) -> None:
+    number = {"external_jobid": "12"}
+    words = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
+    assert ended(log, rule_msg=SLURM, aux=number) == words
+    assert ended(log, aux=number) == "job 12 of the scheduler failed"
+    assert ended(log) == "killed by SIGKILL (out of memory, or from outside)"
     log.write_text("error: tiny.csv: cannot be read\n")
-    said = ended(log, rule_msg=SLURM, aux={"external_jobid": "12"})
-    assert said.startswith("tiny.csv: cannot be read (SLURM-job '12' failed, ")
+    assert ended(log, rule_msg=SLURM, aux=number) == f"tiny.csv: cannot be read ({words})"
     assert ended(log) == "tiny.csv: cannot be read"
 
 
@@ -86,14 +90,6 @@ def test_a_refusal_of_sbatch_names_the_setting_to_change(
         f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
     )
     assert ended(log, rule_msg=message) == f"{refusal} Set {setting}: see profiles/README.md"
-
-
-def test_a_signal_ends_a_job_on_this_machine(log: Path) -> None:
-    assert ended(log) == "killed by SIGKILL (out of memory, or from outside)"
-
-
-def test_a_scheduler_without_words(log: Path) -> None:
-    assert ended(log, aux={"external_jobid": "7"}) == "job 7 of the scheduler failed"
 
 
 @pytest.mark.parametrize(
@@ -132,3 +128,46 @@ def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
     said = ended(log, log=logs, rule_msg=SLURM, aux={"external_jobid": "12"})
     assert said.startswith(f"{ENGINE}: its time ")
     assert f"(NTP), say: touch {ENGINE}, and run again (SLURM-job '12' failed" in said
+
+
+@pytest.mark.parametrize("name", ["engine.json", "model.onnx"])
+def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    write_failure(path, reason="a\x1b[2Jb was not made", transient=False)
+    assert failure_of([str(path)]) == "a\\x1b[2Jb was not made"
+    if name.endswith(".json"):
+        path.write_text('{"status": ')
+        assert str(path) in str(failure_of([str(path)]))
+
+
+def test_what_was_made_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "ok.json").write_text('{"status": "ok"}')
+    (tmp_path / "page.html").write_text("failed")
+    onnx.save(make_model(make_graph([], "empty", [], [])), tmp_path / "model.onnx")
+    made = ("ok.json", "page.html", "model.onnx", "missing.json")
+    assert failure_of([str(tmp_path / name) for name in made]) is None
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("error: texts.csv: no column\n", "texts.csv: no column"),
+        ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
+        ("predicting: 40%|##\n", "killed by SIGKILL (out of memory, or from outside)"),
+        ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
+        (None, "killed by SIGKILL (out of memory, or from outside)"),
+    ],
+)
+def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
+    log: str | None, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.log"
+    if log is not None:
+        path.write_text(log)
+    told = (
+        'CalledProcessError in file "a.smk", line 1:\n'
+        "Command 'python x.py' died with <Signals.SIGKILL: 9>."
+    )
+    assert reason_of_crash([str(path)], told) == expected

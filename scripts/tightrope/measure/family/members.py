@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.artifacts.parents import parent_of
 from tightrope.measure.race.candidates import Measured, candidates, read_measured
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate, best

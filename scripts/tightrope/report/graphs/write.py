@@ -11,7 +11,7 @@ from onnx import TensorProto, shape_inference
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise, write_failure
 from tightrope.artifacts.files import write_bytes
-from tightrope.artifacts.int8_types import Costs
+from tightrope.artifacts.manifest_types import Costs
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.onnx.file import load_onnx

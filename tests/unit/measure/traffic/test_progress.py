@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.measure.traffic.progress import Progress
-from tightrope.terminal.progress_bars import progress_in
+from tightrope.terminal.jobs import progress_in
 
 Shown = Callable[[], str]
 

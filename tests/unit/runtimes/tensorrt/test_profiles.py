@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.plan.profiles import check_profiles, profiles_of
+from tightrope.plan.shapes import check_profiles, profiles_of
 from tightrope.runtimes.tensorrt.profiles import Profile, choose, covering
 
 TWO = [

@@ -1,28 +1,102 @@
-"""Models that are pruned to a target: which structures are measured, and with which engine."""
+"""Models that are pruned: to given sizes, or to a target of speed or parameters."""
 
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
+from tightrope.errors import ConfigError
 from tightrope.plan.code import code_with_engines
-from tightrope.plan.config import Document
+from tightrope.plan.families import FROM
+from tightrope.plan.hosts import planning_host
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
-from tightrope.plan.targets import (
-    AUTO,
-    HEADS,
-    SIZES,
-    chooses_heads,
-    engine_of,
-    is_targeted,
-    shape_of,
-    speedup_of,
-    table_name,
-)
+from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
+from tightrope.plan.variants import only_emulated
 from tightrope.signature import BATCH, SEQUENCE
+from tightrope.variants import Variant, parse
 
+Document = dict[str, Any]
+DEFAULT_ENGINE = "onnxruntime-fp32"
+AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
+SIZES = ("layers", "intermediate", HEADS)
+# of HEADS: a target chooses them too
+AUTO = "auto"
 # libraries that shape the ONNX file of a structure
 EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
+
+
+def speedup_of(model: Document) -> float | None:
+    """Return the speed-up over its parent that a model is pruned to, None without one."""
+    target = model["prune"]["target"]
+    return float(target.removesuffix("x")) if target is not None else None
+
+
+def chooses_heads(model: Document) -> bool:
+    """Return whether a target of a model chooses its attention heads too."""
+    return bool(model["prune"][HEADS] == AUTO)
+
+
+def engine_of(model: Document) -> Variant:
+    """Return the variant that a model's target of speed is measured with, in float."""
+    return parse(f"cpu-{model['prune']['engine'] or DEFAULT_ENGINE}")
+
+
+def shape_of(config: Document, model: str) -> dict[str, int]:
+    """Return the shape at which a model's target of speed is measured."""
+    return dict(config["models"][model]["prune"]["at"] or shapes_of(config, model)[0])
+
+
+def table_name(config: Document, model: str) -> str:
+    """Return the name of the table of latencies that a model's target reads."""
+    variant, shape = engine_of(config["models"][model]), shape_of(config, model)
+    axes = (BATCH, *OF_TEXTS, TOKENS, *OF_IMAGES)
+    sizes = "x".join(str(shape[axis]) for axis in axes if axis in shape)
+    heads = f"-{HEADS}" if chooses_heads(config["models"][model]) else ""
+    return f"{variant.engine}-{variant.precision}-{sizes}{heads}"
+
+
+def check_targets(config: Document) -> None:
+    """A target needs a trained parent, no sizes besides, and an engine that runs here."""
+    for name, model in config["models"].items():
+        place, prune = f"config: models.{name}.prune", model["prune"]
+        asked = [key for key in AIMS if prune[key] is not None]
+        if len(asked) > 1:
+            raise ConfigError(f"{place}: has {' and '.join(asked)}; give one of them")
+        for key in OF_SPEEDUP:
+            if prune[key] is not None and prune["target"] is None:
+                raise ConfigError(f"{place}.{key}: only for prune.target; remove it, or add one")
+        if chooses_heads(model) and not asked:
+            raise ConfigError(f"{place}.{HEADS} = {AUTO}: only for a target; say how many to keep")
+        for key in SIZES:
+            if asked and prune[key] not in (None, AUTO):
+                raise ConfigError(
+                    f"{place}: has {asked[0]}, which chooses the sizes, and {key}; remove one"
+                )
+        if asked and model[FROM] is None:
+            raise ConfigError(
+                f"{place}.{asked[0]}: what is important is judged on a trained classifier; start "
+                "from one of models (from: NAME)"
+            )
+        if prune["target"] is not None:
+            check_speedup(config, name)
+
+
+def check_speedup(config: Document, name: str) -> None:
+    """A target of speed must be above 1, at a shape of the model's kind, with an engine for it."""
+    model, place = config["models"][name], f"config: models.{name}.prune"
+    speedup, target, shape = speedup_of(model), model["prune"]["target"], model["prune"]["at"]
+    if speedup is not None and speedup <= 1:
+        raise ConfigError(f"{place}.target = {target}: must be above 1x, the speed of the parent")
+    kinds = (
+        (set(OF_IMAGES),) if is_of_images(config, name) else (set(OF_TEXTS), {*OF_TEXTS, TOKENS})
+    )
+    if shape is not None and set(shape) - {BATCH} not in kinds:
+        raise ConfigError(
+            f"{place}.at = {shape}: a shape of {model['task']} has {BATCH} and "
+            f"{' and '.join(sorted(kinds[0]))}"
+        )
+    if reason := only_emulated(config, engine_of(model), planning_host()):
+        raise ConfigError(f"{place}.engine = {model['prune']['engine']}: {reason}; take another")
 
 
 def prune_of_model(config: Document, wildcards: Any) -> Document:
@@ -34,7 +108,8 @@ def prune_of_model(config: Document, wildcards: Any) -> Document:
 
 def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
-    targeted = is_targeted(config["models"][wildcards.model])
+    prune = config["models"][wildcards.model]["prune"]
+    targeted = any(prune[aim] is not None for aim in AIMS)
     return {"structure": f"artifacts/{wildcards.model}/structure.json"} if targeted else {}
 
 
@@ -69,14 +144,12 @@ def engine_of_model(config: Document, wildcards: Any) -> Document | None:
 
 
 def engine_of_table(config: Document, wildcards: Any) -> Document:
-    """Return the engine of a table of latencies, named by `structures` of the wildcards."""
-    return timed_engine(config, model_of_table(config, wildcards))
+    """Return the engine of a table of latencies, named by `structures` of the wildcards.
 
-
-def model_of_table(config: Document, wildcards: Any) -> str:
-    """Return the first model whose target reads the table of its parent."""
+    It is that of the first model whose target reads the table of its parent.
+    """
     return next(
-        name
+        timed_engine(config, name)
         for name, model in config["models"].items()
         if model["from"] == wildcards.model
         and speedup_of(model) is not None
@@ -90,21 +163,13 @@ def timed_engine(config: Document, model: str) -> Document:
     It has one program for that shape. `heads` where structures have fewer of them too.
     """
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
-    names = Names(model, variant.device, variant.precision)
-    options = engine_options(config, variant.engine, names)
+    options = engine_options(config, model, variant)
     if options.get("buckets"):
         axes = [axis for axis in (BATCH, SEQUENCE) if axis in shape]
         options["buckets"] = {axis: [shape[axis]] for axis in axes}
     source = "checkpoint" if from_checkpoint(config, variant.engine) else "onnx"
     heads = {HEADS: True} if chooses_heads(config["models"][model]) else {}
     return {"variant": str(variant), "options": options, "source": source, "shape": shape, **heads}
-
-
-class Names:
-    """Wildcards of the rule that builds a variant."""
-
-    def __init__(self, model: str, device: str, rest: str) -> None:
-        self.model, self.device, self.rest = model, device, rest
 
 
 def structures_code(scripts: str, config: Document, wildcards: Any) -> str:

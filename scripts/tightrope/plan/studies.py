@@ -1,0 +1,111 @@
+"""Measurements that the configuration asks for: their jobs, settings and checks."""
+
+from typing import Any
+
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.engine_table import ENGINES
+from tightrope.errors import ConfigError
+from tightrope.measure.traffic.padding import UNPADDED
+from tightrope.plan.hosts import Jobs, names_of, planning_host
+from tightrope.plan.shapes import buckets_of, is_of_images, shapes_of
+from tightrope.plan.variants import configured
+from tightrope.signature import BATCH, SEQUENCE
+from tightrope.variants import parse
+
+Document = dict[str, Any]
+# engines of which operators are timed on a CPU; those of torch.compile name no kernels
+WITH_OPERATORS = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")
+# keys of a recipe that the measurement of a training sets itself
+SET_BY_MEASUREMENT = ("epochs", "seed", "validate")
+
+
+def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
+    """Return the jobs of the variants that a key names; without a host those of each host."""
+    wanted = set(config[key]["variants"])
+    return [job for job in jobs if wanted & {str(job[1]), str(job[1].anywhere)}] if wanted else []
+
+
+def profiled(config: Document, jobs: Jobs) -> Jobs:
+    """Return the jobs of `profile.variants`; auto is each of which the operators are timed."""
+    if config["profile"]["variants"] != "auto":
+        return requested(config, "profile", jobs)
+    return [job for job in jobs if job[1].device == "cpu" and job[1].engine in WITH_OPERATORS]
+
+
+def measured_trainings(config: Document) -> list[str]:
+    """Return the models whose training is measured: not students, whose time is their teacher's."""
+    return [
+        name
+        for name, model in config["models"].items()
+        if model["train"] and not model["distill"] and config["training"]["epochs"]
+    ]
+
+
+def recipe_to_measure(config: Document, wildcards: Any) -> Document:
+    """Return the recipe without the keys that its measurement sets itself, such as `epochs`."""
+    return without(config["models"][wildcards.model]["train"], *SET_BY_MEASUREMENT)
+
+
+def without(settings: Document, *keys: str) -> Document:
+    """Return the settings without these keys: a change of them reruns no job."""
+    return {key: value for key, value in settings.items() if key not in keys}
+
+
+def traffic_settings(config: Document, wildcards: Any) -> Document:
+    """Return the `traffic` settings of a model; for images, which are not padded, unpadded."""
+    if is_of_images(config, wildcards.model):
+        return {**without(config["traffic"], "variants", "buckets"), "padding": [UNPADDED]}
+    return without(config["traffic"], "variants")
+
+
+def throughput_settings(config: Document, wildcards: Any) -> Document:
+    """Return the `throughput` settings of a model, for images without `sequence`."""
+    images = is_of_images(config, wildcards.model)
+    return without(config["throughput"], "variants", *["sequence"] * images)
+
+
+def idleness_settings(config: Document, wildcards: Any) -> Document:
+    """Return the `idleness` settings but the shape, see `idleness_shape`."""
+    return without(config["idleness"], "variants", "shape")
+
+
+def idleness_shape(config: Document, wildcards: Any) -> dict[str, int]:
+    """Return the shape that is named, or the first of a model that is not measured at it."""
+    known = shapes_of(config, wildcards.model)
+    asked = config["idleness"]["shape"]
+    return asked if asked in known else known[0]
+
+
+def check_throughput(config: Document) -> None:
+    """Throughput is measured for configured variants on a CPU, at sizes that they take."""
+    host, asked = planning_host(), config["throughput"]["variants"]
+    for name in asked:
+        if parse(name).device != "cpu":
+            raise ConfigError(
+                f"config: throughput.variants: {name}: instances share the cores of a CPU; "
+                "cuda: {streams: [2, 4]} measures throughput on a GPU"
+            )
+    for model in config["models"] if asked else ():
+        known = {*names_of(configured(config, model, host))}
+        if engines := {parse(name).engine for name in asked if name in known}:
+            check_sizes(config, model, static=any(ENGINES[one].static for one in engines))
+
+
+def check_sizes(config: Document, model: str, *, static: bool) -> None:
+    """Raise ConfigError where a batch or the sequence is beyond the model or its buckets."""
+    asked, images = config["throughput"], is_of_images(config, model)
+    longest = checkpoint_source.longest_sequence(config["models"][model]["checkpoint"])
+    if not images and longest is not None and asked["sequence"] > longest:
+        raise ConfigError(
+            f"config: throughput.sequence = {asked['sequence']}: {model} takes at most {longest} "
+            "tokens"
+        )
+    sizes = [("batches", BATCH, max(asked["batches"]))]
+    sizes += [] if images else [("sequence", SEQUENCE, asked["sequence"])]
+    buckets = buckets_of(config, model) if static else None
+    for key, axis, size in sizes if buckets else ():
+        if buckets and size > max(buckets[axis]):
+            raise ConfigError(
+                f"config: throughput.{key} = {size}: beyond buckets.{axis} = {buckets[axis]}; give "
+                "buckets that hold it, or take a smaller one"
+            )

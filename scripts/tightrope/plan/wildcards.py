@@ -1,0 +1,60 @@
+"""Wildcards of rules: what they match, the paths of planned jobs, and functions of them."""
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression for any of `names`, the longest that it can match first.
+
+    What several of them begin with is in it once: Snakemake scans it for each path of each job,
+    and the names of thousands of variants are a long text.
+    """
+    known = sorted({*names})
+    if len(known) < 2:
+        return "".join(map(re.escape, known))
+    start = os.path.commonprefix(known)  # noqa: RUF071 of names, not of paths
+    rests: dict[str, list[str]] = {}
+    for name in known:
+        rests.setdefault(name[len(start) :][:1], []).append(name[len(start) :])
+    shorter = "?" if rests.pop("", None) else ""
+    return f"{re.escape(start)}(?:{'|'.join(map(one_of, rests.values()))}){shorter}"
+
+
+def paths(path: str, rows: Iterable[str | tuple[Any, ...]], wildcards: Any) -> list[str]:
+    """Return the path for each row, whose values take the places of its wildcards in their order.
+
+    A row of one value is that value.
+    As a function of the wildcards it is not called where a job parses the Snakefile, as `collect`
+    would be.
+    """
+    pattern = re.sub(r"\{\w+\}", "{}", path)
+    return [pattern.format(*([row] if isinstance(row, str) else row)) for row in rows]
+
+
+def of_wildcards(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """Return the function with its first arguments bound, so that the wildcards are left.
+
+    Snakemake asks for the signature of a function three times per param and job, which takes most
+    of the time of a partial: here it is known.
+    """
+    bound = partial(function, *arguments)
+    bound.__signature__ = inspect.signature(bound)  # type: ignore[attr-defined]
+    return bound
+
+
+def of_model(config: dict[str, Any], key: str, wildcards: Any) -> Any:
+    """Return the value of a key of the model of the wildcards.
+
+    Not Snakemake's `lookup`, which walks the whole configuration for each job.
+    """
+    return config["models"][wildcards.model][key]
+
+
+def of_place(place_of: Callable[[Any], str], function: Callable[[str], Any], wildcards: Any) -> Any:
+    """Return what the function says of the place where the job of the wildcards runs."""
+    return function(place_of(wildcards))

@@ -1,0 +1,109 @@
+"""What wildcards match, functions of them, and how the time to plan grows with the variants."""
+
+import inspect
+import re
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tightrope.engine_table import ENGINES
+from tightrope.plan.families import compared, families
+from tightrope.plan.job_inputs import graphs_of
+from tightrope.plan.plan import Plan, by_place, of_family, raced, records
+from tightrope.plan.wildcards import of_model, of_wildcards, one_of, paths
+from tightrope.variants import Variant, parse
+
+VARIANTS = [f"cpu-{engine}-int8-minmax-{n}" for engine in ENGINES for n in (8, 64, 640, 1024)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a", "ab", "abc", "abd", "b.c", "b-c"], ["one"], ["m0", "m1", "m10", "m"], VARIANTS],
+)
+def test_a_pattern_matches_its_names_and_nothing_else(names: list[str]) -> None:
+    found = re.compile(one_of(names))
+    assert all(found.fullmatch(name) for name in names)
+    others = {name[:-1] for name in names} | {f"{name}1" for name in names} | {"b_c", ""}
+    assert not [name for name in others - {*names} if found.fullmatch(name)]
+    assert one_of(reversed(names)) == one_of(names)
+
+
+def test_a_pattern_takes_the_longest_name_and_has_what_its_names_begin_with_once() -> None:
+    found = re.match(one_of(["int8", "int8-auto", "int8-bf16"]), "int8-auto-minmax-8")
+    assert found is not None
+    assert found.group() == "int8-auto"
+    names = [f"cpu-int8-{count}-r{number}" for count in (16, 32) for number in "01"]
+    assert one_of(names) == r"cpu\-int8\-(?:16\-r(?:0|1)|32\-r(?:0|1))"
+    assert one_of([]) == ""
+
+
+def test_a_bound_function_says_its_signature_without_looking_at_it_again() -> None:
+    bound = of_wildcards(of_model, {"models": {"m": {"seed": 3}}}, "seed")
+    assert bound(SimpleNamespace(model="m")) == 3
+    assert list(inspect.signature(bound).parameters) == ["wildcards"]
+    assert inspect.signature(bound) is inspect.signature(bound)
+
+
+def test_paths_are_those_of_the_rows_in_their_order() -> None:
+    jobs = [("m", parse("cpu-pytorch-fp32")), ("n", parse("cpu-openvino-bf16"))]
+    found = ["m/cpu-pytorch-fp32.json", "n/cpu-openvino-bf16.json"]
+    assert paths("{model}/{variant}.json", jobs, None) == found
+    assert paths("{model}/{device}.json", by_place(jobs), None) == ["m/cpu.json", "n/cpu.json"]
+    assert paths("{model}.json", ["m", "n"], None) == ["m.json", "n.json"]
+    assert paths("{model}/{variant}.json", [], None) == []
+
+
+REPAIRS = 20
+FEW, TIMES = 40, 8
+
+
+def many(models: int) -> tuple[dict[str, Any], Plan]:
+    """The configuration of so many models, every fourth a root, and all of REPAIRS jobs of each."""
+    parents = {f"m{one}": None if one % 4 == 0 else f"m{one - one % 4}" for one in range(models)}
+    config = {
+        "models": {
+            name: {"from": parent, "activation": name, "seed": 1}
+            for name, parent in parents.items()
+        },
+        "graphs": ["simplified", "quantized"],
+        "calibration": {"reduce_range": False},
+    }
+    variants = [parse(f"cpu-onnxruntime-int8-minmax-16-r{one}") for one in range(REPAIRS)]
+    jobs: list[tuple[str, Variant]] = [(name, one) for name in parents for one in variants]
+    kinds = ("jobs", "traffic", "throughput", "profile", "idleness", "causes", "activations")
+    own = {"training": [], "families": families(config, jobs), "variants": by_place(jobs)}
+    return config, Plan(**{**dict.fromkeys(Plan._fields), **dict.fromkeys(kinds, jobs), **own})
+
+
+STEPS = {
+    "compared": lambda config, plan: compared(config, plan.jobs),
+    "records": lambda config, plan: records(plan),
+    "graphs": lambda config, plan: graphs_of(config, plan.jobs),
+    "families": lambda config, plan: families(config, plan.jobs),
+    "family inputs": lambda config, plan: [
+        of_family(plan, "{variant}", SimpleNamespace(model=root, device=place))
+        for root, place in plan.families
+    ],
+    "races": lambda config, plan: [
+        raced(plan, "{model}/{variant}", SimpleNamespace(model=model, device=place))
+        for model, place in plan.variants
+    ],
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_eight_times_the_jobs_take_less_than_a_third_of_their_square(step: str) -> None:
+    """64 times the time would be the square."""
+    few, more = (many(models) for models in (FEW, TIMES * FEW))
+    assert seconds(step, *more) < TIMES**2 / 3 * seconds(step, *few)
+
+
+def seconds(step: str, config: dict[str, Any], plan: Plan) -> float:
+    """CPU seconds of a step, the least of three."""
+    found = []
+    for _ in range(3):
+        before = time.process_time()
+        STEPS[step](config, plan)
+        found.append(time.process_time() - before)
+    return min(found)
