@@ -23,7 +23,6 @@ TIMED = (
     "engines/test_profile.py",
     "engines/test_throughput.py",
     "engines/test_traffic.py",
-    "unit/compare/test_remeasure.py",
     "workflow/test_disturbed.py",
     "workflow/test_interruption.py",
     "workflow/test_terminal.py",

@@ -8,7 +8,7 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
-from tightrope.measure.traffic.padding import UNPADDED
+from tightrope.measure.traffic_padding import UNPADDED
 from tightrope.plan.config import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.plan import Plan, baseline_of, raced

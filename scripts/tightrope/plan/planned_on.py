@@ -10,9 +10,8 @@ from functools import cache
 from typing import Any, TypedDict
 
 from tightrope.engine_table import ENGINES
-from tightrope.machine.compiler import missing_compiler
-from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host
+from tightrope.machine.lacks import missing_compiler, missing_packages
 
 VARIABLE = "TIGHTROPE_PLANNED_ON"
 ATTEMPTS = "TIGHTROPE_ATTEMPTS"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import ProfileRecord
 from tightrope.summary.measured import measured_entry
 from tightrope.summary.profile_types import LongOperator, OperatorGroup, Profile, ProfiledCall

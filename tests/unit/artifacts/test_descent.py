@@ -11,6 +11,7 @@ from artifact_files import without_digests, written
 from tightrope.artifacts.descent import checkpoint_of, identity, require_engine_of
 from tightrope.artifacts.manifest import open_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.errors import ArtifactError
 from tightrope.int8.calibrate import calibrate
 from tightrope.measure.run import facts_of_run
@@ -45,7 +46,7 @@ def of(checkpoint: Path) -> str:
 
 def facts(engine: Path, checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
     names = {"model": model, "variant": str(variant)}
-    return facts_of_run(engine, checkpoint, EXECUTION, **names)
+    return facts_of_run(Artifacts(engine, checkpoint, checkpoint), EXECUTION, **names)
 
 
 def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvml_driver import build_driver, printed_each
+from nvml_driver import printed_each
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.machine.host import (
@@ -126,8 +126,7 @@ def test_a_node_without_the_instructions_of_its_host_is_refused(tmp_path: Path) 
         require_host(" ".join(["cpu@genoa", *own, "sve"]), tmp_path)
 
 
-def test_the_gpu_of_a_host_is_the_one_that_was_chosen_with_its_uuid(tmp_path: Path) -> None:
-    build_driver(tmp_path)
+def test_the_gpu_of_a_host_is_the_one_that_was_chosen_with_its_uuid(driver: Path) -> None:
     program = (
         "from tightrope.machine.host import describe_host, fingerprint; "
         "describe_host.cache_clear(); host = describe_host(); "
@@ -135,7 +134,7 @@ def test_the_gpu_of_a_host_is_the_one_that_was_chosen_with_its_uuid(tmp_path: Pa
     )
     second = {"CUDA_VISIBLE_DEVICES": "GPU-bbbb-2222"}
     cases = [{"CUDA_VISIBLE_DEVICES": "GPU-aaaa-1111"}, second, second | {"FAKE_ALIKE": "1"}]
-    first, other, alike = (one.split(", ") for one in printed_each(program, tmp_path, cases))
+    first, other, alike = (one.split(", ") for one in printed_each(program, driver, cases))
     assert first[:3] == ["NVIDIA H100 80GB HBM3", "GPU-aaaa-1111", "580.65.06"]
     assert other[:3] == ["NVIDIA L4", "GPU-bbbb-2222", "580.65.06"]
     # another card of the same kind changes the UUID, and makes nothing stale

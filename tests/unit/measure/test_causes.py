@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tightrope.measure.causes.predict import Cause, Profiled, causes
+from tightrope.measure.causes import Cause, Profiled, causes
 from tightrope.variants import parse
 
 PEAKS = {"operations_per_s": {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}}

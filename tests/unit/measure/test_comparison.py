@@ -16,9 +16,8 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import disturbance, undisturbed
-from tightrope.measure import blocks, paired_blocks, streams
-from tightrope.measure.comparison import compare_loads, second_half
-from tightrope.measure.paired_blocks import FEWEST_IN_VAIN
+from tightrope.measure import blocks, comparison, timing
+from tightrope.measure.comparison import FEWEST_IN_VAIN, compare_loads, second_half
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
@@ -181,7 +180,7 @@ def test_an_interval_that_stays_wide_is_given_up_at_the_time_limit(compared: Com
 def test_pairs_that_do_not_count_are_not_measured_for_minutes(
     compared: Compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paired_blocks, "IN_VAIN_SECONDS", 0.0)
+    monkeypatch.setattr(comparison, "IN_VAIN_SECONDS", 0.0)
     shape = compared(pairs=100, played={OWN: stolen()})
     assert (shape["stop"], len(shape["pairs"])) == ("disturbed", FEWEST_IN_VAIN)
     half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
@@ -363,12 +362,12 @@ def test_the_energy_of_both_loads_is_kept(tmp_path: Path, shortest_s: float) -> 
 def test_streams_are_timed_in_both_loads_and_one_number_that_fails_spoils_nothing(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
     (shape,), _ = compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2, 4])
     two, four = shape["streams"]
     assert (two["streams"], two["reason"]) == (2, None)
-    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * streams.BLOCKS
+    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * timing.BLOCKS
     failed = {"streams": 4, "reason": "out of memory"}
     assert four == {**failed, "calls": [], "seconds": [], "gpu": []}
     assert len(shape["pairs"]) == PLAN["pairs"]

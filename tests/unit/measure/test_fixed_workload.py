@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from busy import PROCESSORS
 from tightrope.jobs.child import supervised
-from tightrope.measure.fixed_workload import LIMITS, ROUNDS, reference_workload, timed_rounds
+from tightrope.measure.latency import LIMITS, ROUNDS, reference_workload, timed_rounds
 
 
 def workload(processors: list[int]) -> tuple[dict[str, Any], float]:

@@ -9,9 +9,14 @@ from played_engines import Played, asked, nowhere
 from raced import HOST
 from tightrope.jobs.child import Child
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.idleness.measure import BLOCK_CALLS, BLOCK_S, measure_calls
-from tightrope.measure.idleness.paused_engine import PausedEngine
-from tightrope.measure.idleness.schedule import calls_after, schedule
+from tightrope.measure.idleness import (
+    BLOCK_CALLS,
+    BLOCK_S,
+    PausedEngine,
+    calls_after,
+    measure_calls,
+    schedule,
+)
 from tightrope.records.idleness import IdlenessRecord, after
 from tiny_model import LIMITS
 
@@ -65,7 +70,7 @@ def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of
 def test_each_call_follows_a_block_back_to_back_and_its_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tightrope.measure.idleness.measure.BLOCK_S", 0.002)
+    monkeypatch.setattr("tightrope.measure.idleness.BLOCK_S", 0.002)
     journal = tmp_path / "journal"
     record = measured(journal, [0.005, 0.02])
     assert [len(after(record, pause)) for pause in (0.005, 0.02)] == [30, 30]

@@ -21,10 +21,9 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
-from tightrope.measure import latency
-from tightrope.measure.fixed_workload import ROUNDS
-from tightrope.measure.latency import measure_latency
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure import timed_engine
+from tightrope.measure.latency import ROUNDS, measure_latency
+from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
 from tiny_model import LONGEST, TinyModel, artifacts_of, executed_with, name_variant
@@ -112,7 +111,7 @@ def spoil(
             run, seconds = load_engine(one, **options)
             return change(run) if one == engines[variant] else run, seconds
 
-        monkeypatch.setattr(latency, "load_engine", load)
+        monkeypatch.setattr(timed_engine, "load_engine", load)
 
     return spoil
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tightrope.measure.profile.bounds import verdict
+from tightrope.measure.profile import verdict
 from tightrope.runtimes.operator_times import (
     OperatorTime,
     Tensor,

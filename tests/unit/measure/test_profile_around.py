@@ -13,10 +13,16 @@ from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
-from tightrope.measure.profile.around import around_calls, filling, named, of_images, of_texts
-from tightrope.measure.profile.measure import requests_of
-from tightrope.measure.profile.requests import measure_requests
-from tightrope.measure.settings import Shape
+from tightrope.measure.profile import requests_of
+from tightrope.measure.requests import (
+    around_calls,
+    filling,
+    measure_requests,
+    named,
+    of_images,
+    of_texts,
+)
+from tightrope.measure.run import Shape
 from tiny_images import SIDE
 from tiny_model import LIMITS, LONGEST, TinyModel, artifacts_of
 

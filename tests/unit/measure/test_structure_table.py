@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tightrope.measure.structures.choose import TOLERANCE, Choice, best_of, choices
-from tightrope.measure.structures.measure import ratio, rounds_that_count
-from tightrope.measure.structures.points import points, table_of
+from tightrope.measure.structure_choice import TOLERANCE, Choice, best_of, choices
+from tightrope.measure.structures import points, ratio, rounds_that_count, table_of
 from tightrope.model.structures import Importance, Judged, Structure
 
 BERT, CONVNEXT, NARROW = Structure((6,), 256), Structure((3, 3, 9, 3), None), Structure((1, 5), 96)

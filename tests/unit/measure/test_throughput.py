@@ -1,14 +1,16 @@
 """Divisions of the cores among instances, and points that cannot win."""
 
 import pytest
-from tightrope.measure.throughput.grid import Division, divisions, shares, too_large
-from tightrope.measure.throughput.instances import BLOCKS, CALLS_PER_BLOCK, window_seconds
-from tightrope.measure.throughput.skipping import (
-    Broken,
+from tightrope.measure.throughput import BLOCKS, CALLS_PER_BLOCK, window_seconds
+from tightrope.measure.throughput_points import (
+    Division,
     Measured,
     already_slower,
     broken_before,
+    divisions,
     over_the_bound,
+    shares,
+    too_large,
 )
 from tightrope.statistics import Interval
 
@@ -90,7 +92,8 @@ def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound(
 
 
 def test_more_instances_are_skipped_where_fewer_failed() -> None:
-    broken = [Broken(2, 4, "out of memory")]
+    failed = {"instances": 2, "batch": 4, "reason": "out of memory", "skipped": False}
+    broken = [failed, {**failed, "batch": 1, "skipped": True}]
     assert broken_before(4, 4, broken) == "failed with 2 instances: out of memory"
     assert broken_before(4, 1, broken) is None
     assert broken_before(1, 4, broken) is None

@@ -8,10 +8,14 @@ import pytest
 from busy import wait
 from played_streams import CALL, Program
 from tightrope.errors import WorkFailed
-from tightrope.measure import streams
-from tightrope.measure.streams import BLOCKS, blocks_on_streams, timed_streams
-from tightrope.measure.throughput.closed_loop import closed_loop
-from tightrope.measure.timing import timed_calls
+from tightrope.measure import timing
+from tightrope.measure.timing import (
+    BLOCKS,
+    blocks_on_streams,
+    closed_loop,
+    timed_calls,
+    timed_streams,
+)
 
 SECONDS = 0.002
 
@@ -111,7 +115,7 @@ def test_calls_slower_than_the_limit_are_counted_once() -> None:
 def test_blocks_hold_calls_seconds_and_states_and_the_programs_are_released(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streams, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     programs, checked = [Program(), Program()], []
     found = blocks_on_streams(
         programs,

@@ -10,7 +10,7 @@ import yaml
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
-from tightrope.measure.profile.operators import PROFILERS
+from tightrope.measure.profile import PROFILERS
 from tightrope.plan.columns import by_place, columns, race_columns, search_columns
 from tightrope.plan.config import checked
 from tightrope.plan.job_inputs import (

@@ -9,10 +9,14 @@ import pytest
 from artifact_files import rewrite
 from latency_records import SHAPES, race_settings, timing_settings_of_races, write_records
 from raced import race_record, race_shape
-from tightrope.measure.family.at_shape import PRECISE, FamilyAtShape
-from tightrope.measure.family.comparisons import Comparison
-from tightrope.measure.family.heats import in_groups
-from tightrope.measure.family.measure import FamilyFiles, race_family
+from tightrope.measure.family import (
+    PRECISE,
+    Comparison,
+    FamilyAtShape,
+    FamilyFiles,
+    in_groups,
+    race_family,
+)
 from tightrope.records.family import FamilyRecord
 from tightrope.records.finalists import Finalists
 from tightrope.variants import Variant

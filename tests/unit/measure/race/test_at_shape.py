@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from tightrope.measure.race.at_shape import RaceAtShape
+from tightrope.measure.race_rounds import RaceAtShape
 from tightrope.records.finalists import Finalists
 from tightrope.records.race_statistics import FEWEST_TO_CHOOSE, NONE_FASTER
 

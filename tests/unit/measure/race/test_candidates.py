@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from accuracy_records import accuracy_record
 from disturbed import facts
-from latency_records import latency_record, latency_shape
+from latency_records import latency_record, latency_shape, race_settings
 from manifests import ENGINE
 from raced import HOST
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import ArtifactError
-from tightrope.measure.race.candidates import Measured, candidates, read_measured
-from tightrope.measure.race.goal import racing_for
+from tightrope.measure.race_candidates import Measured, candidates, racing_for, read_measured
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord
@@ -41,7 +40,8 @@ def measured(
 
 def found(*every: Measured, accept_disturbed: bool = False) -> dict[str, Any]:
     by_name = {one.latency.variant: one for one in every}
-    known = candidates(by_name, BASELINE, 0.01, accept_disturbed, 0)
+    race = race_settings(BASELINE, accept_disturbed=accept_disturbed)
+    known = candidates(by_name, race, 0)
     return {one.variant: one for one in known}
 
 

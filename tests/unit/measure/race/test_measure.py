@@ -21,9 +21,9 @@ from raced import race_record
 from tightrope.artifacts.files import sha256
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
-from tightrope.measure.race.at_shape import FEWEST_OF_LOAD
-from tightrope.measure.race.candidates import Measured
-from tightrope.measure.race.measure import Entrants, Heats, race_finalists
+from tightrope.measure.race import Entrants, race_finalists, run_heats
+from tightrope.measure.race_candidates import Measured
+from tightrope.measure.race_rounds import FEWEST_OF_LOAD
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.finalists import Finalists
 from tightrope.records.race import RaceRecord
@@ -121,7 +121,7 @@ class Played3(dict[str, Played]):
             for name in self
         }
         limits = Limits(memory_bytes=free, seconds=120)
-        Heats(record, measured, limits, nowhere(), terminal).run(self, [finalists])
+        run_heats(record, self, measured, [finalists], nowhere(terminal=terminal), limits)
         return record, terminal.getvalue()
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from busy import wait
 from played_engines import Played, asked, dies, fails, nowhere, raises
-from tightrope.measure.race.at_shape import FEWEST_OF_LOAD, RaceAtShape
-from tightrope.measure.race.rounds import Race
+from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
 from tightrope.records.finalists import Finalists
 from tightrope.records.race_statistics import NONE_FASTER, ratio
 from tiny_model import LIMITS

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.measure.traffic.padding import bucket_edges, padded_length, padded_lengths
-from tightrope.measure.traffic.serving import Batch, Waiting
+from tightrope.measure.traffic_padding import bucket_edges, padded_length, padded_lengths
+from tightrope.measure.traffic_serving import Batch, Waiting
 
 LENGTHS = [3, 9, 8, 20]
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tightrope.measure.traffic.rate_search import RUNS, RateSearch
+from tightrope.measure.traffic_scenarios import RUNS, RateSearch
 
 
 def searched(

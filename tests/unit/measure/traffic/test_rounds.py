@@ -9,9 +9,8 @@ import pytest
 from played_engines import nowhere
 from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.traffic.bench import Bench
-from tightrope.measure.traffic.progress import Progress
-from tightrope.measure.traffic.rounds import FEWEST_BATCHES, Rounds, sent_samples
+from tightrope.measure.traffic_loadgen import Bench
+from tightrope.measure.traffic_scenarios import FEWEST_BATCHES, Progress, Rounds, sent_samples
 from tightrope.records.traffic_rounds import OFFLINE
 
 PLAN = {"batch": 4, "seconds": 3.0}
@@ -67,7 +66,7 @@ def test_rounds_go_on_until_the_gain_is_known_or_their_time_is_over(
         facts = {"scenario": OFFLINE, "valid": True, "duration_s": 1.0, "samples_per_s": rate}
         return {**facts, "foreign_cores": cores}
 
-    tests = Rounds(OFFLINE, both, Progress(1.0)).run(test)
+    tests = Rounds(OFFLINE, both, Progress("serving", 1.0)).run(test)
     assert len(tests) / len(both) in expected
     assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
 

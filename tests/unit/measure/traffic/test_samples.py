@@ -10,7 +10,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import text_arrays
-from tightrope.measure.traffic.measure import ready_samples
+from tightrope.measure.traffic import ready_samples
 
 EDGE = 8
 IMAGE = 3 * EDGE * EDGE * 4

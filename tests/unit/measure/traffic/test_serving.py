@@ -9,7 +9,7 @@ import pytest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import text_arrays
-from tightrope.measure.traffic.serving import Query, Serving
+from tightrope.measure.traffic_serving import Query, Serving
 
 CLASSES = 3
 LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]
