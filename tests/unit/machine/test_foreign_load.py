@@ -88,13 +88,6 @@ def test_idle_and_stolen_seconds_are_those_of_the_named_processors(
     assert [stolen_seconds({0}), stolen_seconds({1}), stolen_seconds(set())] == [0, 5, 0]
 
 
-def test_a_processor_that_a_program_has_is_not_idle() -> None:
-    with busy_child(ONE):
-        before = idle_seconds([ONE])
-        time.sleep(0.5)
-        assert idle_seconds([ONE]) - before < 0.1
-
-
 def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: Path) -> None:
     own = threading.get_native_id()
     write_task(tasks, own, "stat", f"{own} (python) R 1 2")

@@ -14,7 +14,6 @@ from tightrope.machine.quiet import (
     Program,
     QuietMachine,
     busiest,
-    foreign_cores,
     in_words,
     program_seconds,
     short_name,
@@ -87,11 +86,6 @@ def test_no_more_is_given_back_than_is_left() -> None:
     assert (one.lose(8.0), one.left_s) == (6.0, 0.0)
     assert one.lose(1.0) == 0
     assert one.lost_s == 13.0
-
-
-def test_foreign_cores_are_those_of_the_named_processors() -> None:
-    with busy_child(ONE):
-        assert foreign_cores([ONE], 0.5) == pytest.approx(1.0, abs=0.15)
 
 
 def test_programs_are_told_apart_by_what_they_used_in_between() -> None:

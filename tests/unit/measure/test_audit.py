@@ -78,10 +78,8 @@ def test_a_collapse_is_found_and_named_with_operator_and_tensor(
     bad = scaled(tiny, tmp_path / "bad.onnx", "layer_norm", 1000)
     record = audited(bad, bad)
     assert record["status"] == "collapsed"
-    for words in (
-        *("collapsed: ", "at fault: operator bert.encoder.layer.", "tensor layer_norm"),
-        "of 256 levels",
-    ):
+    fault = "at fault: operator bert.encoder.layer."
+    for words in ("collapsed: ", fault, "tensor layer_norm", "of 256 levels"):
         assert words in record["reason"]
 
 
@@ -167,7 +165,6 @@ CHANCE = {"value": 0.3, "low": 0.22, "high": 0.38}
         ({"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99}, None),
         # a model that never was better than chance has not collapsed
         ({"accuracy": CHANCE, "float_accuracy": CHANCE, "agreement": 0.3}, None),
-        ({"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6}, None),
     ],
 )
 def test_a_collapse_is_one_answer_or_chance_where_float_is_better(

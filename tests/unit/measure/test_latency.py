@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,15 @@ from artifact_files import written
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
 from manifests import ENGINE
-from played_engines import dies, raises
+from played_engines import dies
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.jobs.child import Limits
+from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.cores import pinned_processors
 from tightrope.measure import timed_engine
-from tightrope.measure.latency import ROUNDS, measure_latency
+from tightrope.measure.latency import ROUNDS, measure_latency, reference_workload, timed_rounds
 from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
@@ -90,10 +91,6 @@ def of_nan(run: Run) -> Run:
 
 def one_class_too_many(run: Run) -> Run:
     return lambda inputs: np.pad(run(inputs), ((0, 0), (0, 1)))
-
-
-def raising(run: Run) -> Run:
-    return lambda _: raises()
 
 
 def dies_at_the_second_shape(run: Run) -> Run:
@@ -176,64 +173,48 @@ def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(
     assert alone(found)
 
 
-@pytest.mark.parametrize(
-    ("change", "limits", "reason"),
-    [
-        (of_nan, EARLIER, "baseline gives logits that are not numbers"),
-        (raising, EARLIER, "baseline RuntimeError: no such operator"),
-        (
-            dies_at_the_second_shape,
-            LAST,
-            "baseline killed by SIGKILL (out of memory, or from outside)",
-        ),
-    ],
-    ids=["nan", "raises", "dies"],
-)
 def test_where_the_baseline_fails_the_variant_is_measured_alone(
-    measured: Measure, spoil: Any, change: Any, limits: Limits, reason: str
+    measured: Measure, spoil: Any
 ) -> None:
-    spoil(BASELINE, change)
-    found = measured(shapes=SHAPES, limits=limits)
-    assert (found.status, found.reason, found.transient) == ("ok", None, None)
-    assert found.baseline_failed == reason
-    assert len(found.shapes) == len(SHAPES)
-    assert alone(found)
+    killed = "baseline killed by SIGKILL (out of memory, or from outside)"
+    for change, limits, reason in (
+        (of_nan, EARLIER, "baseline gives logits that are not numbers"),
+        (dies_at_the_second_shape, LAST, killed),
+    ):
+        spoil(BASELINE, change)
+        found = measured(shapes=SHAPES, limits=limits)
+        assert (found.status, found.reason, found.transient) == ("ok", None, None)
+        assert found.baseline_failed == reason
+        assert len(found.shapes) == len(SHAPES)
+        assert alone(found)
 
 
-@pytest.mark.parametrize(
-    ("variant", "words"), [(BASELINE, "baseline killed by"), (QUICK, f"{QUICK}: killed by")]
-)
 def test_one_that_dies_is_tried_again_before_it_has_failed(
-    measured: Measure, tmp_path: Path, spoil: Any, variant: Variant, words: str
+    measured: Measure, tmp_path: Path, spoil: Any
 ) -> None:
-    spoil(variant, lambda run: lambda _: dies())
-    with pytest.raises(TightropeError, match=f"{words} .*; another attempt follows"):
-        measured(limits=EARLIER)
-    assert not (tmp_path / "latency.json").exists()
-    if variant == QUICK:
-        found = measured()
-        assert (found.status, found.transient, found.shapes) == ("failed", True, [])
-        assert found.reason.startswith("killed by SIGKILL")
+    for variant, words in ((BASELINE, "baseline killed by"), (QUICK, f"{QUICK}: killed by")):
+        spoil(variant, lambda run: lambda _: dies())
+        with pytest.raises(TightropeError, match=f"{words} .*; another attempt follows"):
+            measured(limits=EARLIER)
+        assert not (tmp_path / "latency.json").exists()
+    found = measured()
+    assert (found.status, found.transient, found.shapes) == ("failed", True, [])
+    assert found.reason.startswith("killed by SIGKILL")
 
 
-@pytest.mark.parametrize(
-    ("change", "plan", "reason"),
-    [
-        (of_nan, {}, "gives logits that are not numbers"),
+def test_a_variant_with_wrong_outputs_or_too_slow_is_a_failed_record_without_shapes(
+    measured: Measure, spoil: Any
+) -> None:
+    for change, plan, reason in (
         (one_class_too_many, {}, "gives outputs of shape [1, 4] in the place of [1, 3]"),
         (lambda run: run, {"min_calls": 10**6, "max_seconds": 0.5}, "too slow ("),
-    ],
-    ids=["nan", "shape", "too-slow"],
-)
-def test_a_variant_with_wrong_outputs_or_too_slow_is_a_failed_record_without_shapes(
-    measured: Measure, spoil: Any, change: Any, plan: dict[str, Any], reason: str
-) -> None:
-    spoil(QUICK, change)
-    found = measured(shapes=SHAPES, limits=EARLIER, plan=plan)
-    assert (found.status, found.transient, found.shapes) == ("failed", False, [])
-    assert found.reason.startswith(reason)
-    assert found.baseline_failed is None
-    assert set(found.reference) == {"before", "after"}
+    ):
+        spoil(QUICK, change)
+        found = measured(shapes=SHAPES, limits=EARLIER, plan=plan)
+        assert (found.status, found.transient, found.shapes) == ("failed", False, [])
+        assert found.reason.startswith(reason)
+        assert found.baseline_failed is None
+        assert set(found.reference) == {"before", "after"}
 
 
 def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(
@@ -250,13 +231,21 @@ def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(
         measured(audit=audit)
 
 
-def test_a_harmed_engine_is_an_error_and_no_record(
-    measured: Measure, engines: dict[Variant, Path], tmp_path: Path
-) -> None:
-    for file in engines[BASELINE].parent.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    name = next(file.name for file in tmp_path.glob("model.*"))
-    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
-    with pytest.raises(ArtifactError, match=f"{name}: "):
-        measured(baseline=tmp_path / "engine.json")
-    assert not (tmp_path / "latency.json").exists()
+def cpu_seconds(processors: list[int]) -> float:
+    """Of the reference workload on these processors."""
+    before = getrusage(RUSAGE_CHILDREN)
+    assert len(reference_workload(processors)["frequency_khz"]) == len(processors)
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def pinned(processors: list[int]) -> set[int]:
+    """In a child: where its threads run."""
+    timed_rounds(processors)
+    return os.sched_getaffinity(0)
+
+
+@pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
+def test_each_of_the_processors_does_the_whole_reference_workload() -> None:
+    assert supervised(pinned, PROCESSORS[-1:], limits=LAST) == {PROCESSORS[-1]}
+    assert cpu_seconds(PROCESSORS[-2:]) > 1.5 * cpu_seconds(PROCESSORS[-1:])

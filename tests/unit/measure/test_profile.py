@@ -20,25 +20,20 @@ PEAKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("group", "kinds"),
-    [
-        ("products", "DynamicQuantizeMatMul QLinearMatMul FullyConnectedQuantizedLegacy addmm"),
-        ("products", "Convolution"),
-        ("conversions", "QuantizeLinear Reorder _to_copy"),
-        ("attention", "_scaled_dot_product_flash_attention_for_cpu"),
-        ("normalization", "SkipLayerNormalization MVN"),
-        ("activations", "BiasGelu"),
-        ("moves", "Transpose"),
-        ("embeddings", "Gather"),
-        ("elementwise", "Add Subgraph"),
-    ],
-)
-def test_operators_of_all_runtimes_fall_into_the_same_groups(group: str, kinds: str) -> None:
-    assert {group_of(kind) for kind in kinds.split()} == {group}
-
-
-def test_a_fused_operator_with_two_products_is_attention() -> None:
+def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
+    products = "DynamicQuantizeMatMul QLinearMatMul FullyConnectedQuantizedLegacy addmm Convolution"
+    for group, kinds in {
+        "products": products,
+        "conversions": "QuantizeLinear Reorder _to_copy",
+        "attention": "_scaled_dot_product_flash_attention_for_cpu",
+        "normalization": "SkipLayerNormalization MVN",
+        "activations": "BiasGelu",
+        "moves": "Transpose",
+        "embeddings": "Gather",
+        "elementwise": "Add Subgraph",
+    }.items():
+        assert {group_of(kind) for kind in kinds.split()} == {group}
+    # fused, with two products
     assert group_of("Subgraph", products=2) == "attention"
 
 

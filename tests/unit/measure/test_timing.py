@@ -23,9 +23,7 @@ SECONDS = 0.002
 @pytest.mark.parametrize(
     ("seconds", "calls", "limit", "fewest", "most"),
     [
-        # so many calls however long they take
         (0.0, 7, 10.0, 7, 7),
-        # calls for at least so long
         (0.1, 1, 10.0, 1, 0.1 / SECONDS + 1),
         # the limit beats both, but one call is made
         (60.0, 10**6, 0.05, 1, 0.05 / SECONDS + 1),
@@ -35,10 +33,10 @@ SECONDS = 0.002
 def test_calls_are_timed_each_for_so_many_calls_and_seconds(
     seconds: float, calls: int, limit: float, fewest: int, most: float
 ) -> None:
-    seen: list[bool] = []
+    collected: list[bool] = []
 
     def run(one: float) -> None:
-        seen.append(gc.isenabled())
+        collected.append(gc.isenabled())
         wait(one)
 
     began = time.perf_counter()
@@ -48,8 +46,7 @@ def test_calls_are_timed_each_for_so_many_calls_and_seconds(
     assert elapsed >= min(seconds, limit)
     assert min(samples) >= SECONDS
     assert sum(samples) <= elapsed
-    assert seen == [False] * len(samples), "no garbage is collected meanwhile"
-    assert gc.isenabled()
+    assert collected == [False] * len(samples) and gc.isenabled()
 
 
 def test_the_collector_is_left_as_it_was_also_when_a_call_fails() -> None:
@@ -86,7 +83,7 @@ def test_calls_count_in_the_block_in_which_they_end_and_those_outside_do_not() -
     assert [] in slow and any(slow)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 4])
 def test_each_stream_gets_its_next_call_when_its_last_one_has_ended(count: int) -> None:
     in_flight: list[int] = []
     programs = [Program() for _ in range(count)]
@@ -104,12 +101,9 @@ def test_each_stream_gets_its_next_call_when_its_last_one_has_ended(count: int) 
     assert calls < len(in_flight) - count, "filling the queues does not count"
     assert {(program.queued, program.most) for program in programs} == {(0, 1)}
     assert gc.isenabled()
-
-
-def test_calls_slower_than_the_limit_are_counted_once() -> None:
+    # calls slower than the limit are counted once
     calls, seconds = timed_streams([Program()], None, seconds=9.0, limit_seconds=0.001)
-    assert calls == 1
-    assert seconds >= CALL
+    assert calls == 1 and seconds >= CALL
 
 
 def test_blocks_hold_calls_seconds_and_states_and_the_programs_are_released(

@@ -58,7 +58,7 @@ def test_few_structures_are_measured_the_parent_first() -> None:
     # finer steps of neurons where they are few
     narrow = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
     assert set(points(NARROW)) == narrow
-    # for fewer heads two more, the whole model with half of them and with one
+    # for fewer heads the whole model with half of them and with one
     headed = {one._replace(heads=12) for one in whole}
     assert set(points(HEADED)) == headed
     fewer = {Structure((6,), 256, heads) for heads in (1, 6)}

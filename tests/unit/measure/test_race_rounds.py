@@ -1,6 +1,6 @@
-"""Races of real processes whose times are planted."""
+"""Races of real processes whose times are planted, and of made-up blocks at one shape."""
 
-import itertools
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from busy import wait
 from played_engines import Played, asked, dies, fails, nowhere, raises
 from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
 from tightrope.records.finalists import Finalists
-from tightrope.records.race_statistics import NONE_FASTER, ratio
+from tightrope.records.race_statistics import FEWEST_TO_CHOOSE, NONE_FASTER, ratio
 from tiny_model import LIMITS
 
 PLAN = {
@@ -19,8 +19,7 @@ PLAN = {
     **{"comparison_seconds": 0.0, "max_seconds": 30.0},
     **{"warmup_seconds": 0.2, "warmup_calls": 2},
 }
-QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
-INT8 = "cpu-onnxruntime-int8-minmax-64"
+QUICK, SLOW, THIRD, INT8 = "quick", "slow", "third", "int8"
 EQUAL = {QUICK: 0.002, SLOW: 0.002}
 
 
@@ -71,17 +70,7 @@ def test_who_is_slower_drops_out_and_is_not_timed_any_more(raced: Any) -> None:
     assert [one is None for one in found.blocks[THIRD]] == [n >= last for n in range(12)]
 
 
-def test_each_round_has_a_block_of_each_in_an_order_of_its_own(raced: Any, journal: Path) -> None:
-    (found,) = raced({**EQUAL, THIRD: 0.002}, seconds=0, within=1e-9).races
-    names = [one.name for one in asked(journal, "block")]
-    rounds = [tuple(names[place : place + 3]) for place in range(0, len(names), 3)]
-    assert len(rounds) == len(found.loads)
-    assert {frozenset(one) for one in rounds} == {frozenset((QUICK, SLOW, THIRD))}
-    assert len(set(rounds)) > 2
-    assert len({first for first, *_ in rounds}) > 1
-
-
-def test_both_loads_are_processes_of_their_own_the_second_in_the_other_order(
+def test_each_load_is_a_process_of_each_and_each_round_has_a_block_of_each_in_its_own_order(
     raced: Any, journal: Path
 ) -> None:
     (found,) = raced({**EQUAL, THIRD: 0.002}, seconds=0, within=1e-9).races
@@ -89,6 +78,11 @@ def test_both_loads_are_processes_of_their_own_the_second_in_the_other_order(
     assert len({one.process for one in asked(journal)}) == 6
     assert found.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
     assert found.stop == "time limit"
+    names = [one.name for one in asked(journal, "block")]
+    rounds = [tuple(names[place : place + 3]) for place in range(0, len(names), 3)]
+    assert {frozenset(one) for one in rounds} == {frozenset((QUICK, SLOW, THIRD))}
+    assert len(set(rounds)) > 2
+    assert len({first for first, *_ in rounds}) > 1
 
 
 def test_a_race_that_is_decided_with_the_first_load_starts_no_other(
@@ -99,13 +93,6 @@ def test_a_race_that_is_decided_with_the_first_load_starts_no_other(
     assert loaded(journal) == [QUICK, SLOW]
     (found,) = raced(EQUAL, within=0.1).races
     assert (found.stop, set(found.loads)) == ("equal", {0})
-
-
-def test_equal_engines_go_on_to_the_second_load_as_soon_as_only_that_can_tell(raced: Any) -> None:
-    (found,) = raced(EQUAL, within=0.02).races
-    assert found.stop in ("equal", NONE_FASTER)
-    assert FEWEST_OF_LOAD <= found.loads.count(0) <= 16
-    assert found.loads.count(1) >= FEWEST_OF_LOAD
 
 
 def test_its_seconds_bound_it_and_time_that_other_load_took_comes_on_top(raced: Any) -> None:
@@ -137,19 +124,10 @@ def test_a_pair_that_does_not_contend_runs_until_it_is_decided(raced: Any) -> No
     assert ratio(found.recorded(), INT8, QUICK).low > 2
 
 
-def test_of_a_pair_the_contender_goes_on_when_the_other_one_is_out(raced: Any) -> None:
-    finalists = Finalists([INT8, SLOW], [(INT8, QUICK)])
-    times = {INT8: 0.002, QUICK: 0.01, SLOW: 0.002}
-    (found,) = raced(times, finalists, within=1e-9, seconds=0).races
-    assert found.blocks[QUICK][-1] is None
-    assert None not in (found.blocks[INT8][-1], found.blocks[SLOW][-1])
-
-
 @pytest.mark.parametrize(
     ("request_", "then", "reason"),
     [
         ("load", raises, "RuntimeError: no such operator"),
-        ("first_call", dies, "killed by SIGKILL"),
         ("warm_up", raises, "RuntimeError: no such operator"),
         ("block", dies, "killed by SIGKILL"),
         # out of turn, as one that the kernel kills for want of memory
@@ -173,10 +151,8 @@ def test_one_that_fails_is_out_with_its_reason_and_the_others_go_on(
 
 
 def test_where_all_but_one_fail_the_last_one_is_left_at_all_shapes(raced: Any) -> None:
-    failing = {
-        SLOW: {"before": fails("block", 1, dies)},
-        THIRD: {"before": fails("block", 2, raises)},
-    }
+    each = {SLOW: fails("block", 1, dies), THIRD: fails("block", 2, raises)}
+    failing = {name: {"before": before} for name, before in each.items()}
     every = Finalists([QUICK, SLOW, THIRD], [])
     race = raced({**EQUAL, THIRD: 0.002}, every, every, played=failing)
     assert set(race.died) == {SLOW, THIRD}
@@ -213,11 +189,90 @@ def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any
     assert (found.contenders(), found.out[SLOW]["by"]) == ([QUICK], QUICK)
 
 
-def test_it_tells_how_much_of_its_time_is_over(
-    raced: Any, told: Callable[[], dict[str, list[int]]]
-) -> None:
-    raced(EQUAL, seconds=0.5, within=1e-9)
-    percents = told()["racing"]
-    assert percents == sorted(percents)
-    assert len([one for one, _ in itertools.groupby(percents)]) > 2
-    assert percents[-1] == 100
+# rounds of made-up blocks
+def block(seconds: float, waited_s: float = 0.0) -> dict[str, Any]:
+    """A block of five calls."""
+    counted = {"waited_s": waited_s, "stolen_s": 0.0, "preempted": 0}
+    return {"samples_s": [seconds] * 5, "seconds": 5 * seconds, **counted}
+
+
+def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
+    race = RaceAtShape(0, Finalists(list(names), []), within)
+    race.foreign_cores.append(foreign_cores)
+    return race
+
+
+def more(race: RaceAtShape, rounds: int, times: dict[str, float], load: int = 0) -> None:
+    for _ in range(rounds):
+        blocks = {name: block(one) for name, one in times.items()}
+        race.keep(blocks, load=load, window=0, threads=1)
+
+
+def after(rounds: int, *seconds: float, within: float = 0.02, loads: int = 2) -> RaceAtShape:
+    """The race after so many rounds, looked at after each; loads take turns."""
+    times = dict(zip((QUICK, SLOW, THIRD), seconds, strict=False))
+    race = race_of(*times, within=within)
+    for number in range(rounds):
+        if race.stop is None:
+            more(race, 1, times, number % loads)
+            race.look()
+    return race
+
+
+def test_a_race_ends_without_a_loser_only_when_it_has_the_rounds_and_loads_to_choose() -> None:
+    for slow, stop in ((0.010, "equal"), (0.010108, NONE_FASTER)):
+        assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow).stop is None
+        assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow).stop == stop
+    race = after(FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1)
+    assert (race.stop, race.other_load) == (None, True)
+    assert not after(FEWEST_TO_CHOOSE - 1, 0.010, 0.010, loads=1).other_load
+    assert after(4 * FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1).stop is None
+
+
+def test_it_ends_when_none_can_be_faster_than_the_one_in_front() -> None:
+    """The other one is between one percent faster and some percent slower."""
+    race, draw = race_of(QUICK, SLOW, within=0.03), random.Random(0)
+    for _ in range(24):
+        wild = 0.0101 * (1 + draw.choice([-0.03, 0.0, 0.06]))
+        more(race, 1, {QUICK: 0.010, SLOW: wild})
+    race.next_look = len(race.loads)
+    race.look()
+    assert (race.stop, race.contenders()) == (NONE_FASTER, [QUICK, SLOW])
+
+
+def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
+    race, looks = race_of(QUICK, SLOW, within=1e-9), []
+    for rounds in (5, 4, 4):
+        more(race, rounds, {QUICK: 0.010, SLOW: 0.010})
+        race.look()
+        looks.append(race.looks)
+    assert (looks, race.out) == ([0, 1, 1], {})
+    more(race, 60, {QUICK: 0.010, SLOW: 0.012})
+    race.finish()
+    assert (race.looks, race.out) == (2, {SLOW: {"round": 73, "by": QUICK}})
+    assert race.stop == "one left"
+    undecided = after(5, 0.010, 0.010, within=1e-9)
+    undecided.finish()
+    assert (undecided.stop, undecided.contenders()) == ("time limit", [QUICK, SLOW])
+
+
+def test_who_is_surely_slower_is_out_until_the_one_that_beat_it_dies() -> None:
+    race = after(6, 0.010, 0.012, 0.013)
+    assert (race.stop, race.contenders()) == ("one left", [QUICK])
+    assert race.out == {name: {"round": 6, "by": QUICK} for name in (SLOW, THIRD)}
+    race.bury(QUICK)
+    assert (race.contenders(), race.stop) == ([SLOW, THIRD], None)
+    race.finish()
+    assert (race.contenders(), race.stop) == ([SLOW], "one left")
+
+
+def test_two_that_shared_too_few_undisturbed_rounds_are_not_told_apart() -> None:
+    """Each has enough of them with the first, but not the two with one another."""
+    race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
+    for number in range(2 * FEWEST_TO_CHOOSE + 4):
+        quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
+        blocks = {SLOW: block(0.010), QUICK: quick, THIRD: other}
+        race.keep(blocks, load=0, window=0, threads=1)
+    race.next_look = len(race.loads)
+    race.look()
+    assert race.stop is None

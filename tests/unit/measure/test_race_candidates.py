@@ -71,7 +71,6 @@ def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
 @pytest.mark.parametrize(
     ("wrong", "judged", "beside", "verdict"),
     [
-        (0, True, [BASELINE], "kept"),
         (12, True, [BASELINE], "undecided"),
         (100, True, [BASELINE], "dropped"),
         (0, False, [], "kept"),
@@ -121,21 +120,19 @@ def write(folder: Path, variant: str, failed: Any = None, other: Any = None) -> 
     return tuple(paths)
 
 
-def test_failed_variants_are_not_among_those_that_were_measured(tmp_path: Path) -> None:
+def test_failed_variants_are_not_measured_and_a_record_of_another_engine_is_refused(
+    tmp_path: Path,
+) -> None:
     every = {BASELINE: None, QUICK: LatencyRecord, OTHER: AccuracyRecord}
     paths = [write(tmp_path / name, name, failed) for name, failed in every.items()]
     known = read_measured(*zip(*paths, strict=True))
     assert list(known) == [BASELINE]
     assert known[BASELINE].size_bytes == 70
     assert known[BASELINE].engine == tmp_path / BASELINE / "engine.json"
-
-
-@pytest.mark.parametrize("kind", [LatencyRecord, AccuracyRecord])
-def test_a_record_of_another_engine_is_refused(tmp_path: Path, kind: type[Any]) -> None:
-    paths = write(tmp_path / "a", QUICK, other=kind)
-    words = rf"{kind.__name__}\.json: measured with another engine"
-    with pytest.raises(ArtifactError, match=words):
-        read_measured(*([one] for one in paths))
+    for kind in (LatencyRecord, AccuracyRecord):
+        others = write(tmp_path / kind.__name__, QUICK, other=kind)
+        with pytest.raises(ArtifactError, match=rf"{kind.__name__}\.json: measured with another"):
+            read_measured(*([one] for one in others))
 
 
 def racing(goal: dict[str, Any], calls: int = 100, verdict: str = "kept", **joules: Any) -> str:
@@ -153,9 +150,6 @@ def racing(goal: dict[str, Any], calls: int = 100, verdict: str = "kept", **joul
     return " ".join(one.variant for one in racing_for(bounds, candidates, every, 0))
 
 
-UNKNOWN = {"fast": None, "slow": None}
-
-
 @pytest.mark.parametrize(
     ("goal", "changes", "variants"),
     [
@@ -163,17 +157,14 @@ UNKNOWN = {"fast": None, "slow": None}
         ({}, {}, "fast slow"),
         ({"p99_ms": 3.0}, {}, "fast"),
         ({"memory_mb": 500}, {}, "slow"),
-        ({"p99_ms": 3.0, "memory_mb": 500}, {}, ""),
         ({"p99_ms": 100.0}, {"calls": 1}, ""),
         ({}, {"verdict": "undecided"}, ""),
         # for memory and energy the one with the least
         ({"minimize": "memory"}, {}, "slow"),
         ({"minimize": "memory", "p99_ms": 3.0}, {}, "fast"),
         ({"minimize": "energy"}, {}, "fast"),
-        ({"minimize": "energy", "memory_mb": 500}, {}, "slow"),
         ({"minimize": "energy", "memory_mb": 100}, {}, ""),
         ({"minimize": "energy"}, {"fast": None}, "slow"),
-        ({"minimize": "energy"}, UNKNOWN, ""),
     ],
 )
 def test_those_that_meet_the_bounds_of_a_goal_race_for_it(

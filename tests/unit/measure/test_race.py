@@ -16,7 +16,7 @@ from latency_records import (
     timing_settings_of_races,
     write_records,
 )
-from played_engines import Played, asked, dies, fails, nowhere
+from played_engines import Played, dies, fails, nowhere
 from raced import race_record
 from tightrope.artifacts.files import sha256
 from tightrope.jobs.child import Limits
@@ -103,30 +103,30 @@ def test_failed_and_disturbed_variants_take_no_part_unless_disturbed_ones_are_ac
         assert not is_disturbed(tmp_path / "cpu.race.json")
 
 
-class Played3(dict[str, Played]):
-    """Three engines of 3 GB each; `b` is slow."""
+@pytest.fixture
+def heats(tmp_path: Path) -> Callable[..., tuple[RaceRecord, str]]:
+    """The record of the heats of three engines of 3 GB each, and what is said; `b` is slow."""
 
-    def __init__(self, journal: Path, **more: Any) -> None:
-        times = {"a": 0.002, "b": 0.004, "c": 0.002}
-        super().__init__(
-            {name: Played(journal, name, one, **more.get(name, {})) for name, one in times.items()}
-        )
-
-    def heats(self, finalists: Finalists, free: float) -> tuple[RaceRecord, str]:
-        """The record of their heats in that memory, and what is said on the terminal."""
+    def heats(finalists: Finalists, free: float, **more: Any) -> tuple[RaceRecord, str]:
+        times, journal = {"a": 0.002, "b": 0.004, "c": 0.002}, tmp_path / "journal"
+        timed = {
+            name: Played(journal, name, one, **more.get(name, {})) for name, one in times.items()
+        }
         terminal = io.StringIO()
         record = race_record(plan=PLAN, decision={"seconds": 0.0, "equal_within": 0.02})
         measured = {
             name: Measured(Path(name), latency_record(name, peak_rss_bytes=3 * 10**9), None, 1)  # type: ignore[arg-type]
-            for name in self
+            for name in times
         }
         limits = Limits(memory_bytes=free, seconds=120)
-        run_heats(record, self, measured, [finalists], nowhere(terminal=terminal), limits)
+        run_heats(record, timed, measured, [finalists], nowhere(terminal=terminal), limits)
         return record, terminal.getvalue()
+
+    return heats
 
 
 @pytest.mark.parametrize(
-    ("free", "heats"),
+    ("free", "expected"),
     [
         (9e9, [["a", "b", "c"]]),
         # who did not win its heat is not in the next
@@ -136,24 +136,22 @@ class Played3(dict[str, Played]):
     ],
 )
 def test_those_that_do_not_fit_the_memory_together_race_in_heats(
-    tmp_path: Path, free: float, heats: list[list[str]]
+    heats: Any, free: float, expected: list[list[str]]
 ) -> None:
-    record, said = Played3(tmp_path / "journal").heats(Finalists(["a", "b", "c"], []), free)
-    assert [sorted(one["shapes"][0]["blocks_s"]) for one in record.heats] == heats
-    more = f"{len(heats[0])} finalists fit in memory together, {3 - len(heats[0])} more follow\n"
-    assert said.startswith(f"m: {more}" if len(heats) > 1 else "")
-    assert record.left_out == {}
+    record, said = heats(Finalists(["a", "b", "c"], []), free)
+    assert [sorted(one["shapes"][0]["blocks_s"]) for one in record.heats] == expected
+    first = len(expected[0])
+    more = f"m: {first} finalists fit in memory together, {3 - first} more follow\n"
+    assert said.startswith(more if first < 3 else "")
 
 
-def test_of_the_pairs_of_a_shape_those_that_fit_together_take_part(tmp_path: Path) -> None:
-    journal, finalists = tmp_path / "journal", Finalists(["a"], [("b", "a"), ("c", "b")])
-    record, _ = Played3(journal).heats(finalists, 6.5e9)
+def test_of_the_pairs_of_a_shape_those_that_fit_together_take_part(heats: Any) -> None:
+    record, _ = heats(Finalists(["a"], [("b", "a"), ("c", "b")]), 6.5e9)
     assert record.heats[0]["shapes"][0]["pairs"] == [["b", "a"]]
-    assert [one.name for one in asked(journal, "load")][:2] == ["a", "b"]
 
 
-def test_one_that_dies_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    dying = {"c": {"before": fails("block", 1, dies)}}
-    record, _ = Played3(tmp_path / "journal", **dying).heats(Finalists(["a", "b", "c"], []), 9e9)
+def test_one_that_dies_is_left_out_with_its_reason(heats: Any) -> None:
+    dying = {"before": fails("block", 1, dies)}
+    record, _ = heats(Finalists(["a", "b", "c"], []), 9e9, c=dying)
     assert list(record.left_out) == ["c"]
     assert record.left_out["c"].startswith("killed by SIGKILL")
