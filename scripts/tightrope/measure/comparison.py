@@ -24,7 +24,6 @@ from tightrope.measure.blocks import (
     block_sizes,
     cpu_seconds,
     lost_to_other_load,
-    warm_up,
 )
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speedup
@@ -109,7 +108,7 @@ class Comparison:
             Stopwatch(worker, plan["max_seconds"], own)
             for worker, own in zip(workers, self.blocks, strict=True)
         ]
-        self.warmup, *_ = [warm_up(clock, index, plan) for clock in self.clocks]
+        self.warmup, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
         self.seconds, self.counts = block_sizes(plan)
         self.used: list[dict[str, Any]] = []
 
@@ -137,12 +136,13 @@ class Comparison:
         return measured | known | blocks
 
     def facts(self) -> dict[str, float]:
-        """Return threads and cores that the candidate used, and the CPU share of idle workers."""
-        facts = [worker.ask("threads") for worker in self.workers]
+        """Return what the candidate used, and the CPU share of workers between blocks."""
+        own, *_ = [worker.ask("threads") for worker in self.workers]
+        idle, seconds = (sum(one[name] for one in self.used) for name in ("idle_s", "seconds"))
         return {
-            "threads_busy": facts[0]["busy"],
-            "cores_used": facts[0]["cores"],
-            "idle_share": idle_share(self.used),
+            "threads_busy": own["busy"],
+            "cores_used": own["cores"],
+            "idle_share": idle / seconds,
         }
 
 
@@ -195,11 +195,6 @@ def width(own: list[list[float]], theirs: list[list[float]]) -> float:
     """Return the width of the confidence interval relative to the speed-up."""
     interval = speedup(own, theirs)
     return (interval.high - interval.low) / interval.value
-
-
-def idle_share(blocks: list[dict[str, Any]]) -> float:
-    """Return the CPU seconds that workers used between their blocks, over seconds of all blocks."""
-    return sum(block["idle_s"] for block in blocks) / sum(block["seconds"] for block in blocks)
 
 
 # time in which a worker that was killed ends
@@ -284,18 +279,14 @@ def on_streams(
                 raise
             reason = error.reason
         if blocks or reason:
-            found.append(joined(count, before.get(count, {}), blocks or {}, reason))
+            parts = before.get(count, {}), blocks or {}
+            lists = {
+                name: [value for part in parts for value in part.get(name) or ()]
+                for name in ("calls", "seconds", "gpu")
+            }
+            reason = reason or parts[0].get("reason")
+            found.append({"streams": count, "reason": reason, **lists})
     return found or None
-
-
-def joined(count: int, earlier: Shape, blocks: Shape, reason: str | None) -> dict[str, Any]:
-    """Return the blocks on so many streams of an earlier load and of this one."""
-    lists = {
-        name: [*(earlier.get(name) or []), *(blocks.get(name) or [])]
-        for name in ("calls", "seconds", "gpu")
-    }
-    reason = reason or earlier.get("reason")
-    return {"streams": count, "reason": reason, **lists}
 
 
 def first_half(plan: Plan) -> Plan:

@@ -17,7 +17,6 @@ from tightrope.measure.blocks import (
     Stopwatch,
     block_sizes,
     lost_to_other_load,
-    warm_up,
 )
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.finalists import Finalists
@@ -241,7 +240,7 @@ class Race:
             seen = [block for block in race.blocks[name] if block is not None]
             clocks[name] = Stopwatch(self.workers[name], self.plan["max_seconds"], seen)
             try:
-                warm_up(clocks[name], race.index, self.plan)
+                clocks[name].warm_up(race.index, self.plan)
             except WorkFailed as error:
                 self.bury(name, error)
         return clocks

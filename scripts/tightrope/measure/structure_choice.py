@@ -112,7 +112,11 @@ def choose_by_latency(
     best = best_of(judged, tried, 1 / speedup)
     reached = 1 / best.measured
     facts = {
-        "asked": {"speedup": speedup, **engine_of(settings)},
+        "asked": {
+            "speedup": speedup,
+            "variant": settings.plan["variant"],
+            "shape": settings.shapes[0],
+        },
         "reached": {"speedup": reached, "predicted": 1 / best.predicted},
         "short_by": max(0.0, speedup / reached - 1),
     }
@@ -153,11 +157,6 @@ def best_of(judged: Judged, tried: list[Choice], limit: float) -> Choice:
     if within:
         return max(within, key=lambda one: judged.kept(one.structure))
     return min(tried, key=lambda one: one.measured)
-
-
-def engine_of(settings: TimingSettings) -> dict[str, Any]:
-    """Return variant and shape that a target is about."""
-    return {"variant": settings.plan["variant"], "shape": settings.shapes[0]}
 
 
 def write_structure(

@@ -1,7 +1,7 @@
 """Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tightrope.measure.traffic_scenarios import (
     Rounds,
     sent_samples,
 )
-from tightrope.measure.traffic_serving import Batch, Query, Serving, Waiting
+from tightrope.measure.traffic_serving import Query, Serving, Waiting
 from tightrope.records.traffic_rounds import OFFLINE
 from tightrope.terminal.progress_bars import progress_in
 
@@ -36,6 +36,7 @@ CLASSES = 3
 LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]
 BUCKETS = [5, 5, 9, 9, 5, 9, 5, 5, 9, 9, 5]
 WEIGHTS = np.random.default_rng(1).normal(size=(100, CLASSES))
+PLAN = {"batch": 4, "seconds": 3.0}
 
 
 def rows() -> list[Arrays]:
@@ -56,10 +57,6 @@ def ask(serving: Serving, indices: list[int]) -> list[int]:
     """Ask for these samples, ids counted from 1000; the ids that were completed."""
     serving.inbox.put([Query(1000 + place, index) for place, index in enumerate(indices)])
     serving.inbox.put(None)
-    return work(serving)
-
-
-def work(serving: Serving) -> list[int]:
     completed: list[int] = []
     serving.work(completed.extend)
     return completed
@@ -80,56 +77,47 @@ def test_answers_are_those_of_the_engine_alone(padded: list[int | None], batch: 
 def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time() -> None:
     serving = served([None] * 11, 4)
     assert ask(serving, [2, 5, 5]) == [1000, 1001, 1002]
-    asked = [index for index, prediction in enumerate(serving.predictions) if prediction != -1]
-    assert asked == [2, 5]
-    assert [serving.margins[index] > 0 for index in range(11)] == [i in (2, 5) for i in range(11)]
+    for index, (prediction, margin) in enumerate(
+        zip(serving.predictions, serving.margins, strict=True)
+    ):
+        assert (prediction != -1, margin > 0) == (index in (2, 5),) * 2
 
 
 @pytest.mark.parametrize(
-    ("padded", "padding", "batches"),
+    ("padded", "padding", "shapes"),
     [
-        ([16] * 11, 11 * 16 - sum(LENGTHS), 3),
-        (BUCKETS, sum(BUCKETS) - sum(LENGTHS), 4),
+        ([16] * 11, 11 * 16, [(4, 16), (4, 16), (3, 16)]),
+        # exactly the length of their bucket
+        (BUCKETS, sum(BUCKETS), [(4, 5), (4, 9), (2, 5), (1, 9)]),
         # batches of 5 2 9 9, 1 7 3 4 and 8 6 2
-        ([None] * 11, 4 * 9 + 4 * 7 + 3 * 8 - sum(LENGTHS), 3),
+        ([None] * 11, 4 * 9 + 4 * 7 + 3 * 8, [(4, 9), (4, 7), (3, 8)]),
     ],
 )
 def test_tokens_of_samples_and_of_padding_are_counted_apart(
-    padded: list[int | None], padding: int, batches: int
+    padded: list[int | None], padding: int, shapes: list[tuple[int, int]]
 ) -> None:
-    shapes = []
+    seen = []
 
     def engine(inputs: Arrays) -> np.ndarray:
-        shapes.append(inputs["input_ids"].shape)
+        seen.append(inputs["input_ids"].shape)
         return run(inputs)
 
     serving = served(padded, 4, engine)
     ask(serving, list(range(11)))
-    if padded is BUCKETS:
-        # exactly the length of their bucket
-        assert shapes == [(4, 5), (4, 9), (2, 5), (1, 9)]
-    assert serving.tokens == sum(LENGTHS)
-    assert serving.padded_tokens == padding
-    assert serving.batches == batches
+    assert seen == shapes
+    assert (serving.tokens, serving.batches) == (sum(LENGTHS), len(shapes))
+    assert serving.padded_tokens == padding - sum(LENGTHS)
 
 
-@pytest.mark.parametrize(
-    ("batch", "waiting", "coming", "sizes"),
-    [
-        # while the engine is busy
-        (8, [0], [1, 2, 3], [1, 3]),
-        # while others still wait
-        (2, [0, 1, 2], [3], [2, 2]),
-    ],
-)
-def test_what_comes_meanwhile_fills_the_next_batch(
-    batch: int, waiting: list[int], coming: list[int], sizes: list[int]
+@pytest.mark.parametrize(("batch", "waiting", "sizes"), [(8, [0], [1, 3]), (2, [0, 1, 2], [2, 2])])
+def test_what_comes_while_the_engine_is_busy_or_others_wait_fills_the_next_batch(
+    batch: int, waiting: list[int], sizes: list[int]
 ) -> None:
     found: list[int] = []
 
     def engine(inputs: Arrays) -> np.ndarray:
         if not found:
-            for index in coming:
+            for index in range(len(waiting), 4):
                 serving.inbox.put([Query(index, index)])
             serving.inbox.put(None)
         found.append(len(inputs["input_ids"]))
@@ -137,8 +125,9 @@ def test_what_comes_meanwhile_fills_the_next_batch(
 
     serving = served([None] * 11, batch, engine)
     serving.inbox.put([Query(index, index) for index in waiting])
-    assert work(serving) == [0, 1, 2, 3]
-    assert found == sizes
+    completed: list[int] = []
+    serving.work(completed.extend)
+    assert (completed, found) == ([0, 1, 2, 3], sizes)
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), WorkFailed("out", True)])
@@ -161,11 +150,7 @@ def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_th
     with pytest.raises(type(error)) as caught:
         serving.work(completed.extend)
     assert caught.value is error
-    assert completed == list(range(12))
-    assert serving.batches == good
-
-
-FOUR = [3, 9, 8, 20]
+    assert (completed, serving.batches) == (list(range(12)), good)
 
 
 def padded_tokens(lengths: list[int], edges: list[int] | tuple[int, ...]) -> int:
@@ -173,64 +158,48 @@ def padded_tokens(lengths: list[int], edges: list[int] | tuple[int, ...]) -> int
     return sum(min(edge for edge in edges if edge >= length) for length in lengths)
 
 
-def fewest_tokens(lengths: list[int], count: int) -> int:
-    """The least that any choice of edges among the lengths can give, by trying all of them."""
-    distinct = sorted(set(lengths))
-    choices = combinations(distinct[:-1], min(count, len(distinct)) - 1)
-    return min(padded_tokens(lengths, (*inner, distinct[-1])) for inner in choices)
-
-
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_no_other_edges_give_less_padding(count: int) -> None:
     for seed in range(24):
         draw = np.random.default_rng(seed)
         lengths = draw.integers(1, 3 + 2 * (seed % 8), size=1 + 2 * seed).tolist()
-        edges = bucket_edges(lengths, count)
-        assert padded_tokens(lengths, edges) == fewest_tokens(lengths, count)
-        assert edges == sorted(set(edges))
-        assert edges[-1] == max(lengths)
-        assert len(edges) == min(count, len(set(lengths)))
-
-
-def test_no_lengths_or_no_buckets_is_an_error() -> None:
-    for lengths, count in (([], 2), ([5], 0)):
-        with pytest.raises(TightropeError, match=f"{count} buckets for {len(lengths)} distinct"):
-            bucket_edges(lengths, count)
+        edges, distinct = bucket_edges(lengths, count), sorted(set(lengths))
+        others = combinations(distinct[:-1], min(count, len(distinct)) - 1)
+        fewest = min(padded_tokens(lengths, (*inner, distinct[-1])) for inner in others)
+        assert padded_tokens(lengths, edges) == fewest
+        assert edges == sorted(set(edges)) and edges[-1] == max(lengths)
+        assert len(edges) == min(count, len(distinct))
 
 
 def test_each_padding_gives_its_own_lengths() -> None:
-    each = {"max_sequence": 32, "edges": [8, 20]}
-    assert padded_lengths("fixed", FOUR, **each) == [32] * 4
-    assert padded_lengths("longest", FOUR, **each) == [None] * 4
-    assert padded_lengths("none", FOUR, **each) == [None] * 4
-    assert padded_lengths("bucketed", FOUR, **each) == [8, 20, 8, 20]
+    lengths, each = [3, 9, 8, 20], {"max_sequence": 32, "edges": [8, 20]}
+    assert padded_lengths("fixed", lengths, **each) == [32] * 4
+    assert padded_lengths("longest", lengths, **each) == [None] * 4
+    assert padded_lengths("none", lengths, **each) == [None] * 4
+    assert padded_lengths("bucketed", lengths, **each) == [8, 20, 8, 20]
     with pytest.raises(TightropeError, match="20 tokens: the buckets hold 1 to 16"):
-        padded_lengths("bucketed", FOUR, max_sequence=32, edges=[8, 16])
+        padded_lengths("bucketed", lengths, max_sequence=32, edges=[8, 16])
     with pytest.raises(TightropeError, match=r"padding even: .* fixed, longest, bucketed, none"):
-        padded_lengths("even", FOUR, **each)
+        padded_lengths("even", lengths, **each)
+    for none, count in (([], 2), ([5], 0)):
+        with pytest.raises(TightropeError, match=f"{count} buckets for {len(none)} distinct"):
+            bucket_edges(none, count)
 
 
-def taken(padded: list[int | None], batch: int) -> list[Batch]:
-    """All batches of samples that wait once, in the order of their index; tickets are 100 more."""
-    queue = Waiting(padded, batch)
-    for index in range(len(padded)):
+def test_batches_are_of_one_bucket_in_the_order_of_those_that_have_waited_longest() -> None:
+    queue = Waiting([64, 8, 8, 8, 64, 16], 2)
+    for index in range(6):
         queue.add(100 + index, index)
-    return list(iter(queue.take, None))
+    found = [(one.tickets, one.indices, one.sequence) for one in iter(queue.take, None)]
+    assert found == [
+        ([100, 104], [0, 4], 64),
+        ([101, 102], [1, 2], 8),
+        ([103], [3], 8),
+        ([105], [5], 16),
+    ]
 
 
-def test_batches_come_in_the_order_of_those_that_have_waited_longest() -> None:
-    for length in (None, 64):
-        assert taken([length] * 5, 2) == [
-            Batch([100, 101], [0, 1], length),
-            Batch([102, 103], [2, 3], length),
-            Batch([104], [4], length),
-        ]
-    found = [(batch.indices, batch.sequence) for batch in taken([64, 8, 8, 8, 64, 16], 2)]
-    assert found == [([0, 4], 64), ([1, 2], 8), ([3], 8), ([5], 16)]
-    assert taken([], 2) == []
-
-
-def test_a_batch_mixes_no_buckets_and_each_ticket_comes_out_once() -> None:
+def test_each_ticket_comes_out_once_in_the_order_of_its_bucket() -> None:
     for seed in range(20):
         draw = np.random.default_rng(seed)
         padded = draw.choice([8, 16, 64], size=30).tolist()
@@ -244,22 +213,18 @@ def test_a_batch_mixes_no_buckets_and_each_ticket_comes_out_once() -> None:
         for batch in batches:
             assert 1 <= len(batch.tickets) <= 4
             assert {padded[index] for index in batch.indices} == {batch.sequence}
-            assert batch.indices == [arrivals[ticket] for ticket in batch.tickets]
         for length in set(padded):
             own = [t for batch in batches if batch.sequence == length for t in batch.tickets]
             assert own == [t for t, index in arrivals.items() if padded[index] == length]
 
 
-PLAN = {"batch": 4, "seconds": 3.0}
-
-
 def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
     """Two paddings on no processor, which no other program can use."""
     machine = nowhere(quiet_seconds, sys.__stderr__)
-    rows = [text_arrays(np.arange(length)) for length in lengths]
-    padded: list[int | None] = [None] * len(rows)
+    samples = [text_arrays(np.arange(length)) for length in lengths]
+    padded: list[int | None] = [None] * len(samples)
     return [
-        Bench(lambda _: None, rows, padded, PLAN, 2, Path("none"), padding, machine)
+        Bench(lambda _: None, samples, padded, PLAN, 2, Path("none"), padding, machine)
         for padding in ("fixed", "longest")
     ]
 
@@ -277,11 +242,9 @@ NEARLY = (0.95, 1.05, *[1.0] * 99)
         (NEARLY, [], 0.0, [4, 5, 6], 0),
         # until twice the 3 s per padding, whose tests take a second each
         (WILD, [], 0.0, [6], 0),
-        # a disturbed round is followed by another and its time given back
-        ((1.0,) * 99, [LOUD], 60.0, [4], 1),
+        # a disturbed round is followed by another and its time given back, while time may be lost
         ((1.0,) * 99, [LOUD] * 4, 60.0, [7], 4),
         (WILD, [LOUD] * 2, 60.0, [7], 2),
-        # while time may be lost
         ((1.0,) * 99, [LOUD] * 99, 0.0, [3], 3),
         ((1.0,) * 99, [LOUD] * 99, 5.5, [6], 6),
     ],
@@ -319,27 +282,16 @@ def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None
     assert sent_samples(bench, 10**6) == list(range(1000))
 
 
-EDGE = 8
-IMAGE = 3 * EDGE * EDGE * 4
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> Sequence[Arrays]:
-    """Ten images of noise, not yet decoded."""
-    processor = {"image_processor_type": "ViTImageProcessor", "size": EDGE}
+def test_as_many_of_the_first_images_are_decoded_as_there_is_room_for(tmp_path: Path) -> None:
+    processor = {"image_processor_type": "ViTImageProcessor", "size": 8}
     write_json(tmp_path / "preprocessor_config.json", processor)
-    return EncodedImages([{"random": seed} for seed in range(10)], load_settings(tmp_path))
-
-
-@pytest.mark.parametrize(("room", "held"), [(2**30, 10), (5 * IMAGE - 1, 4), (1, 1)])
-def test_the_first_images_are_decoded_once_as_many_as_there_is_room_for(
-    images: Sequence[Arrays], room: int, held: int
-) -> None:
-    rows = ready_samples(images, image_bytes=room)
-    assert len(rows) == held
-    for place, row in enumerate(rows):
-        np.testing.assert_array_equal(row["pixel_values"], images[place]["pixel_values"])
-        assert row["pixel_values"] is rows[place]["pixel_values"]
+    images = EncodedImages([{"random": seed} for seed in range(10)], load_settings(tmp_path))
+    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
+        found = ready_samples(images, image_bytes=room)
+        assert len(found) == held
+        for place, row in enumerate(found):
+            np.testing.assert_array_equal(row["pixel_values"], images[place]["pixel_values"])
+            assert row["pixel_values"] is found[place]["pixel_values"]
     texts = [text_arrays(np.arange(1, length)) for length in (3, 5, 9)]
     assert ready_samples(texts, image_bytes=1) == texts
 
@@ -355,44 +307,26 @@ def searched(
     return search.low, asked
 
 
-@pytest.mark.parametrize("start", [0.013, 1.0, 100.0, 4321.0])
-def test_the_threshold_is_found_within_5_percent(start: float) -> None:
-    for factor in np.geomspace(1 / 7.9, 4, 25):
-        threshold = float(factor * start)
-        found, asked = searched(threshold, start)
-        assert found is not None
-        assert found <= threshold < 1.05 * found
-        assert found in asked
-        assert len(asked) <= RUNS
+def test_the_threshold_is_found_within_5_percent() -> None:
+    for start in (0.013, 1.0, 100.0, 4321.0):
+        for factor in np.geomspace(1 / 7.9, 4, 25):
+            threshold = float(factor * start)
+            found, asked = searched(threshold, start)
+            assert found is not None and found in asked and len(asked) <= RUNS
+            assert found <= threshold < 1.05 * found
 
 
-@pytest.mark.parametrize(
-    ("threshold", "start", "least", "asked"),
-    [
-        # it stops as soon as it is within 5 percent
-        (100, 100, 0, [100, 150, 122, 110, 105]),
-        # where nothing passes there is no rate
-        (0, 512, 0, [512 / 2**halved for halved in range(RUNS)]),
-        # none below the least is tried but the first
-        (0, 512, 60, [512, 256, 128, 64]),
-        (0, 512, 1000, [512]),
-    ],
-)
-def test_rates_are_tried_in_turn(
-    threshold: float, start: float, least: float, asked: list[float]
-) -> None:
-    found, tried = searched(threshold, start, least)
-    assert tried == asked
-    assert found == (100 if threshold else None)
-
-
-def test_it_goes_up_from_a_low_start_in_rates_of_three_digits() -> None:
+def test_rates_of_three_digits_are_tried_in_turn() -> None:
+    # it stops as soon as it is within 5 percent
+    assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
+    # where nothing passes there is no rate, and none below the least is tried but the first
+    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(RUNS)])
+    assert searched(0, 512, 60) == (None, [512, 256, 128, 64])
+    assert searched(0, 512, 1000) == (None, [512])
     found, asked = searched(1e9, 100)
     assert found == max(asked) > 2000
-    assert asked == sorted(asked)
     _, asked = searched(700, 1234.5678)
-    assert asked[0] == 1230
-    assert asked == [float(f"{rate:.3g}") for rate in asked]
+    assert asked == [1230, *(float(f"{rate:.3g}") for rate in asked[1:])]
 
 
 def test_a_test_that_is_not_steady_gives_the_highest_rate_that_it_passed() -> None:
@@ -406,23 +340,18 @@ def test_a_test_that_is_not_steady_gives_the_highest_rate_that_it_passed() -> No
         assert search.low == max(passed, default=None)
 
 
-@pytest.fixture
-def shown(
+def test_the_terminal_shows_each_test_and_the_share_that_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], str]:
-    """What the terminal shows of all that was written so far."""
+) -> None:
     monkeypatch.setattr(bars, "INTERVAL_SECONDS", 0.0)
+    log = tmp_path / "job.log"
 
     def shown() -> str:
-        with (tmp_path / "job.log").open("a") as stream:
+        with log.open("a") as stream:
             stream.write(capsys.readouterr().err)
-        progress = progress_in(tmp_path / "job.log")
+        progress = progress_in(log)
         return progress.words.partition(" %")[0] if progress else ""
 
-    return shown
-
-
-def test_each_test_is_named_with_the_share_that_is_done(shown: Callable[[], str]) -> None:
     with Progress("serving", 200.0) as progress:
         progress.begin("offline, fixed", 50.0)
         assert shown() == "offline, fixed 0"
@@ -434,11 +363,7 @@ def test_each_test_is_named_with_the_share_that_is_done(shown: Callable[[], str]
         assert shown() == "server, longest 50", "while it runs"
         progress.end()
     assert shown() == ""
-
-
-def test_tests_that_take_longer_are_omitted_or_added_never_fill_the_bar(
-    shown: Callable[[], str],
-) -> None:
+    # tests that take longer, are omitted or added never fill the bar
     with Progress("serving", 100.0) as progress:
         progress.begin("server, fixed", 40.0)
         progress.end()
