@@ -23,26 +23,20 @@ UNKNOWN = {**QUIET, "waited": None}
 BLOCK = {"seconds": 0.05, "waited_s": 0.0, "preempted": 1, "stolen_s": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("worse", "threads", "expected"),
-    [
+def test_of_a_pair_the_block_that_had_it_worse_counts() -> None:
+    for worse, threads, expected in (
         ({"waited_s": 0.01, "stolen_s": 0.02}, 1, {"waited": 0.2, "stolen": 0.4}),
         ({"preempted": 11}, 2, {"preempted": 100}),  # per thread
         ({"waited_s": None}, 1, {"waited": None}),
         # a short block may lose its processor once
         ({"preempted": 1, "seconds": 1e-5}, 1, {"preempted": 0}),
-    ],
-)
-def test_of_a_pair_the_block_that_had_it_worse_counts(
-    worse: dict[str, Any], threads: int, expected: dict[str, Any]
-) -> None:
-    for blocks in ([BLOCK | worse, BLOCK], [BLOCK, BLOCK | worse]):
-        assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
+    ):
+        for blocks in ([BLOCK | worse, BLOCK], [BLOCK, BLOCK | worse]):
+            assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
 
 
-@pytest.mark.parametrize(
-    ("facts", "foreign", "expected"),
-    [
+def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
+    for facts, foreign, expected in (
         ({**QUIET, "waited": 0.05}, 1.0, None),
         ({**QUIET, "waited": 0.051}, 1.0, "waited"),
         ({**UNKNOWN, "preempted": 101}, 1.0, "preempted"),
@@ -52,33 +46,24 @@ def test_of_a_pair_the_block_that_had_it_worse_counts(
         (WAITED, MAX_FOREIGN_CORES + 0.01, "waited"),
         ({**UNKNOWN, "preempted": 500}, MAX_FOREIGN_CORES, None),
         (WAITED, None, "waited"),
-    ],
-)
-def test_a_pair_counts_unless_its_threads_waited_where_others_ran(
-    facts: dict[str, Any], foreign: float | None, expected: str | None
-) -> None:
-    assert disturbance(facts, [foreign]) == expected
+    ):
+        assert disturbance(facts, [foreign]) == expected
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
     return BLOCK | {"gpu": {"throttled": throttled, "other_processes": others}}
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
+def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None:
+    for state, expected in (
         (on_gpu(None, None), None),
         (on_gpu(["power cap"]), None),
         (on_gpu(["power cap", "hardware slowdown"]), "throttled"),
         (on_gpu([], 1), "shared"),
         (on_gpu(["thermal slowdown"], 1), "throttled"),
-    ],
-)
-def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared(
-    state: dict[str, Any], expected: str | None
-) -> None:
-    for blocks in ([state, on_gpu([])], [on_gpu([]), state]):
-        assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
+    ):
+        for blocks in ([state, on_gpu([])], [on_gpu([]), state]):
+            assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
 
 
 def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:

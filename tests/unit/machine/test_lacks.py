@@ -42,33 +42,21 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return programs
 
 
-# Inductor runs the compiler that CXX names and no other, else g++
-@pytest.mark.parametrize(
-    ("found", "named", "headers", "missing"),
-    [
-        (["g++"], None, True, None),
-        (["gcc", "clang++"], None, True, f"{NO_COMPILER}there is no g++"),
-        (["c++-20"], "c++-20", True, None),
-        (["g++", "clang++"], "gone", True, f"{NO_COMPILER}there is no gone"),
-        (["g++"], None, False, NO_HEADERS),
-    ],
-)
 def test_what_is_missing_to_compile(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    programs: Any,
-    found: list[str],
-    named: str | None,
-    headers: bool,
-    missing: str | None,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Any
 ) -> None:
-    programs(*found)
-    if headers:
-        (tmp_path / "Python.h").touch()
-    if named:
-        monkeypatch.setenv("CXX", named)
+    """Inductor runs the compiler that CXX names and no other, else g++."""
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    assert missing_compiler() == missing
+    programs("gcc", "clang++")
+    assert missing_compiler() == f"{NO_COMPILER}there is no g++"
+    programs("g++", "c++-20")
+    assert missing_compiler() == NO_HEADERS
+    (tmp_path / "Python.h").touch()
+    assert missing_compiler() is None
+    monkeypatch.setenv("CXX", "gone")
+    assert missing_compiler() == f"{NO_COMPILER}there is no gone"
+    monkeypatch.setenv("CXX", "c++-20")
+    assert missing_compiler() is None
 
 
 def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
@@ -142,43 +130,36 @@ def raise_error(words: str) -> None:
     raise RuntimeError(words)
 
 
-@pytest.mark.parametrize(
-    ("words", "full"),
-    [
-        ("CUDA out of memory. Tried to allocate 20.00 GiB.", True),
-        ("CUDA error: CUDA_ERROR_OUT_OF_MEMORY", True),
-        ("Failed to allocate memory for requested buffer of size 5", True),
-        ("Error Code 2: OutOfMemory (Requested size was 9 bytes.)", True),
-        ("cuBLAS error: CUBLAS_STATUS_NOT_SUPPORTED", False),
-    ],
-)
-def test_a_full_gpu_may_have_room_the_next_time(words: str, full: bool) -> None:
-    with pytest.raises(WorkFailed) as caught:
-        supervised(raise_error, words, limits=LIMITS)
-    assert caught.value.transient is full
-    assert words in caught.value.reason
+def test_a_full_gpu_may_have_room_the_next_time() -> None:
+    for words, full in {
+        "CUDA out of memory. Tried to allocate 20.00 GiB.": True,
+        "CUDA error: CUDA_ERROR_OUT_OF_MEMORY": True,
+        "Failed to allocate memory for requested buffer of size 5": True,
+        "Error Code 2: OutOfMemory (Requested size was 9 bytes.)": True,
+        "cuBLAS error: CUBLAS_STATUS_NOT_SUPPORTED": False,
+    }.items():
+        with pytest.raises(WorkFailed) as caught:
+            supervised(raise_error, words, limits=LIMITS)
+        assert caught.value.transient is full
+        assert words in caught.value.reason
 
 
-@pytest.mark.parametrize(
-    ("built", "options", "same"),
-    [
+def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more() -> None:
+    compatible, ampere = {"version_compatible": True}, {"hardware_compatibility": "ampere_plus"}
+    for built, options, same in (
         ({}, {}, True),
         ({"tensorrt": "11.2"}, {}, False),
-        ({"tensorrt": "11.2"}, {"version_compatible": True}, True),
-        ({"gpu": "NVIDIA L4"}, {"version_compatible": True}, False),
-        ({"gpu": "NVIDIA L4"}, {"hardware_compatibility": "ampere_plus"}, True),
-    ],
-)
-def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more(
-    built: dict[str, str], options: dict[str, Any], same: bool
-) -> None:
-    arguments = {**HERE, **built}, HERE, {**OPTIONS, **options}
-    if same:
-        require_same(*arguments)
-    else:
-        words = refused(*arguments, by=require_same)
-        assert f"by TensorRT {arguments[0]['tensorrt']} for {arguments[0]['gpu']}, here" in words
-        assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
+        ({"tensorrt": "11.2"}, compatible, True),
+        ({"gpu": "NVIDIA L4"}, compatible, False),
+        ({"gpu": "NVIDIA L4"}, ampere, True),
+    ):
+        own = {**HERE, **built}
+        if same:
+            require_same(own, HERE, {**OPTIONS, **options})
+        else:
+            words = refused(own, HERE, {**OPTIONS, **options}, by=require_same)
+            assert f"by TensorRT {own['tensorrt']} for {own['gpu']}, here is" in words
+            assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
 
 
 def test_tensorrt_10_is_refused_with_a_word_on_what_changed() -> None:

@@ -146,21 +146,18 @@ def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
     assert found.margins == pytest.approx(record.margins, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("options", "rows"),
-    [
+def test_a_batch_is_no_larger_than_what_the_engine_was_built_for() -> None:
+    shapes = [[[1, 1], [8, 64], [12, 128]], [[1, 1], [1, 64], [4, 128]]]
+    longest = [[[1, 1], [1, 512], [1, 512]], [[1, 1], [8, 64], [64, 128]]]
+    for options, size in (
         ({"buckets": None}, 32),
         ({"buckets": {"batch": [1, 16], "sequence": [64]}}, 16),
         ({"buckets": {"batch": [64], "sequence": [64]}}, 32),
-        ({"profiles": [[[1, 1], [8, 64], [12, 128]], [[1, 1], [1, 64], [4, 128]]]}, 12),
+        ({"profiles": shapes}, 12),
         # a batch may be of the longest texts
-        ({"profiles": [[[1, 1], [1, 512], [1, 512]], [[1, 1], [8, 64], [64, 128]]]}, 1),
-    ],
-)
-def test_a_batch_is_no_larger_than_what_the_engine_was_built_for(
-    options: dict[str, Any], rows: int
-) -> None:
-    assert largest_batch(options) == rows
+        ({"profiles": longest}, 1),
+    ):
+        assert largest_batch(options) == size
 
 
 def test_an_engine_that_was_not_built_fails_and_data_without_labels_gives_no_predictions(

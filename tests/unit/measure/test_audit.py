@@ -151,23 +151,18 @@ ANSWERS = {
 CHANCE = {"value": 0.3, "low": 0.22, "high": 0.38}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({}, None),
-        ({"commonest": 1.0, "agreement": 0.3}, "one answer to 100 % of 128 examples"),
-        ({"commonest": 1.0, "agreement": 0.3, "float_commonest": 0.99}, None),
-        (
-            {"accuracy": CHANCE, "agreement": 0.3},
-            "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance",
-        ),
+def test_a_collapse_is_one_answer_or_chance_where_float_is_better() -> None:
+    one, few = {"commonest": 1.0, "agreement": 0.3}, {"accuracy": CHANCE, "agreement": 0.3}
+    assert collapse({**ANSWERS, **one}) == "one answer to 100 % of 128 examples"
+    reason = "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance"
+    assert collapse({**ANSWERS, **few}) == reason
+    for change in (
+        {},
+        {**one, "float_commonest": 0.99},
         # one answer more is no collapse, however near to an edge the model was
-        ({"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99}, None),
+        {"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99},
         # a model that never was better than chance has not collapsed
-        ({"accuracy": CHANCE, "float_accuracy": CHANCE, "agreement": 0.3}, None),
-    ],
-)
-def test_a_collapse_is_one_answer_or_chance_where_float_is_better(
-    change: dict[str, Any], reason: str | None
-) -> None:
-    assert collapse({**ANSWERS, **change}) == reason
+        {**few, "float_accuracy": CHANCE},
+        {"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6},
+    ):
+        assert collapse({**ANSWERS, **change}) is None

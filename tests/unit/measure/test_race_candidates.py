@@ -68,29 +68,20 @@ def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
     assert expected.high / expected.value > math.exp(1.9 * DRIFT_SHARE * spread)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "judged", "beside", "verdict"),
-    [
-        (12, True, [BASELINE], "undecided"),
-        (100, True, [BASELINE], "dropped"),
-        (0, False, [], "kept"),
-        # there is nothing to compare it with
-        (0, True, [], "undecided"),
-    ],
-)
-def test_each_has_the_verdict_on_its_accuracy(
-    wrong: int, judged: bool, beside: list[str], verdict: str
-) -> None:
-    known = found(*map(measured, beside), measured(wrong=wrong, judged=judged))
-    assert known[QUICK].verdict == verdict
-    assert [known[name].verdict for name in beside] == ["kept"] * len(beside)
+def test_each_has_the_verdict_on_its_accuracy() -> None:
+    for wrong, verdict in ((0, "kept"), (12, "undecided"), (100, "dropped")):
+        known = found(measured(BASELINE), measured(wrong=wrong))
+        assert [known[name].verdict for name in (BASELINE, QUICK)] == ["kept", verdict]
+    # not evaluated, and with nothing to compare it with
+    assert found(measured(judged=False))[QUICK].verdict == "kept"
+    assert found(measured())[QUICK].verdict == "undecided"
 
 
-@pytest.mark.parametrize("name", [BASELINE, QUICK])
-def test_a_disturbed_one_is_no_candidate_unless_that_is_accepted(name: str) -> None:
-    one = measured(name, **facts(8, 4))
-    assert found(one) == {}
-    assert set(found(one, accept_disturbed=True)) == {name}
+def test_a_disturbed_one_is_no_candidate_unless_that_is_accepted() -> None:
+    for name in (BASELINE, QUICK):
+        one = measured(name, **facts(8, 4))
+        assert found(one) == {}
+        assert set(found(one, accept_disturbed=True)) == {name}
 
 
 def test_without_times_of_the_baseline_beside_them_those_of_other_minutes_are_compared() -> None:
@@ -150,24 +141,15 @@ def racing(goal: dict[str, Any], calls: int = 100, verdict: str = "kept", **joul
     return " ".join(one.variant for one in racing_for(bounds, candidates, every, 0))
 
 
-@pytest.mark.parametrize(
-    ("goal", "changes", "variants"),
-    [
-        # for time all within all bounds
-        ({}, {}, "fast slow"),
-        ({"p99_ms": 3.0}, {}, "fast"),
-        ({"memory_mb": 500}, {}, "slow"),
-        ({"p99_ms": 100.0}, {"calls": 1}, ""),
-        ({}, {"verdict": "undecided"}, ""),
-        # for memory and energy the one with the least
-        ({"minimize": "memory"}, {}, "slow"),
-        ({"minimize": "memory", "p99_ms": 3.0}, {}, "fast"),
-        ({"minimize": "energy"}, {}, "fast"),
-        ({"minimize": "energy", "memory_mb": 100}, {}, ""),
-        ({"minimize": "energy"}, {"fast": None}, "slow"),
-    ],
-)
-def test_those_that_meet_the_bounds_of_a_goal_race_for_it(
-    goal: dict[str, Any], changes: dict[str, Any], variants: str
-) -> None:
-    assert racing(goal, **changes) == variants
+def test_those_that_meet_the_bounds_of_a_goal_race_for_it() -> None:
+    # for time all within all bounds
+    assert racing({}) == "fast slow"
+    assert racing({"p99_ms": 3.0}) == "fast"
+    assert racing({"memory_mb": 500}) == "slow"
+    assert racing({"p99_ms": 100.0}, calls=1) == racing({}, verdict="undecided") == ""
+    # for memory and energy the one with the least
+    assert racing({"minimize": "memory"}) == "slow"
+    assert racing({"minimize": "memory", "p99_ms": 3.0}) == "fast"
+    assert racing({"minimize": "energy"}) == "fast"
+    assert racing({"minimize": "energy"}, fast=None) == "slow"
+    assert racing({"minimize": "energy", "memory_mb": 100}) == ""

@@ -1,6 +1,5 @@
 """Divisions of the cores among instances, and points that cannot win."""
 
-import pytest
 from tightrope.measure.throughput import BLOCKS, CALLS_PER_BLOCK, window_seconds
 from tightrope.measure.throughput_points import (
     Division,
@@ -58,28 +57,20 @@ SLOW = point(2, 100, batch=4, p99_s=0.03)
 FEW_CALLS = point(2, 100, batch=4, p50_s=0.05, p99_s=None)
 
 
-@pytest.mark.parametrize(
-    ("measured", "instances", "threads", "batch", "bound_s", "words"),
-    [
-        (SLOW, 2, 1, 16, 0.025, "p99 is 30 ms at batch 4 already, over the bound of 25 ms"),
-        (SLOW, 2, 1, 4, 0.025, None),
-        (SLOW, 1, 1, 16, 0.025, None),
-        (SLOW, 2, 2, 16, 0.025, None),
-        (SLOW, 2, 1, 16, 0.03, None),
-        # too few calls for p99
-        (FEW_CALLS, 2, 1, 16, 0.04, "p50 is 50 ms at batch 4 already, over the bound of 40 ms"),
-        (FEW_CALLS, 2, 1, 16, 0.06, None),
-    ],
-)
-def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound(
-    measured: Measured,
-    instances: int,
-    threads: int,
-    batch: int,
-    bound_s: float | None,
-    words: str | None,
-) -> None:
-    assert over_the_bound(instances, threads, batch, [measured], bound_s) == words
+def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound() -> None:
+    def words(measured: Measured, *place: int, bound_s: float | None = 0.025) -> str | None:
+        return over_the_bound(*place, [measured], bound_s)
+
+    over = "p99 is 30 ms at batch 4 already, over the bound of 25 ms"
+    assert words(SLOW, 2, 1, 16) == over
+    # no larger batch, another division, within the bound, no bound
+    places = ((2, 1, 4), (1, 1, 16), (2, 2, 16))
+    assert {words(SLOW, *place) for place in places} == {None}
+    assert words(SLOW, 2, 1, 16, bound_s=0.03) is words(SLOW, 2, 1, 16, bound_s=None) is None
+    # too few calls for p99
+    over = "p50 is 50 ms at batch 4 already, over the bound of 40 ms"
+    assert words(FEW_CALLS, 2, 1, 16, bound_s=0.04) == over
+    assert words(FEW_CALLS, 2, 1, 16, bound_s=0.06) is None
 
 
 def test_more_instances_are_skipped_where_fewer_failed() -> None:
