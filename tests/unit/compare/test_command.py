@@ -83,23 +83,15 @@ def test_a_slowdown_fails_and_its_likely_cause_is_named(
     assert compare(old, new).code == 0  # no bound was given
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ([*PAIR, "--fail-on", "slow:3%"], "error: --fail-on slow:3%: no such bound"),
-        ([*PAIR, "--fail-on", "slower"], "error: --fail-on slower: no limit"),
-        ([*PAIR, "--fail-on", "slower:-1%"], "error: --fail-on slower:-1%: no limit"),
-        ([*PAIR, "--fail-on", "slower:nan%"], "error: --fail-on slower:nan%: no limit"),
-        ([*PAIR, "--fail-on", "accuracy:1%"], "error: --fail-on accuracy:1%: no limit"),
-        ([*PAIR, "--fail-on", "gone:1"], "error: --fail-on gone:1: gone has no limit"),
-        ([FIRST], "required: NEW"),
-        ([*PAIR, "--wrong"], "--help"),
-    ],
-)
-def test_bad_bounds_and_words_are_told_in_one_line(
-    refused: Callable[..., str], words: list[str | Path], line: str
-) -> None:
-    assert line in refused(*words)
+def test_bad_bounds_and_words_are_told_in_one_line(refused: Callable[..., str]) -> None:
+    for bound, words in {
+        "slow:3%": "no such bound",
+        **dict.fromkeys(["slower", "slower:-1%", "slower:nan%", "accuracy:1%"], "no limit"),
+        "gone:1": "gone has no limit",
+    }.items():
+        assert refused(*PAIR, "--fail-on", bound).startswith(f"error: --fail-on {bound}: {words}")
+    assert "required: NEW" in refused(FIRST)
+    assert "--help" in refused(*PAIR, "--wrong")
 
 
 def replaced(old: str, new: str) -> str:

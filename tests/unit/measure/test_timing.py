@@ -2,6 +2,7 @@
 
 import gc
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -20,39 +21,34 @@ from tightrope.measure.timing import (
 SECONDS = 0.002
 
 
-@pytest.mark.parametrize(
-    ("seconds", "calls", "limit", "fewest", "most"),
-    [
+def test_calls_are_timed_each_for_so_many_calls_and_seconds() -> None:
+    for seconds, calls, limit, fewest, most in (
         (0.0, 7, 10.0, 7, 7),
         (0.1, 1, 10.0, 1, 0.1 / SECONDS + 1),
         # the limit beats both, but one call is made
         (60.0, 10**6, 0.05, 1, 0.05 / SECONDS + 1),
         (1.0, 5, 0.0, 1, 1),
-    ],
-)
-def test_calls_are_timed_each_for_so_many_calls_and_seconds(
-    seconds: float, calls: int, limit: float, fewest: int, most: float
-) -> None:
-    collected: list[bool] = []
-
-    def run(one: float) -> None:
-        collected.append(gc.isenabled())
-        wait(one)
-
-    began = time.perf_counter()
-    samples = timed_calls(run, SECONDS, seconds=seconds, calls=calls, limit_seconds=limit)
-    elapsed = time.perf_counter() - began
-    assert fewest <= len(samples) <= most
-    assert elapsed >= min(seconds, limit)
-    assert min(samples) >= SECONDS
-    assert sum(samples) <= elapsed
-    assert collected == [False] * len(samples) and gc.isenabled()
+    ):
+        began = time.perf_counter()
+        samples = timed_calls(wait, SECONDS, seconds=seconds, calls=calls, limit_seconds=limit)
+        elapsed = time.perf_counter() - began
+        assert fewest <= len(samples) <= most
+        assert elapsed >= min(seconds, limit)
+        assert min(samples) >= SECONDS
+        assert sum(samples) <= elapsed
 
 
-def test_the_collector_is_left_as_it_was_also_when_a_call_fails() -> None:
-    with pytest.raises(ZeroDivisionError):
-        timed_calls(lambda x: 1 / x, 0, seconds=0.0, calls=3, limit_seconds=1.0)
-    assert gc.isenabled()
+def test_the_collector_is_off_meanwhile_and_left_as_it_was_also_when_a_call_fails() -> None:
+    for fails in (False, True):
+        seen = []
+
+        def run(_: Any, fails: bool = fails, seen: list[bool] = seen) -> None:
+            seen.append(gc.isenabled())
+            assert not fails
+
+        with pytest.raises(AssertionError) if fails else nullcontext():
+            timed_calls(run, None, seconds=0.0, calls=3, limit_seconds=1.0)
+        assert set(seen) == {False} and gc.isenabled()
     gc.disable()
     try:
         timed_calls(wait, 0.0, seconds=0.0, calls=1, limit_seconds=1.0)
@@ -83,22 +79,20 @@ def test_calls_count_in_the_block_in_which_they_end_and_those_outside_do_not() -
     assert [] in slow and any(slow)
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_each_stream_gets_its_next_call_when_its_last_one_has_ended(count: int) -> None:
+def test_each_stream_gets_its_next_call_when_its_last_one_has_ended() -> None:
     in_flight: list[int] = []
-    programs = [Program() for _ in range(count)]
 
     class Noting(Program):
         def wait(self) -> float:
             in_flight.append(sum(program.queued for program in programs))
             return super().wait()
 
-    programs[:] = [Noting() for _ in range(count)]
+    programs = [Noting() for _ in range(4)]
     calls, seconds = timed_streams(programs, None, seconds=0.1, limit_seconds=5.0)
     assert seconds >= 0.1
     # before each wait but those that empty the queues at the end
-    assert in_flight == [count] * (len(in_flight) - count) + [*range(count, 0, -1)]
-    assert calls < len(in_flight) - count, "filling the queues does not count"
+    assert in_flight == [4] * (len(in_flight) - 4) + [4, 3, 2, 1]
+    assert calls < len(in_flight) - 4, "filling the queues does not count"
     assert {(program.queued, program.most) for program in programs} == {(0, 1)}
     assert gc.isenabled()
     # calls slower than the limit are counted once
