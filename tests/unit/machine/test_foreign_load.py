@@ -1,6 +1,5 @@
 """What the kernel counts: in files of the test as it writes them, and of real processes."""
 
-import os
 import shutil
 import threading
 import time
@@ -8,8 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from busy import PROCESSORS, busy_child, wait
-from tightrope.jobs.child import supervised
+from busy import PROCESSORS
 from tightrope.machine import foreign_load
 from tightrope.machine.foreign_load import (
     TICKS,
@@ -19,7 +17,6 @@ from tightrope.machine.foreign_load import (
     settle,
     stolen_seconds,
 )
-from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
 
@@ -56,20 +53,6 @@ def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks:
     found = counters()
     assert found.waited_s is None
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
-
-
-def test_a_program_on_the_same_processor_makes_a_process_wait_again_and_again() -> None:
-    def beside_a_program() -> tuple[Counters, float]:
-        os.sched_setaffinity(0, [ONE])
-        before, began = counters(), time.perf_counter()
-        wait(0.5)
-        return counters().since(before), time.perf_counter() - began
-
-    with busy_child(ONE):
-        counted, elapsed = supervised(beside_a_program, limits=LIMITS)
-    assert counted.preempted >= 5
-    if counted.waited_s is not None:  # a kernel with schedstat
-        assert counted.waited_s > 0.2 * elapsed
 
 
 def test_idle_and_stolen_seconds_are_those_of_the_named_processors(

@@ -56,20 +56,12 @@ def rows(tiny: TinyModel) -> list[Any]:
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 
-def test_a_good_engine_passes_with_its_evidence_and_tells_how_far_it_is(
-    tiny: TinyModel, audited: Any, told: Callable[[], dict[str, list[int]]]
-) -> None:
+def test_a_good_engine_passes_with_its_evidence(tiny: TinyModel, audited: Any) -> None:
     record = audited(tiny.u8s8, tiny.u8s8)
     assert (record["status"], record["reason"]) == ("ok", None)
     assert record["answers"]["agreement"] > 0.9
     assert record["answers"]["samples"] == 40
     assert [one["findings"] for one in record["tensors"]] == [[]] * 14
-    steps = told()
-    assert list(steps) == ["predicting", "quantization noise"]
-    for percents in steps.values():
-        assert len(set(percents)) > 5
-        assert percents == sorted(percents)
-        assert percents[-1] == 100
 
 
 def test_a_collapse_is_found_and_named_with_operator_and_tensor(
