@@ -20,6 +20,7 @@ Source = Literal["records", "flips", "totals"]
 Class = str | int
 # what a name must not have to be part of a file's name
 SEPARATORS = ("/", "\\", "\0")
+Verdict = Literal["worse", "better", "same", "not judged"]
 
 
 class Flip(NamedTuple):
@@ -152,9 +153,6 @@ def changed(old: dict[int, Any], new: dict[int, Any]) -> Iterator[Flip]:
         now = new[index]["prediction"] if index in new else one["baseline"]
         if was != now:
             yield Flip(index, one.get("text"), one["label"], was, now)
-
-
-Verdict = Literal["worse", "better", "same", "not judged"]
 
 
 @dataclass(frozen=True)

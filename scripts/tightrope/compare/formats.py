@@ -13,6 +13,10 @@ from tightrope.report.style.markdown import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, points
 from tightrope.statistics import Interval
 
+# rows of a table on a terminal; the other formats have all
+ROWS = 30
+REPORT = Path(report.__path__[0]) / "template"
+
 
 class Quoted(NamedTuple):
     """Text from a file: a name, a reason, an example. Each format escapes it in its own way."""
@@ -83,10 +87,6 @@ def value_words(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
 
 
-# rows of a table on a terminal; the other formats have all
-ROWS = 30
-
-
 def plain(words: Words) -> str:
     """Return a line for a terminal."""
     return "".join(printable(one.text if isinstance(one, Quoted) else one) for one in words)
@@ -142,7 +142,6 @@ def markdown_table(table: Table) -> str:
 
 
 HERE = Path(__file__).parent / "template"
-REPORT = Path(report.__path__[0]) / "template"
 PARTS = (HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html")
 
 

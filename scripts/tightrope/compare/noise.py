@@ -14,6 +14,9 @@ NORMAL = statistics.NormalDist()
 QUARTILE = NORMAL.inv_cdf(0.75)
 # fewest values for a scatter: the median of four is the mean of two
 FEWEST = 5
+# standard deviation of the logarithm of the baseline's time within a run, beyond which its ratios
+# are not on one scale: docs/results/comparison.md
+UNSTEADY = 0.4
 
 
 def p_value(z: float) -> float:
@@ -54,11 +57,6 @@ def birge_ratio(groups: Collection[Sequence[float]]) -> float:
         return 1.0
     lost = math.sqrt(len(distances) / free)
     return max(1.0, lost * statistics.median(distances) / QUARTILE)
-
-
-# standard deviation of the logarithm of the baseline's time within a run, beyond which its ratios
-# are not on one scale: docs/results/comparison.md
-UNSTEADY = 0.4
 
 
 class Log(NamedTuple):

@@ -8,6 +8,19 @@ from typing import Any, NamedTuple
 from tightrope.machine.processes import family
 
 REMEDY = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID"
+# bits of nvmlClocksEventReasons in NVIDIA's nvml.h; those of an idle GPU and of the setting of
+# application clocks do not throttle
+APPLICATION_CLOCKS = 0x2
+THROTTLES = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
+State = dict[str, Any]
 
 
 class Gpu(NamedTuple):
@@ -145,22 +158,6 @@ def divided(gpu: Any) -> Any | None:
     places = range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu))
     found = (known(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, gpu, place) for place in places)
     return next((one for one in found if one is not None), None)
-
-
-# bits of nvmlClocksEventReasons in NVIDIA's nvml.h; those of an idle GPU and of the setting of
-# application clocks do not throttle
-APPLICATION_CLOCKS = 0x2
-THROTTLES = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-    0x100: "display clocks",
-}
-
-State = dict[str, Any]
 
 
 class GpuState:

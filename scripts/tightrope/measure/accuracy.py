@@ -19,7 +19,7 @@ from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
-from tightrope.measure.run import facts_of_run, why_not_timed
+from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.records.accuracy import AccuracyRecord
 
 # rows per chunk: sorted by length together; the time limit is checked after each chunk
@@ -47,10 +47,7 @@ def measure_accuracy(
         **facts_of_run(artifacts, execution, model=model, variant=variant),
         data_sha256=sha256(artifacts.data),
     )
-    record.reason = why_not_timed(artifacts.engine)
-    if record.reason is not None:
-        record.status = "failed"
-    elif source["labels"] is not None:
+    if can_be_timed(record, artifacts.engine) and source["labels"] is not None:
         work = partial(
             predict,
             artifacts,

@@ -11,6 +11,8 @@ from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.jobs.progress import Tell, untold
 from tightrope.records.accuracy import Logits
 
+BATCH = 32
+
 
 def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
     """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
@@ -33,9 +35,6 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
         (int(row.argmax()), float(first - second))
         for row, (second, first) in zip(logits, top, strict=True)
     ]
-
-
-BATCH = 32
 
 
 class Answer(NamedTuple):

@@ -42,6 +42,8 @@ NAMES = ("blocks_s", "baseline_blocks_s")
 OF_BLOCKS = ("energy_j", "gpu")
 # facts of each load of the engines: the record keeps the highest value
 FACTS = ("threads_busy", "cores_used", "idle_share")
+# time in which a worker that was killed ends
+GRACE_SECONDS = 1.0
 
 
 def compare(
@@ -195,10 +197,6 @@ def width(own: list[list[float]], theirs: list[list[float]]) -> float:
     """Return the width of the confidence interval relative to the speed-up."""
     interval = speedup(own, theirs)
     return (interval.high - interval.low) / interval.value
-
-
-# time in which a worker that was killed ends
-GRACE_SECONDS = 1.0
 
 
 def compare_loads(

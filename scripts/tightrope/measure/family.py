@@ -35,6 +35,9 @@ from tightrope.records.race_choice import race_choice
 from tightrope.records.race_statistics import ratio
 from tightrope.variants import QUANTIZED, parse
 
+# why the rounds ended before the time limit
+PRECISE = "precise"
+
 
 class Member(NamedTuple):
     """A model of a family on one device.
@@ -185,10 +188,6 @@ def comparison(
         root,
         parents(members),
     )
-
-
-# why the rounds ended before the time limit
-PRECISE = "precise"
 
 
 class FamilyAtShape(RaceAtShape):

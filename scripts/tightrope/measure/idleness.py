@@ -14,7 +14,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import cpu_seconds
-from tightrope.measure.run import TimingSettings, batches_of, facts_of_run, why_not_timed
+from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import TimedEngine, timed_engine
 from tightrope.measure.timing import timed_calls
 from tightrope.records.idleness import IdlenessRecord
@@ -22,6 +22,10 @@ from tightrope.records.idleness import IdlenessRecord
 # calls after a pause of a second; the number falls with the cube root of the pause
 CALLS = 15
 FEWEST, MOST = 7, 30
+WARM_UP_S = 1.0
+# the block before each pause: long enough for a stable median and for the clock to rise
+BLOCK_S, BLOCK_CALLS = 0.1, 3
+Facts = dict[str, Any]
 
 
 def calls_after(pause_s: float) -> int:
@@ -73,13 +77,6 @@ class PausedEngine(TimedEngine):
         return {"paused_s": paused, "call_s": seconds}
 
 
-WARM_UP_S = 1.0
-# the block before each pause: long enough for a stable median and for the clock to rise
-BLOCK_S, BLOCK_CALLS = 0.1, 3
-
-Facts = dict[str, Any]
-
-
 def measure_idleness(
     artifacts: Artifacts,
     target: Path | str,
@@ -102,10 +99,7 @@ def measure_idleness(
         plan=settings.plan,
         shape=shape,
     )
-    record.reason = why_not_timed(artifacts.engine)
-    if record.reason is not None:
-        record.status = "failed"
-    else:
+    if can_be_timed(record, artifacts.engine):
         fill_in_calls(record, artifacts, settings)
     record.write(target)
 

@@ -18,7 +18,7 @@ from tightrope.jobs.child import Limits, failure, set_failure, supervised
 from tightrope.machine.cores import frequency, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
-from tightrope.measure.run import TimingSettings, batches_of, facts_of_run, why_not_timed
+from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.latency import LatencyRecord
 
@@ -26,6 +26,7 @@ ROUNDS = 20
 # about 5 ms per round on a CPU with SHA-256 instructions
 WORK = bytes(8 << 20)
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
+BASELINE = "baseline "
 
 
 def reference_workload(processors: list[int]) -> dict[str, Any]:
@@ -55,9 +56,6 @@ def timed_rounds(processors: list[int]) -> list[float]:
     return samples[1:]
 
 
-BASELINE = "baseline "
-
-
 def measure_latency(
     artifacts: Artifacts,
     baseline: Path | str,
@@ -82,9 +80,7 @@ def measure_latency(
         plan=settings.plan,
         processors=pinned_processors(execution.threads),
     )
-    record.reason = why_not_timed(artifacts.engine, audit)
-    if record.reason is not None:
-        record.status = "failed"
+    if not can_be_timed(record, artifacts.engine, audit):
         return record.write(target)
     beside = open_manifest(baseline, EngineManifest)
     if beside["status"] != "ok":

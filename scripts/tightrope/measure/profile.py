@@ -27,7 +27,7 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import pinned_processors
 from tightrope.measure.peaks import read_peaks
 from tightrope.measure.requests import read_requests
-from tightrope.measure.run import facts_of_run, why_not_timed
+from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.measure.timing import FEWEST, mean_call
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.buckets import Buckets, in_words
@@ -50,6 +50,17 @@ EXPLAINED = 0.1
 UNSIZED = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
+# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
+OTHER_WIDTHS = {"tf32": 4, "given": 1}
+# engine.json, the function that calls the loaded engine, calls, threads
+Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
+# seconds of the calls with a profiler at each shape
+PROFILED_S = 0.15
+MOST = 100
+# operators that a record keeps; the rest is in the groups
+KEPT = 40
+# what is known of a shape before the variant runs, and a batch of it
+Request = tuple[dict[str, Any], Arrays]
 
 
 def verdict(
@@ -95,10 +106,6 @@ def bounds(operator: OperatorTime, peaks: Mapping[str, Any]) -> tuple[float, flo
     return operator.operations / peak, operator.bytes / peaks["copy_bytes_per_s"]
 
 
-# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
-OTHER_WIDTHS = {"tf32": 4, "given": 1}
-
-
 def work_in(precision: str, work: Mapping[str, Any]) -> dict[str, Any]:
     """Return `operations`, `least_bytes` and `groups` of a call, see `model_works`.
 
@@ -113,10 +120,6 @@ def width(precision: str) -> int:
     """Return the bytes of each floating-point weight in a variant of that precision."""
     name = precision.partition("-")[0]
     return OTHER_WIDTHS.get(name) or WIDTHS[name]
-
-
-# engine.json, the function that calls the loaded engine, calls, threads
-Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
 
 
 def operator_times(
@@ -211,13 +214,6 @@ PROFILERS: dict[str, Profiler] = {
 }
 
 
-# seconds of the calls with a profiler at each shape
-PROFILED_S = 0.15
-MOST = 100
-# operators that a record keeps; the rest is in the groups
-KEPT = 40
-
-
 def measure_profile(
     artifacts: Artifacts,
     requests: Path | str,
@@ -239,10 +235,7 @@ def measure_profile(
         threads=execution.threads,
         peaks={},
     )
-    record.reason = why_not_timed(artifacts.engine)
-    if record.reason is not None:
-        record.status = "failed"
-    else:
+    if can_be_timed(record, artifacts.engine):
         try:
             record.peaks = read_peaks(peaks)
             precision = parse(variant).precision
@@ -253,10 +246,6 @@ def measure_profile(
             work = partial(profiled, artifacts.engine, batches, record.threads, record.peaks)
             fill_in(record, work, limits=execution.limits)
     record.write(target)
-
-
-# what is known of a shape before the variant runs, and a batch of it
-Request = tuple[dict[str, Any], Arrays]
 
 
 def requests_of(

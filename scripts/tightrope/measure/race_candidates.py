@@ -21,6 +21,7 @@ from tightrope.statistics import Interval, percentile, speedup
 
 # factor of uncertainty of a ratio of times that were measured in different minutes
 UNPAIRED = 1.25
+MILLISECONDS, MEGABYTE = 1000.0, 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +144,6 @@ def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: fl
     if reference is None or not comparable(record, reference):
         return "undecided"
     return compared(record, reference, budget)["verdict"]
-
-
-MILLISECONDS, MEGABYTE = 1000.0, 1e6
 
 
 def racing_for(

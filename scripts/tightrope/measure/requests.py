@@ -27,6 +27,8 @@ from tightrope.measure.timing import mean_call
 
 # seconds of naming answers, which take microseconds
 FINISH_S = 0.05
+Prepared = tuple[list[Example], Callable[[list[Example]], Arrays]]
+SCHEMA = 2
 
 
 def around_calls(
@@ -59,9 +61,6 @@ def prepare_s(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> fl
     else:
         given, prepare = of_images(checkpoint, examples, shape)
     return mean_call(prepare, given)
-
-
-Prepared = tuple[list[Example], Callable[[list[Example]], Arrays]]
 
 
 def of_images(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> Prepared:
@@ -117,9 +116,6 @@ def named(logits: Any, labels: Sequence[str]) -> list[tuple[str, float]]:
     return [
         (labels[index], float(row[index])) for index, row in zip(best.tolist(), shares, strict=True)
     ]
-
-
-SCHEMA = 2
 
 
 class Around(TypedDict):

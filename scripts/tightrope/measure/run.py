@@ -17,6 +17,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.execution import Execution
 from tightrope.machine.quiet import QuietMachine
+from tightrope.records.record import Record
 
 Shape = dict[str, int]
 
@@ -81,6 +82,16 @@ def facts_of_run(
         "libraries": execution.libraries,
         "engine_sha256": sha256(artifacts.engine),
     }
+
+
+def can_be_timed(record: Record, engine: Path, audit: Path | str | None = None) -> bool:
+    """Return whether an engine can be timed; if not, `record` has failed with the reason.
+
+    Raises as `why_not_timed` does.
+    """
+    record.reason = why_not_timed(engine, audit)
+    record.status = "ok" if record.reason is None else "failed"
+    return record.reason is None
 
 
 def why_not_timed(engine: Path, audit: Path | str | None = None) -> str | None:

@@ -32,6 +32,8 @@ from tightrope.training.start import load_start
 from tightrope.training.step import prepare_device
 
 WEIGHTS = {"model.safetensors", "config.json"}
+# so many examples judge neurons, and fewer judge blocks, each with a pass of its own
+EXAMPLES, FEWER, BATCH = 512, 128, 16
 
 
 def structure_of(checkpoint: Path) -> Structure:
@@ -100,10 +102,6 @@ def first_neurons(model: Any, structure: Structure) -> list[list[int]] | None:
         for blocks, depth in zip(stages_of(model), structure.depths, strict=True)
         for _ in range(depth)
     ]
-
-
-# so many examples judge neurons, and fewer judge blocks, each with a pass of its own
-EXAMPLES, FEWER, BATCH = 512, 128, 16
 
 
 class Analysis(NamedTuple):

@@ -41,6 +41,9 @@ Ratios = Mapping[Structure, float]
 FEW_BLOCKS = 4
 # widths are measured at these parts of the present one, and at the smallest
 TIMED_PARTS = 2
+SCHEMA = 1
+# structures measured in the same rounds, besides the model itself
+GROUP = 3
 
 
 def points(parent: Structure, *, fewer_heads: bool = False) -> list[Structure]:
@@ -238,11 +241,6 @@ def written(*arguments: Any, **options: Any) -> list[str]:
     from tightrope.measure.structure_models import write_sources
 
     return write_sources(*arguments, **options)
-
-
-SCHEMA = 1
-# structures measured in the same rounds, besides the model itself
-GROUP = 3
 
 
 def measure_structures(

@@ -21,7 +21,7 @@ from tightrope.machine.foreign_load import counters, settle
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import GRACE_SECONDS, cpu_seconds
-from tightrope.measure.run import TimingSettings, batches_of, facts_of_run, why_not_timed
+from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.throughput_points import (
     Division,
     Measured,
@@ -39,6 +39,14 @@ from tightrope.signature import IMAGE
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 Facts = dict[str, Any]
+BLOCKS = 10
+# calls of each instance in a block, also where they take longer than `seconds` allows
+CALLS_PER_BLOCK = 2
+# until the window begins: the instances have got the request by then and are at work
+LEAD_SECONDS = 0.2
+WARM_UP_SECONDS = 0.5
+# of the warm-up, whose medians it compares
+WARM_UP_WINDOW = 0.05
 
 
 class Instance(TimedEngine):
@@ -62,16 +70,6 @@ class Instance(TimedEngine):
         waited = counters().since(before).waited_s
         settle()
         return {"blocks_s": found, "waited_s": waited, "late_s": late}
-
-
-BLOCKS = 10
-# calls of each instance in a block, also where they take longer than `seconds` allows
-CALLS_PER_BLOCK = 2
-# until the window begins: the instances have got the request by then and are at work
-LEAD_SECONDS = 0.2
-WARM_UP_SECONDS = 0.5
-# of the warm-up, whose medians it compares
-WARM_UP_WINDOW = 0.05
 
 
 def ask_all(workers: Sequence[Child], *arguments: Any, **limit: float) -> list[Any]:
@@ -293,10 +291,7 @@ def measure_throughput(
     size = size_of(artifacts.checkpoint, settings.plan)
     record.sequence = size.get("sequence")
     record.height, record.width = size.get("height"), size.get("width")
-    record.reason = why_not_timed(artifacts.engine)
-    if record.reason is not None:
-        record.status = "failed"
-    else:
+    if can_be_timed(record, artifacts.engine):
         limits, machine = execution.limits, settings.machine(processors)
         shapes = [{"batch": batch, **size} for batch in settings.plan["batches"]]
         inputs = batches_of(replace(settings, shapes=shapes), artifacts.checkpoint, artifacts.data)

@@ -127,7 +127,7 @@ class TimedEngine:
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
         if self.typical_s[index] < seconds:
             timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, energy = counters(), self.energy()
+        before, energy = counters(), self.meter.read() if self.meter else []
         began = time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=calls, limit_seconds=limit)
         elapsed = time.perf_counter() - began
@@ -149,10 +149,6 @@ class TimedEngine:
             "gpu": state,
         }
 
-    def energy(self) -> list[float]:
-        """Return what the energy counters say now, nothing where there are none."""
-        return self.meter.read() if self.meter else []
-
     def joules_since(self, before: list[float], seconds: float) -> float | None:
         """Return the joules of the last `seconds`, None where the counters do not show them."""
         if self.meter is None or seconds < self.meter.shortest_s:
@@ -169,7 +165,7 @@ class TimedEngine:
             return None
         run, inputs, seconds = self.run, self.inputs[index], self.meter.shortest_s
         timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, began = self.energy(), time.perf_counter()
+        before, began = self.meter.read(), time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=1, limit_seconds=limit)
         joules = self.joules_since(before, time.perf_counter() - began)
         state = self.gpu.read() if self.gpu else None

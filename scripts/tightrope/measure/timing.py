@@ -7,6 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+BLOCKS = 5
+BLOCK_SECONDS = 0.2
+LEAD_SHARE = 0.1
+# seconds of the timed calls, and before them
+PLAIN_S, WARM_UP_S = 0.3, 0.1
+FEWEST = 3
+
 
 def timed_calls(
     run: Callable[[Any], Any], inputs: Any, *, seconds: float, calls: int, limit_seconds: float
@@ -32,11 +39,6 @@ def timed_calls(
         if enabled:
             gc.enable()
     return samples
-
-
-BLOCKS = 5
-BLOCK_SECONDS = 0.2
-LEAD_SHARE = 0.1
 
 
 def timed_streams(
@@ -144,11 +146,6 @@ def closed_loop(
         if enabled:
             gc.enable()
     return found
-
-
-# seconds of the timed calls, and before them
-PLAIN_S, WARM_UP_S = 0.3, 0.1
-FEWEST = 3
 
 
 def mean_call(run: Callable[[Any], Any], inputs: Any, *, seconds: float = PLAIN_S) -> float:

@@ -16,7 +16,7 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import PIXELS, Arrays, length
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import fill_in
-from tightrope.measure.run import TimingSettings, facts_of_run, why_not_timed
+from tightrope.measure.run import TimingSettings, can_be_timed, facts_of_run
 from tightrope.measure.traffic_loadgen import Bench, remove_folder
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic_scenarios import measure_scenarios
@@ -57,10 +57,7 @@ def measure_traffic(
         width=checkpoint["width"] if images else None,
     )
     folder = clear_logs(Path(target))
-    record.reason = why_not_timed(artifacts.engine)
-    if record.reason is not None:
-        record.status = "failed"
-    else:
+    if can_be_timed(record, artifacts.engine):
         # bound with partial: the terminal in the settings cannot be sent through the child's pipe
         work = partial(serve_traffic, artifacts, folder, settings, image_bytes)
         fill_in(record, work, limits=execution.limits)

@@ -30,6 +30,9 @@ SEEDS = {
     "sample_index_rng_seed": 2747215439041700203,
     "schedule_rng_seed": 16159082839903944936,
 }
+REHEARSAL_BATCHES = 4
+# quantile of a long sample: the longer 2 % are more than the 1 % that p99 leaves out
+LONG_SHARE = 0.98
 
 
 def single_stream(*, expected_per_s: float) -> Facts:
@@ -176,11 +179,6 @@ def numbers(log: Facts) -> Facts:
 def percentile_s(log: Facts, percent: int) -> float:
     """Return LoadGen's latency percentile in seconds; the sample count may not support it."""
     return log[f"result_{percent}.00_percentile_latency_ns"] / NANOSECONDS
-
-
-REHEARSAL_BATCHES = 4
-# quantile of a long sample: the longer 2 % are more than the 1 % that p99 leaves out
-LONG_SHARE = 0.98
 
 
 class Rehearsal(NamedTuple):

@@ -7,7 +7,6 @@ from itertools import accumulate
 
 from tightrope.errors import TightropeError
 
-PADDINGS = ("fixed", "longest", "bucketed")
 # the padding of images, which all have one size
 UNPADDED = "none"
 
@@ -44,32 +43,20 @@ def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
     return best[-1][1]
 
 
-def padded_length(length: int, edges: Sequence[int]) -> int:
-    """Return the smallest of the ascending `edges` that is not shorter than `length` tokens.
-
-    Raises TightropeError for a length beyond the last edge.
-    """
-    place = bisect_left(edges, length)
-    if place == len(edges):
-        raise TightropeError(
-            f"{length} tokens: the buckets hold 1 to {edges[-1]}; choose edges from all lengths"
-        )
-    return edges[place]
-
-
 def padded_lengths(
     padding: str, lengths: Sequence[int], *, max_sequence: int, edges: Sequence[int]
 ) -> list[int | None]:
     """Return the padded length of each sample in tokens; None: the longest of its batch.
 
-    `fixed`: `max_sequence`; `longest`: None; `bucketed`: see `padded_length`; `none`, of images:
-    None. Raises TightropeError for another padding.
+    `fixed`: `max_sequence`; `longest` and, of images, `none`: None; `bucketed`: the smallest of the
+    ascending `edges` that is not shorter. Raises TightropeError for a length beyond the last.
     """
     if padding == "fixed":
         return [max_sequence] * len(lengths)
-    if padding in ("longest", UNPADDED):
+    if padding != "bucketed":
         return [None] * len(lengths)
-    if padding == "bucketed":
-        return [padded_length(length, edges) for length in lengths]
-    known = ", ".join((*PADDINGS, UNPADDED))
-    raise TightropeError(f"padding {padding}: unknown; choose from {known}")
+    if (longest := max(lengths)) > edges[-1]:
+        raise TightropeError(
+            f"{longest} tokens: the buckets hold 1 to {edges[-1]}; choose edges from all lengths"
+        )
+    return [edges[bisect_left(edges, length)] for length in lengths]

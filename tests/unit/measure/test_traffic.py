@@ -179,8 +179,6 @@ def test_each_padding_gives_its_own_lengths() -> None:
     assert padded_lengths("bucketed", lengths, **each) == [8, 20, 8, 20]
     with pytest.raises(TightropeError, match="20 tokens: the buckets hold 1 to 16"):
         padded_lengths("bucketed", lengths, max_sequence=32, edges=[8, 16])
-    with pytest.raises(TightropeError, match=r"padding even: .* fixed, longest, bucketed, none"):
-        padded_lengths("even", lengths, **each)
     for none, count in (([], 2), ([5], 0)):
         with pytest.raises(TightropeError, match=f"{count} buckets for {len(none)} distinct"):
             bucket_edges(none, count)
