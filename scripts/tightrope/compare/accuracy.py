@@ -196,7 +196,7 @@ def accuracy_change(old: Report, new: Report, key: Key, *, unchanged: bool) -> A
     entries = [one.results[key].get("accuracy") or {} for one in (old, new)]
     tops = [entry.get("top1") for entry in entries]
     change = AccuracyChange(key, old=tops[0], new=tops[1], samples=entries[1].get("samples"))
-    if not all(is_share(entry) for entry in entries):
+    if not all(0 <= one.get("top1", -1.0) <= 1 and one.get("samples", 0) > 0 for one in entries):
         return replace(change, reason="no accuracy in both")
     found = from_records(old, new, key)
     if isinstance(found, Answers):
@@ -205,11 +205,6 @@ def accuracy_change(old: Report, new: Report, key: Key, *, unchanged: bool) -> A
     if isinstance(otherwise, Answers):
         return paired(change, otherwise)
     return totals(change, entries, f"{found}; {otherwise}")
-
-
-def is_share(entry: Entry) -> bool:
-    """Return whether an accuracy has what totals need: a share of a number of samples."""
-    return 0 <= entry.get("top1", -1.0) <= 1 and entry.get("samples", 0) > 0
 
 
 def paired(change: AccuracyChange, answers: Answers) -> AccuracyChange:

@@ -15,6 +15,7 @@ from tightrope.statistics import Interval
 
 # rows of a table on a terminal; the other formats have all
 ROWS = 30
+HERE = Path(__file__).parent / "template"
 REPORT = Path(report.__path__[0]) / "template"
 
 
@@ -130,25 +131,17 @@ def as_markdown(heading: Iterable[Words], sections: Sequence[Section]) -> str:
         text += f"\n\n### {section.title}\n"
         text += "".join(f"\n- {marked(line)}" for line in section.lines)
         if section.table:
-            text += "\n\n" + markdown_table(section.table)
+            rows = [[*section.table.header], ["---"] * len(section.table.header)]
+            rows += [[marked(cell) for cell in row] for row in section.table.rows]
+            text += "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return text + "\n"
-
-
-def markdown_table(table: Table) -> str:
-    """Return a table of Markdown."""
-    rows = [[*table.header], ["---"] * len(table.header)]
-    rows += [[marked(cell) for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-HERE = Path(__file__).parent / "template"
-PARTS = (HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html")
 
 
 def comparison_page(
     comparison: Comparison, heading: Sequence[Words], sections: Sequence[Section]
 ) -> str:
     """Return the page of a comparison, in the report's own frame and style."""
-    template = read_template(PARTS, REPORT / "page.css", REPORT / "page.js")
+    parts = HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html"
+    template = read_template(parts, REPORT / "page.css", REPORT / "page.js")
     content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
     return template.html("comparison.html", content, charts={}, library=False)

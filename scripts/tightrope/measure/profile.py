@@ -112,14 +112,10 @@ def work_in(precision: str, work: Mapping[str, Any]) -> dict[str, Any]:
     The bytes are those of the inputs, of the logits, and of each weight once in the type of
     `precision`.
     """
-    moved = work["weights"] * width(precision) + work["other_bytes"]
-    return {"operations": work["operations"], "least_bytes": moved, "groups": work["groups"]}
-
-
-def width(precision: str) -> int:
-    """Return the bytes of each floating-point weight in a variant of that precision."""
     name = precision.partition("-")[0]
-    return OTHER_WIDTHS.get(name) or WIDTHS[name]
+    width = OTHER_WIDTHS.get(name) or WIDTHS[name]
+    moved = work["weights"] * width + work["other_bytes"]
+    return {"operations": work["operations"], "least_bytes": moved, "groups": work["groups"]}
 
 
 def operator_times(

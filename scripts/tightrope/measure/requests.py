@@ -79,16 +79,12 @@ def of_texts(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> Pre
     def length(text: str) -> int:
         return len(encode([{"text": text}])[0]["input_ids"])
 
-    given: list[Example] = [
-        {"text": filling(joined(texts, first, tokens), tokens, length)}
-        for first in range(shape["batch"])
-    ]
+    given: list[Example] = []
+    for first in range(shape["batch"]):
+        # so many texts in one, from one on and round again
+        several = " ".join(texts[(first + number) % len(texts)] for number in range(tokens))
+        given.append({"text": filling(several, tokens, length)})
     return given, lambda requests: stack(encode(requests), sequence=shape["sequence"])
-
-
-def joined(texts: Sequence[str], first: int, count: int) -> str:
-    """Return `count` texts in one, from text `first` on and round again."""
-    return " ".join(texts[(first + number) % len(texts)] for number in range(count))
 
 
 def filling(text: str, tokens: int, length: Callable[[str], int]) -> str:

@@ -152,12 +152,9 @@ class Rounds:
         """Return whether no more rounds are needed, or none are possible."""
         if len(counted_rounds(self.tests, self.scenario)) < FEWEST_ROUNDS:
             return not self.machine.left_s
-        return left_s <= 0 or not self.is_wide()
-
-    def is_wide(self) -> bool:
-        """Return whether the interval of some gain is still too wide."""
         gains = [gain_over_fixed(self.tests, bench.name) for bench in self.benches]
-        return any(one and one.high - one.low > WIDTH * one.value for one in gains)
+        wide = any(one and one.high - one.low > WIDTH * one.value for one in gains)
+        return left_s <= 0 or not wide
 
 
 def round_seconds(bench: Bench) -> float:
