@@ -251,10 +251,10 @@ def test_the_limits_of_the_job_are_for_both_loads_together(
     monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
 
     def before(load: int, request: str, count: int) -> None:
-        time.sleep(0.5 if load in (0, 2) and request == "load" else 0.0)
+        time.sleep(1.5 if load in (0, 2) and request == "load" else 0.0)
 
-    limits = Limits(memory_bytes=8e9, seconds=0.95)
-    with pytest.raises(WorkFailed, match="killed after 1 s, the limit of this job") as caught:
+    limits = Limits(memory_bytes=8e9, seconds=2.9)
+    with pytest.raises(WorkFailed, match="killed after 3 s, the limit of this job") as caught:
         compared(limits=limits, loads=2, every={"before": before})
     assert len(asked(journal, "load")) == 3, "the first half alone is within the limit"
     assert (caught.value.role, caught.value.transient) == (BASELINE, True)
