@@ -147,8 +147,7 @@ def test_measuring_stops_for_a_reason(
     compared: Compare, changes: dict[str, Any], stop: str, pairs: int, kept: int
 ) -> None:
     shape = compared(**changes)
-    assert (shape["stop"], len(shape["pairs"])) == (stop, pairs)
-    assert len(undisturbed(shape)) == kept
+    assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
 
 
 def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:

@@ -158,12 +158,11 @@ def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(raced: Any) ->
     """Their use is what the engines and the idle time leave: it must not rise by its end."""
 
     def before(load: int, request: str, count: int) -> None:
-        if request == "load":
-            wait(0.5)
+        wait(0.5 if request == "load" else 0.0)
         fails("block", 3, raises)(load, request, count)
 
-    played = {THIRD: {"used_s": None, "before": before}}
-    race = raced({QUICK: 0.002, THIRD: 0.002, SLOW: 0.002}, played=played, seconds=0, within=1e-9)
+    times, played = {QUICK: 0.002, THIRD: 0.002, SLOW: 0.002}, {"used_s": None, "before": before}
+    race = raced(times, played={THIRD: played}, seconds=0, within=1e-9)
     assert list(race.died) == [THIRD]
     assert set(race.races[0].foreign_cores) == {0.0}
 
@@ -264,8 +263,7 @@ def test_two_that_shared_too_few_undisturbed_rounds_are_not_told_apart() -> None
     race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
     for number in range(2 * FEWEST_TO_CHOOSE + 4):
         quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
-        blocks = {SLOW: block(0.010), QUICK: quick, THIRD: other}
-        race.keep(blocks, load=0, window=0, threads=1)
+        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
     race.next_look = len(race.loads)
     race.look()
     assert race.stop is None
