@@ -96,9 +96,7 @@ def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(
             assert wide.time.high > one.time.high * 1.1
 
 
-def test_a_planted_drop_of_accuracy_fails_by_the_summaries_alone(
-    tmp_path: Path, first: Summary
-) -> None:
+def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: Summary) -> None:
     comparison = compared(tmp_path, first, changed(first, wrong(8, "openvino-int8")))
     (line,) = lines(comparison)
     assert f"cpu-openvino-int8-nncf-8 lost accuracy: {MINUS}10.0 (" in line
@@ -108,9 +106,7 @@ def test_a_planted_drop_of_accuracy_fails_by_the_summaries_alone(
     assert one.flips[0].text == f"example {one.flips[0].example}"
 
 
-def test_without_flips_two_accuracies_are_compared_as_independent(
-    tmp_path: Path, first: Summary
-) -> None:
+def test_without_flips_accuracies_are_independent(tmp_path: Path, first: Summary) -> None:
     def unlisted(document: Summary) -> None:
         for result in document["results"]:
             result["accuracy"]["flips"] = 300
@@ -177,9 +173,7 @@ def test_a_disturbed_row_is_not_judged(beside: Any) -> None:
     assert rows[0].reason == "disturbed by other load, its numbers are provisional"
 
 
-def test_what_fails_now_is_gone_and_another_recommendation_is_told(
-    beside: Any, steady: Summary
-) -> None:
+def test_what_is_gone_and_another_choice_are_told(beside: Any, steady: Summary) -> None:
     def fail(document: Summary) -> None:
         (result,) = results_of(document, ORT)
         result.update(status="failed", reason="no such operator", latency=[], accuracy=None)

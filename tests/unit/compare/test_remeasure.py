@@ -51,9 +51,7 @@ def project(
 
 
 @pytest.mark.usefixtures("short_rounds")
-def test_real_engines_are_timed(
-    project: Callable[[str], Report], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_real_engines(project: Callable[[str], Report], monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("records", "measure"):  # other load disturbs nothing
         monkeypatch.setattr(f"tightrope.{package}.rounds.MAX_FOREIGN_CORES", math.inf)
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
@@ -93,7 +91,7 @@ def test_the_time_of_the_new_engine_is_told_though_what_is_loaded_first_is_slowe
     assert [one.name for one in asked(journal, "load")] == ["old", "new", "new", "old"]
 
 
-def test_engines_that_are_not_there_as_measured_are_told(
+def test_engines_that_are_not_there_are_told(
     project: Callable[[str], Report], tmp_path: Path
 ) -> None:
     old, new = project("old"), project("new")

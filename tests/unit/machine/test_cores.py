@@ -69,7 +69,7 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
         assert supervised(found, limits=LIMITS) == (min(number, cpu_quota()), pinned)
 
 
-def test_where_the_kernel_says_nothing_each_processor_is_a_core(
+def test_by_default_each_processor_is_a_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)

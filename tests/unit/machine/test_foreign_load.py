@@ -55,9 +55,7 @@ def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks:
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
 
 
-def test_idle_and_stolen_seconds_are_those_of_the_named_processors(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_idle_and_stolen_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     statistics = tmp_path / "stat"
     line = "cpu{0} 1000 1 1 {1} {2} 1 1 {3} 1 1\n"
     numbers = [("", 900, 90, 9), (0, TICKS, 0, 0), (1, 2 * TICKS, TICKS, 5 * TICKS), (10, 7, 7, 7)]

@@ -55,9 +55,7 @@ def test_the_fingerprint_changes_with_what_decides_speed_and_answers() -> None:
     assert changed_by(numerics_fingerprint, "cpu") == {"isa"}
 
 
-def test_a_host_of_this_fingerprint_is_accepted_and_another_machine_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_host_of_this_fingerprint_is_accepted_another_refused(tmp_path: Path) -> None:
     host = describe_host()
     on_cpu = for_device({**host, "gpu": "NVIDIA H200"}, "cpu")
     for key in (fingerprint(host), numerics_fingerprint(host), fingerprint(on_cpu)):

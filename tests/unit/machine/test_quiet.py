@@ -55,9 +55,7 @@ def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.Monk
     assert machine(monkeypatch, seconds=1, busy_s=-10, used=0.4).wait() == 1
 
 
-def test_it_goes_on_when_its_seconds_are_spent_and_names_the_programs_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     one = machine(monkeypatch, seconds=1.5, busy_s=3600)
     with busy_child(ONE):
         assert one.wait() == pytest.approx(1.5)
@@ -91,9 +89,7 @@ def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
     )
 
 
-def test_programs_but_this_one_and_its_workers_are_named_an_interpreter_with_what_it_runs(
-    tmp_path: Path,
-) -> None:
+def test_programs_are_named_but_this_one_and_its_workers(tmp_path: Path) -> None:
     with busy_child(ONE) as child, Child(lambda: wait(1.0), LIMITS) as worker:
         found = dict(program_seconds().keys())
         assert not {worker.process.pid, psutil.Process().pid} & found.keys()

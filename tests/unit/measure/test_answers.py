@@ -26,9 +26,7 @@ def with_value(value: float) -> Any:
         (None, "gives outputs of shape [] in the place of [2, 3]"),
     ],
 )
-def test_logits_that_are_no_numbers_or_of_another_shape_are_a_failure(
-    logits: Any, reason: str
-) -> None:
+def test_logits_that_are_no_numbers_or_of_another_shape_fail(logits: Any, reason: str) -> None:
     for check in (check_logits, answers):
         with pytest.raises(WorkFailed) as caught:
             check(logits, INPUTS, classes=3)

@@ -143,7 +143,7 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
         ({"calls": 20, "comparison_seconds": 20.0, "played": {OWN: stolen()}}, "calls", 4, 0),
     ],
 )
-def test_measuring_stops_for_a_reason(
+def test_why_it_stops(
     compared: Compare, changes: dict[str, Any], stop: str, pairs: int, kept: int
 ) -> None:
     shape = compared(**changes)
@@ -174,7 +174,7 @@ def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(
 @pytest.mark.parametrize(
     ("loads", "calls", "pairs"), [(1, 33, 20), (2, 33, 20), (2, 7, 20), (1, 3, 2)]
 )
-def test_a_fixed_protocol_makes_exactly_its_calls_of_each(
+def test_a_fixed_protocol_makes_its_calls(
     compared: Compare, loads: int, calls: int, pairs: int
 ) -> None:
     others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
@@ -187,9 +187,7 @@ def test_a_fixed_protocol_makes_exactly_its_calls_of_each(
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_warm_up_has_its_calls_or_seconds_in_windows_as_long_as_a_block(
-    compared: Compare, journal: Path
-) -> None:
+def test_warm_up_is_in_windows_as_long_as_a_block(compared: Compare, journal: Path) -> None:
     window = PLAN["min_seconds"] / PLAN["pairs"]
     for changes, calls, most_seconds in (
         ({"warmup_calls": 7}, 7, 30.0),
@@ -259,9 +257,7 @@ def test_the_limits_of_the_job_are_for_both_loads_together(
     assert (caught.value.role, caught.value.transient) == (BASELINE, True)
 
 
-def test_each_load_has_half_of_the_pairs_and_what_is_loaded_first_has_no_handicap(
-    compared: Compare,
-) -> None:
+def test_what_is_loaded_first_has_no_handicap_over_both_loads(compared: Compare) -> None:
     """An engine against itself, where the first of two loads makes 10 % slower for good."""
     draw = random.Random(0)
 

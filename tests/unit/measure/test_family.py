@@ -95,9 +95,7 @@ def test_the_root_and_its_child_share_rounds_at_all_shapes(family: Any) -> None:
         assert shape["out"] == {}
 
 
-def test_a_member_of_another_task_or_without_an_engine_is_left_out_with_the_reason(
-    family: Any,
-) -> None:
+def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) -> None:
     task, failed = "image-classification", {"status": "failed", "reason": "memory", "shapes": []}
     for changes, reason in (
         ({"manifest": {"task": task}}, f"its task is {task}, that of large text-classification"),

@@ -64,7 +64,7 @@ def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of
         assert abs(sum(place < half for place in places) - len(places) / 2) <= 1
 
 
-def test_each_call_follows_a_block_back_to_back_and_its_pause(
+def test_each_call_follows_a_block_and_its_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tightrope.measure.idleness.BLOCK_S", 0.002)
@@ -83,9 +83,7 @@ def test_calls_that_are_not_made_in_time_are_left_out(tmp_path: Path) -> None:
     assert len(after(record, 0.5)) < 3 and len(record.calls) < 45
 
 
-def test_a_call_that_other_load_disturbed_is_repeated_while_time_may_be_lost(
-    tmp_path: Path,
-) -> None:
+def test_a_disturbed_call_is_repeated_while_time_may_be_lost(tmp_path: Path) -> None:
     """The engine uses ever less, as if other programs used more."""
     lost = 3 * (BLOCK_S + 0.2)
     record = measured(tmp_path / "journal", [0.2], max_seconds=0.5, lost=lost, used_s=-1e6)

@@ -161,9 +161,7 @@ def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(
     assert alone(found)
 
 
-def test_where_the_baseline_fails_the_variant_is_measured_alone(
-    measured: Measure, spoil: Any
-) -> None:
+def test_where_the_baseline_fails_it_is_measured_alone(measured: Measure, spoil: Any) -> None:
     killed = "baseline killed by SIGKILL (out of memory, or from outside)"
     for change, limits, reason in (
         (of_nan, EARLIER, "baseline gives logits that are not numbers"),
@@ -177,9 +175,7 @@ def test_where_the_baseline_fails_the_variant_is_measured_alone(
         assert alone(found)
 
 
-def test_one_that_dies_is_tried_again_before_it_has_failed(
-    measured: Measure, tmp_path: Path, spoil: Any
-) -> None:
+def test_one_that_dies_is_tried_again_first(measured: Measure, tmp_path: Path, spoil: Any) -> None:
     for variant, words in ((BASELINE, "baseline killed by"), (QUICK, f"{QUICK}: killed by")):
         spoil(variant, lambda run: lambda _: dies())
         with pytest.raises(TightropeError, match=f"{words} .*; another attempt follows"):
@@ -190,9 +186,7 @@ def test_one_that_dies_is_tried_again_before_it_has_failed(
     assert found.reason.startswith("killed by SIGKILL")
 
 
-def test_a_variant_with_wrong_outputs_or_too_slow_is_a_failed_record_without_shapes(
-    measured: Measure, spoil: Any
-) -> None:
+def test_wrong_outputs_or_slow_calls_are_a_failed_record(measured: Measure, spoil: Any) -> None:
     for change, plan, reason in (
         (one_class_too_many, {}, "gives outputs of shape [1, 4] in the place of [1, 3]"),
         (lambda run: run, {"min_calls": 10**6, "max_seconds": 0.5}, "too slow ("),

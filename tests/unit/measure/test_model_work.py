@@ -66,9 +66,7 @@ def write_model(path: Path, *, table_is_added: bool = False) -> Path:
     return path
 
 
-def test_weights_count_once_in_the_type_of_the_variant_and_a_table_by_its_rows(
-    tmp_path: Path,
-) -> None:
+def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path) -> None:
     batch, sequence = 2, 5
     file = write_model(tmp_path / "a.onnx")
     known, small, large = works_of(file, texts(batch, sequence), texts(1, 1), texts(16, 500))

@@ -85,9 +85,7 @@ def test_each_load_is_a_process_of_each_and_each_round_has_a_block_of_each_in_it
     assert len({first for first, *_ in rounds}) > 1
 
 
-def test_a_race_that_is_decided_with_the_first_load_starts_no_other(
-    raced: Any, journal: Path
-) -> None:
+def test_a_race_that_the_first_load_decides_starts_no_other(raced: Any, journal: Path) -> None:
     (found,) = raced({QUICK: 0.002, SLOW: 0.01}).races
     assert (found.stop, set(found.loads)) == ("one left", {0})
     assert loaded(journal) == [QUICK, SLOW]
@@ -126,7 +124,7 @@ def test_a_pair_that_does_not_contend_runs_until_it_is_decided(raced: Any) -> No
 
 
 @pytest.mark.parametrize("request_", ["load", "warm_up", "block", "cpu_seconds"])
-def test_one_that_fails_is_out_with_its_reason_and_the_others_go_on(
+def test_one_that_fails_is_out_and_the_others_go_on(
     raced: Any, journal: Path, request_: str
 ) -> None:
     """Also out of turn, as one that the kernel kills for want of memory."""

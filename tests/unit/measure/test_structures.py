@@ -114,9 +114,7 @@ def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> 
     assert best_of(judged(), tried, 0.1).structure == wide
 
 
-def test_disturbed_rounds_count_only_where_there_are_too_few_others(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_disturbed_rounds_count_where_others_are_few(capsys: pytest.CaptureFixture[str]) -> None:
     quiet, disturbed = rounds_of(0.5), rounds_of(2.0, foreign=1.5)
     assert ratio(rounds_that_count(quiet + disturbed), 1) == pytest.approx(0.5)
     assert capsys.readouterr().out == ""

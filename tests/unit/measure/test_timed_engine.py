@@ -163,9 +163,7 @@ def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second() -> None
         assert len(engine.device(0) or ()) == calls
 
 
-def test_a_long_block_ends_at_its_limit_and_is_in_no_count_of_time_and_threads(
-    tmp_path: Path,
-) -> None:
+def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> None:
     engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.5)
     with Child(engine, LIMITS) as worker:
         worker.ask("load")
@@ -206,9 +204,7 @@ print(json.dumps([block["energy_j"], block["gpu"], long]))
 """.replace("PROCESSOR", str(ONE))
 
 
-def test_on_a_gpu_each_block_ends_with_its_state_and_a_long_block_has_the_energy(
-    tmp_path: Path,
-) -> None:
+def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(tmp_path: Path) -> None:
     """In a worker of a process that has asked NVML before, of a driver library of the test."""
     build_driver(tmp_path)
     energy, state, long = json.loads(printed(ON_GPU, tmp_path, FAKE_LIMITS="4"))

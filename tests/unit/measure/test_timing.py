@@ -99,9 +99,7 @@ def test_each_stream_gets_its_next_call_when_its_last_one_has_ended() -> None:
     assert calls == 1 and seconds >= CALL
 
 
-def test_blocks_hold_calls_seconds_and_states_and_the_programs_are_released(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_on_streams_release_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     programs, checked = [Program(), Program()], []
     each = {"state": lambda: {"throttled": []}, "limit_seconds": 30.0}
