@@ -3,14 +3,14 @@
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.job import current_job
 from tightrope.measure.latency import measure_latency
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure.run import TimingSettings
 
 job = current_job(globals())
 measure_latency(
     Artifacts.of(job.input),
     job.input.baseline,
     job.output.record,
-    TimingSettings.of(job),
+    TimingSettings.of(job, job.params.latency, job.params.shapes),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
     audit=dict(job.input.items()).get("audit"),

@@ -4,7 +4,7 @@ from tightrope.jobs.execution import require_node
 from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.measure.profile.peaks import measure_peaks
+from tightrope.measure.peaks import measure_peaks
 from tightrope.variants import device_of
 
 job = current_job(globals())

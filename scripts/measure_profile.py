@@ -3,7 +3,7 @@
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
-from tightrope.measure.profile.measure import measure_profile
+from tightrope.measure.profile import measure_profile
 
 job = current_job(globals())
 measure_profile(

@@ -4,7 +4,7 @@ from tightrope.jobs.execution import require_node
 from tightrope.jobs.file_job import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.measure.profile.requests import measure_requests
+from tightrope.measure.requests import measure_requests
 
 job = current_job(globals())
 require_node(job)

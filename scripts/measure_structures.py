@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from tightrope.jobs.job import current_job
-from tightrope.measure.structures.measure import measure_structures, settings_of
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.structures import measure_structures
 
 job = current_job(globals())
 measure_structures(
     Path(job.input.checkpoint),
     Path(job.input.timing),
     job.output.structures,
-    settings_of(job),
+    TimingSettings.of(job, job.params.engine, [job.params.engine["shape"]]),
     host=job.params.host,
 )

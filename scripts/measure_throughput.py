@@ -2,13 +2,14 @@
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.job import current_job
-from tightrope.measure.throughput.measure import ThroughputSettings, measure_throughput
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.throughput import measure_throughput
 
 job = current_job(globals())
 measure_throughput(
     Artifacts.of(job.input),
     job.output.record,
-    ThroughputSettings.of(job),
+    TimingSettings.of(job, job.params.throughput),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
 )

@@ -2,7 +2,8 @@
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.job import current_job
-from tightrope.measure.causes.measure import settings_of, sources_of, verify_causes
+from tightrope.measure.causes import sources_of, verify_causes
+from tightrope.measure.run import TimingSettings
 
 job = current_job(globals())
 verify_causes(
@@ -10,7 +11,7 @@ verify_causes(
     sources_of(job.input.items()),
     job.input.profile,
     job.output.record,
-    settings_of(job),
+    TimingSettings.of(job, {}, job.params.shapes),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
 )

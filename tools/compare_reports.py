@@ -11,11 +11,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.artifacts.files import write_bytes
-from tightrope.compare.bounds import broken, parse_bound
-from tightrope.compare.command import OneLineParser, run
+from tightrope.compare.bounds import OneLineParser, broken, parse_bound, run
 from tightrope.compare.compare import compare
-from tightrope.compare.formats import as_markdown, as_text
-from tightrope.compare.page import comparison_page
+from tightrope.compare.formats import as_markdown, as_text, comparison_page
 from tightrope.compare.read import read_report
 from tightrope.compare.remeasure import remeasure
 from tightrope.compare.sections import heading, sections

@@ -44,10 +44,8 @@ from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.interference import undisturbed
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.comparison import compare_loads
-from tightrope.measure.paired_blocks import compare
-from tightrope.measure.race.at_shape import RaceAtShape
-from tightrope.measure.race.rounds import Race
+from tightrope.measure.comparison import compare, compare_loads
+from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked
 from tightrope.records.finalists import Finalists

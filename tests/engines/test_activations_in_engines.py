@@ -66,8 +66,8 @@ def batch() -> Arrays:
 def make_model(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Run in a child: the chain up to the simplified ONNX, and logits by hand."""
     import torch
-    from tightrope.model.activations import FastSwish
     from tightrope.model.changes import Changes
+    from tightrope.model.fast_swish import FastSwish
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model

@@ -14,10 +14,10 @@ from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.jobs.child import supervised
-from tightrope.measure.causes.measure import verify_causes
-from tightrope.measure.profile.measure import measure_profile
-from tightrope.measure.profile.peaks import peaks_of
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure.causes import verify_causes
+from tightrope.measure.peaks import peaks_of
+from tightrope.measure.profile import measure_profile
+from tightrope.measure.run import TimingSettings
 from tightrope.records.profile import CausesRecord
 from tiny_model import (
     EXECUTION,
@@ -73,7 +73,7 @@ def execution() -> Any:
 @pytest.fixture
 def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
     # so that no core is idle, on any machine
-    monkeypatch.setattr("tightrope.measure.causes.measure.physical_cores", lambda: 1)
+    monkeypatch.setattr("tightrope.measure.causes.physical_cores", lambda: 1)
 
     def verified(profile: Path) -> CausesRecord:
         target = profile.with_name("causes.json")

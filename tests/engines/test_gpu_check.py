@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tightrope.machine import energy, gpu_state, nvml
+from tightrope.machine import energy, nvml
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/gpu"
@@ -111,7 +111,7 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
     assert nvml.nvidia_gpu() == ("NVIDIA H200", "580.65.06", "GPU-0a1b")
     gpu = nvml.held_gpu()
     assert gpu is not None
-    assert set(gpu_state.GpuState(gpu).read().values()) == {None}
+    assert set(nvml.GpuState(gpu).read().values()) == {None}
     assert energy.gpu_meter(gpu) is None
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
     assert nvml.nvidia_gpu() == nvml.Gpu()

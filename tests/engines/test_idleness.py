@@ -12,8 +12,8 @@ import pytest
 from artifact_files import written
 from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
-from tightrope.measure.idleness.measure import measure_idleness
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure.idleness import measure_idleness
+from tightrope.measure.run import TimingSettings
 from tightrope.records.idleness import IdlenessRecord
 from tightrope.variants import Variant
 from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
@@ -81,7 +81,7 @@ def test_an_engine_that_was_not_built_has_none(
 def test_an_engine_that_dies_after_a_pause_is_a_failed_record(
     tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dies(monkeypatch, "tightrope.measure.idleness.measure")
+    dies(monkeypatch, "tightrope.measure.timed_engine")
     record = idleness(tiny, engine, tmp_path / "v.idleness.json")
     assert (record.status, record.calls) == ("failed", [])
     assert "killed by SIGKILL" in record.reason

@@ -16,7 +16,7 @@ from tightrope.inputs.arrays import stack
 from tightrope.int8.cache import read_cache, write_cache
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.variants import Variant
 from tiny_model import (
     LIMITS,

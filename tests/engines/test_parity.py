@@ -18,7 +18,7 @@ from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import filled_batch
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.model.module import load_module
 from tightrope.variants import Variant
 from tiny_model import (

@@ -15,10 +15,8 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import supervised
-from tightrope.measure.profile import operators
-from tightrope.measure.profile.bounds import verdict
-from tightrope.measure.profile.measure import measure_profile
-from tightrope.measure.profile.peaks import peaks_of
+from tightrope.measure.peaks import peaks_of
+from tightrope.measure.profile import measure_profile, operator_times, verdict
 from tightrope.measure.timing import timed_calls
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
@@ -186,7 +184,7 @@ def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
     for batch in batches:
         run(batch)
     calls = [(batch, CALLS) for batch in batches]
-    return operators.operator_times(engine, run, calls, threads=THREADS)
+    return operator_times(engine, run, calls, threads=THREADS)
 
 
 @pytest.mark.parametrize("variant", ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"])

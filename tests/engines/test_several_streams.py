@@ -97,7 +97,7 @@ def with_sessions(folder: Path, batch: Arrays) -> Any:
 
 
 def measured(checkpoint: Path, batch: Arrays) -> Any:
-    from tightrope.measure.logits import check_logits
+    from tightrope.measure.answers import check_logits
     from tightrope.measure.timed_engine import TimedEngine
 
     def check(logits: Any, inputs: Arrays) -> None:

@@ -14,10 +14,14 @@ from tightrope.artifacts.files import read_json
 from tightrope.checkpoint.prepare import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.jobs.child import supervised
-from tightrope.measure.settings import TimingSettings
-from tightrope.measure.structures import choose
-from tightrope.measure.structures.build import in_child, structure_in, timed_structures
-from tightrope.measure.structures.measure import measure_structures, read_ratios
+from tightrope.measure import structure_choice
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.structures import (
+    measure_structures,
+    read_ratios,
+    structure_in,
+    timed_structures,
+)
 from tightrope.model.changes import Changes
 from tightrope.model.noted_sizes import FIELD
 from tightrope.model.structures import Structure
@@ -54,7 +58,7 @@ def table(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def analysed(tiny: TinyModel, source: Path) -> Callable[[], Any]:
     return partial(
-        choose.analysis,
+        structure_choice.analysis,
         source,
         tiny.split("train"),
         names=None,
@@ -100,9 +104,9 @@ def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     target = tmp_path / "structure.json"
     files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
     judged = analysed(tiny, source)
-    choose.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
+    structure_choice.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
     document = read_json(target)
-    assert 1 <= len(document["tried"]) <= choose.TRIES
+    assert 1 <= len(document["tried"]) <= structure_choice.TRIES
     assert all(one["rounds"] for one in document["tried"])
     asked = {"speedup": speedup, "variant": VARIANT, "shape": SHAPE}
     assert document["target"]["asked"] == asked
@@ -127,7 +131,7 @@ def test_a_number_of_parameters_is_kept_to_and_nothing_is_measured(
     whole = read_json(tiny.checkpoint)["parameters"]
     target = tmp_path / "structure.json"
     limit = round(0.8 * whole)
-    choose.choose_by_parameters(target, analysed(tiny, source), limit, limits=LIMITS)
+    structure_choice.choose_by_parameters(target, analysed(tiny, source), limit, limits=LIMITS)
     document = read_json(target)
     assert "tried" not in document
     manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
@@ -141,7 +145,7 @@ def test_too_few_parameters_get_the_smallest_structure_and_say_so(
     target = tmp_path / "structure.json"
     for heads in (False, True):
         given = analysed(tiny, source)
-        choose.choose_by_parameters(target, given, 100, limits=LIMITS, fewer_heads=heads)
+        structure_choice.choose_by_parameters(target, given, 100, limits=LIMITS, fewer_heads=heads)
         document = read_json(target)
         assert document["structure"] == Structure((1,), 64, 1 if heads else 2).document()
     assert document["target"]["short_by"] > 10
@@ -182,7 +186,7 @@ def make_convnext(folder: Path, manifest: Path, data: Path) -> None:
 def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     manifest, data = tmp_path / "checkpoint" / "checkpoint.json", tmp_path / "data" / "data.json"
     supervised(make_convnext, tmp_path, manifest, data, limits=LIMITS)
-    parent = in_child(partial(structure_in, manifest), LIMITS)
+    parent = supervised(structure_in, manifest, limits=LIMITS)
     assert parent == Structure((1, 3), 32)
     shape = {"batch": 1, "height": 16, "width": 16}
     asked = replace(settings(), shapes=[shape])
@@ -193,8 +197,8 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     # 100 parameters are less than any structure has: one narrow block of each stage is left
     source = tmp_path / "source" / "checkpoint.json"
     files, options = (source, split_of(data, "train")), {"names": None, "sequence": 1}
-    judged = partial(choose.analysis, *files, **options, seed=0, threads=1)
-    choose.choose_by_parameters(target, judged, 100, limits=LIMITS)
+    judged = partial(structure_choice.analysis, *files, **options, seed=0, threads=1)
+    structure_choice.choose_by_parameters(target, judged, 100, limits=LIMITS)
     kept = read_json(target)["prune"]["blocks"]
     assert [len(stage) for stage in kept] == [1, 1]
     smaller = tmp_path / "smaller" / "checkpoint.json"
@@ -211,4 +215,4 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     assert read_json(smaller)["parameters"] == document["target"]["reached"]["parameters"]
     assert read_json(smaller.with_name("config.json"))[FIELD] == {"inner": [16, 32]}
     # and it is a parent itself
-    assert in_child(partial(structure_in, smaller), LIMITS) == Structure((1, 1), 16)
+    assert supervised(structure_in, smaller, limits=LIMITS) == Structure((1, 1), 16)

@@ -13,8 +13,8 @@ from artifact_files import written
 from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
-from tightrope.measure.throughput.instances import BLOCKS
-from tightrope.measure.throughput.measure import ThroughputSettings, measure_throughput
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.throughput import BLOCKS, measure_throughput
 from tightrope.records.throughput import ThroughputRecord, call_seconds, samples_per_second
 from tightrope.variants import Variant
 from tiny_images import SIDE
@@ -43,7 +43,7 @@ two_cores = pytest.mark.skipif(CORES < 2, reason="needs two processors")
 
 
 def measure(tiny: TinyModel, engine: Path, target: Path, **changes: Any) -> ThroughputRecord:
-    settings = ThroughputSettings(
+    settings = TimingSettings(
         max_sequence=LONGEST,
         plan={**PLAN, **changes},
         quiet_seconds=0.0,
@@ -68,7 +68,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, harm: Callable[[Any], Any], threads: 
         spoilt = settings["threads"] == threads
         return (lambda inputs: harm(run(inputs))) if spoilt else run, seconds
 
-    monkeypatch.setattr("tightrope.measure.throughput.measure.load_engine", load)
+    monkeypatch.setattr("tightrope.measure.timed_engine.load_engine", load)
 
 
 @two_cores

@@ -25,9 +25,10 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.traffic.loadgen import read_log
-from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
-from tightrope.measure.traffic.padding import bucket_edges
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.traffic import measure_traffic
+from tightrope.measure.traffic_loadgen import read_log
+from tightrope.measure.traffic_padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
@@ -69,7 +70,7 @@ def measure(
     quiet_seconds: float = 0.0,
     **plan: Any,
 ) -> TrafficRecord:
-    settings = TrafficSettings(
+    settings = TimingSettings(
         max_sequence=LONGEST,
         plan={**PLAN, **plan},
         quiet_seconds=quiet_seconds,
@@ -154,7 +155,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Spoil:
 
             return harmed, seconds
 
-        monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
+        monkeypatch.setattr("tightrope.measure.traffic.load_engine", load)
 
     return spoilt
 
@@ -427,7 +428,7 @@ BROKEN = [
     (is_killed, "killed by SIGKILL (out of memory, or from outside)", True),
     (gives_nan, "gives logits that are not numbers", False),
 ]
-# seen where those that are not numbers are: see tests/unit/measure/test_logits.py
+# seen where those that are not numbers are: see tests/unit/measure/test_answers.py
 OF_ANOTHER_SHAPE = [
     (drops_a_class, "in the place of", False),
     (drops_a_sample, "in the place of", False),
@@ -616,7 +617,7 @@ def test_the_gain_of_an_engine_whose_time_goes_with_the_tokens_is_that_of_paddin
 
         return slow, seconds
 
-    monkeypatch.setattr("tightrope.measure.traffic.measure.load_engine", load)
+    monkeypatch.setattr("tightrope.measure.traffic.load_engine", load)
     plan = {"scenarios": ["offline"], "seconds": 0.9}
     record = measure(tiny, engine, tmp_path / "v.traffic.json", **plan)
     entry = traffic_entry(record, accept_disturbed=True)

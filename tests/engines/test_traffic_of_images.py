@@ -9,7 +9,8 @@ import pytest
 from splits import split_of
 from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.traffic.measure import TrafficSettings, measure_traffic
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.traffic import measure_traffic
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
@@ -37,13 +38,12 @@ def engine(built_images: Callable[[Variant], Path]) -> Path:
 def measure(
     tiny: TinyModel, engine: Path, target: Path, room: int = 2**30, **plan: Any
 ) -> TrafficRecord:
-    settings = TrafficSettings(
+    settings = TimingSettings(
         max_sequence=128,
         plan={**PLAN, **plan},
         quiet_seconds=0.0,
         terminal=sys.__stderr__,
         execution=EXECUTION,
-        image_bytes=room,
     )
     measure_traffic(
         artifacts_of(tiny, engine),
@@ -51,6 +51,7 @@ def measure(
         settings,
         model="tiny",
         variant=NAME,
+        image_bytes=room,
     )
     return TrafficRecord.read(target)
 

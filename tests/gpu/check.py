@@ -29,7 +29,7 @@ STOOD_IN = stand_ins.install()
 
 try:
     from tightrope.artifacts.provenance import library_version
-    from tightrope.machine.gpu import driver_cuda, missing_packages
+    from tightrope.machine.lacks import driver_cuda, missing_packages
     from tightrope.machine.nvml import nvidia_gpu
     from tightrope.runtimes.buckets import in_words as shape_in_words
 except ModuleNotFoundError as error:

@@ -29,8 +29,8 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.answers import check_logits
 from tightrope.measure.comparison import compare_loads
-from tightrope.measure.logits import check_logits
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.latency import LatencyRecord
 from tightrope.signature import TEXT

@@ -14,7 +14,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import Limits, supervised
-from tightrope.machine.gpu import missing_packages
+from tightrope.machine.lacks import missing_packages
 from tightrope.variants import CALIBRATED, GIVEN, Variant
 from tiny_model import (
     LONGEST,

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import psutil
-import pytest
 
 PROCESSORS = sorted(os.sched_getaffinity(0))
 # a few milliseconds of SHA-256, in which Python's lock is not held
@@ -50,17 +49,6 @@ def hash_forever() -> None:
             hashlib.sha256(WORK).digest()
 
     threading.Thread(target=work, daemon=True).start()
-
-
-def needs_quiet(holds: Callable[[], bool], processor: int = PROCESSORS[-1]) -> None:
-    """Assert what holds on a quiet processor; skip while other programs have this one."""
-    for _ in range(6):
-        if holds():
-            return
-        time.sleep(0.5)
-    if psutil.cpu_percent(0.5, percpu=True)[processor] > 20:
-        pytest.skip(f"other programs have processor {processor}")
-    assert holds()
 
 
 @contextmanager

@@ -1,10 +1,6 @@
 """What a record keeps of pairs of blocks: of quiet ones, and of those that other load disturbed."""
 
-import io
 from typing import Any
-
-from busy import PROCESSORS
-from tightrope.machine.quiet import QuietMachine
 
 # of a window in which another program had a core
 BUSY = [1.0]
@@ -15,8 +11,3 @@ WAITED = {**QUIET, "waited": 0.5}
 def facts(disturbed: int, quiet: int) -> dict[str, Any]:
     """`pairs` and `foreign_cores` of a shape with so many pairs of both kinds."""
     return {"pairs": [WAITED] * disturbed + [QUIET] * quiet, "foreign_cores": BUSY}
-
-
-def machine(seconds: float = 0.0) -> QuietMachine:
-    """A machine that so much time may be lost to, by default none."""
-    return QuietMachine(PROCESSORS, seconds, io.StringIO())

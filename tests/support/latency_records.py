@@ -10,8 +10,8 @@ from raced import HOST, SHAPE
 from tightrope.artifacts.files import sha256
 from tightrope.jobs.child import Limits
 from tightrope.jobs.execution import Execution
-from tightrope.measure.race.measure import RaceSettings
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure.race_candidates import RaceSettings
+from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord
 from tiny_model import LIMITS, LONGEST
 

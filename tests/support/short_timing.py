@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure.run import TimingSettings
 from tiny_model import EXECUTION, LIMITS, LONGEST
 
 SHAPE = {"batch": 1, "sequence": 16}

@@ -17,7 +17,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.machine.host import describe_host, saturates
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.variants import CALIBRATED, GIVEN, Variant
 
 ARCHITECTURE = (

@@ -1,8 +1,8 @@
 import pytest
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.variants import (
     CALIBRATED,
-    ENGINES,
     METHODS,
     Variant,
     baseline,

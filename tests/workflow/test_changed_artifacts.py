@@ -15,7 +15,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import read_split
 from tightrope.int8.cache import read_any_cache
-from tightrope.measure.latency import why_not_timed
+from tightrope.measure.run import why_not_timed
 from tightrope.onnx.file import load_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord

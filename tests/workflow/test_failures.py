@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tightrope.machine.host import describe_host
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.variants import parse
 from tiny_project import MODEL, ONNX_VARIANTS, RACE, Project, drawn
 

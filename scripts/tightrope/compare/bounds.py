@@ -1,16 +1,19 @@
-"""Bounds that a comparison may not break: `slower:3%`, `accuracy:0.5`, `gone`."""
+"""The command line of a comparison: bounds such as `slower:3%`, and errors of one line."""
 
+import argparse
 import math
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, get_args
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple, NoReturn, get_args
 
 from tightrope.compare.compare import Comparison
+from tightrope.compare.formats import Quoted, Words, change_words, points_words, shape_words
 from tightrope.compare.speed import SpeedChange
-from tightrope.compare.text import Quoted, Words, change_words, points_words, shape_words
 from tightrope.errors import TightropeError, nearest
 
 What = Literal["slower", "accuracy", "gone"]
 USAGE = "give slower:3%, accuracy:0.5 or gone"
+REFUSED = 2
 
 
 class Bound(NamedTuple):
@@ -57,15 +60,9 @@ def too_slow(comparison: Comparison, limit: float) -> Iterator[Words]:
         raise TightropeError(f"--fail-on slower: no time can be judged: {'; '.join(reasons)}")
     for one in judged:
         if one.verdict == "slower" and one.time and one.time.value - 1 > limit:
-            yield Words(
-                *row_words(one), f" is slower: {change_words(one.time)}; allowed are {limit:.1%}"
-            )
-
-
-def row_words(change: SpeedChange) -> Words:
-    """Return the name of a row."""
-    row = change.row
-    return Words(Quoted(row.model), " ", Quoted(row.variant), f" at {shape_words(row.shape)}")
+            name = Quoted(one.row.model), " ", Quoted(one.row.variant)
+            slower = f" is slower: {change_words(one.time)}; allowed are {limit:.1%}"
+            yield Words(*name, f" at {shape_words(one.row.shape)}", slower)
 
 
 def too_wrong(comparison: Comparison, limit: float) -> Iterator[Words]:
@@ -90,3 +87,20 @@ def is_open(change: SpeedChange, bounds: Iterable[Bound]) -> bool:
     limits = [one.limit for one in bounds if one.what == "slower"]
     over = change.time is not None and any(change.time.value - 1 > limit for limit in limits)
     return over and change.verdict == "same"
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as all others are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise TightropeError."""
+        raise TightropeError(f"{message}; --help says more")
+
+
+def run(main: Callable[[list[str]], int]) -> NoReturn:
+    """Exit with what `main` returns for the words of the command line, or REFUSED."""
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except TightropeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(REFUSED)

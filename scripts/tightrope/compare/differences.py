@@ -65,7 +65,8 @@ def of_hosts(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Differen
         where = f" on {after}" if len(pairs) > 1 else ""
         hosts = old.document["hosts"][before], new.document["hosts"][after]
         for name in changed(hosts, HOST_FACTS):
-            yield difference("host", name, hosts, of_host(own, name), where)
+            on_gpu = [key for key in own if key.variant.startswith("cuda")]
+            yield difference("host", name, hosts, on_gpu if name in OF_GPU else own, where)
         libraries = [host.get("libraries") or {} for host in hosts]
         for name in changed(libraries, sorted({*libraries[0], *libraries[1]})):
             users = [key for key in own if uses(new.results[key], name)]
@@ -84,11 +85,6 @@ def difference(
     """Return the difference of a fact between two mappings; `where` is added to its name."""
     before, after = (one.get(name) for one in facts)
     return Difference(kind, f"{name}{where}", before, after, frozenset(concerns))
-
-
-def of_host(keys: Iterable[Key], fact: str) -> Iterable[Key]:
-    """Return which of these variants a fact of their host concerns."""
-    return [key for key in keys if fact not in OF_GPU or key.variant.startswith("cuda")]
 
 
 def uses(result: Entry, library: str) -> bool:

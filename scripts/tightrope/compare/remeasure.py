@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -14,13 +13,12 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import library_versions
 from tightrope.compare.read import Key, Report, RowKey
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
-from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.engine_worker import engine_worker
-from tightrope.measure.rounds import measure_rounds, start, warm_up
+from tightrope.measure.rounds import rounds_of
+from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.record import FEWEST_ROUNDS, blocks_of, undisturbed_rounds
 from tightrope.statistics import Interval, speedup
 
@@ -70,33 +68,17 @@ def times_of(
     longest = max(shape.get("sequence", 1) for shape in shapes)
     batches = timing_batches(sides[1].checkpoint, sides[1].data, shapes, max_sequence=longest)
     machine = QuietMachine(pinned_processors(sides[1].threads), QUIET_SECONDS, terminal)
+    limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
+    title, indices = f"timing {key.variant}", range(len(batches))
+    engines = [
+        timed_engine(one.engine, one.checkpoint, batches, threads=one.threads) for one in sides
+    ]
     rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
     for turn in (1, -1)[:LOADS]:
-        for place, measured in enumerate(rounds_of(sides[::turn], batches, machine, key)):
+        found = rounds_of(engines[::turn], limits, machine, title, indices)
+        for place, measured in enumerate(found):
             rounds[place] += [{**one, "blocks_s": one["blocks_s"][::turn]} for one in measured]
     return [ratio_of(one) for one in rounds]
-
-
-def rounds_of(
-    sides: Sequence[Side], batches: list[Arrays], machine: QuietMachine, key: Key
-) -> list[list[dict[str, Any]]]:
-    """Return the rounds of both engines, loaded in this order, at each shape."""
-    limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
-    with ExitStack() as stack:
-        workers: list[Child] = [
-            stack.enter_context(
-                engine_worker(
-                    side.engine, side.checkpoint, batches, limits, threads=side.threads, share=2
-                )
-            )
-            for side in sides
-        ]
-        start(workers, machine)
-        found = []
-        for index in range(len(batches)):
-            warm_up(workers, index=index)
-            found.append(measure_rounds(workers, machine, f"timing {key.variant}", index=index))
-        return found
 
 
 def ratio_of(rounds: list[dict[str, Any]]) -> Interval | str:

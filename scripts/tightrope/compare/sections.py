@@ -7,8 +7,7 @@ from tightrope.compare.accuracy import AccuracyChange
 from tightrope.compare.bounds import Bound, is_open
 from tightrope.compare.compare import Comparison
 from tightrope.compare.differences import Difference
-from tightrope.compare.speed import SpeedChange
-from tightrope.compare.text import (
+from tightrope.compare.formats import (
     Quoted,
     Section,
     Table,
@@ -19,6 +18,7 @@ from tightrope.compare.text import (
     time_words,
     value_words,
 )
+from tightrope.compare.speed import SpeedChange
 from tightrope.report.style.numbers import moment, percentage
 
 ORDER = ("slower", "worse", "faster", "better", "open", "same", "not judged")
@@ -35,7 +35,7 @@ def sections(
 ) -> list[Section]:
     """Return the sections, what breaks a bound first; those without content are left out."""
     found = [
-        bound_section(bounds, broken),
+        Section("Bounds", broken or [Words("no bound is broken")] * bool(bounds)),
         cause_section(comparison),
         speed_section(comparison.speed, bounds),
         accuracy_section(comparison.accuracy),
@@ -53,14 +53,6 @@ def heading(comparison: Comparison) -> list[Words]:
     ]
 
 
-def bound_section(bounds: Sequence[Bound], broken: Sequence[Words]) -> Section:
-    """Return which bounds are broken."""
-    lines = list(broken)
-    if bounds and not broken:
-        lines = [Words("no bound is broken")]
-    return Section("Bounds", lines)
-
-
 def cause_section(comparison: Comparison) -> Section:
     """Return what is different, the likely cause first."""
     causes = comparison.causes
@@ -74,16 +66,10 @@ def cause_section(comparison: Comparison) -> Section:
     else:
         words = "none of these concerns what changed beyond the noise; the first of them: "
     likely = bool(comparison.moved) and concerned
+    likeliest = f"{first.name}: {value_words(first.old)} → {value_words(first.new)}"
     rows = [cause_row(one, likely and number == 0) for number, (one, _) in enumerate(causes)]
     header = ("what", "kind", "old", "new", "concerns")
-    return Section(
-        "What is different", [Words(words, Quoted(cause_words(first)))], Table(header, rows)
-    )
-
-
-def cause_words(one: Difference) -> str:
-    """Format a difference in a few words."""
-    return f"{one.name}: {value_words(one.old)} → {value_words(one.new)}"
+    return Section("What is different", [Words(words, Quoted(likeliest))], Table(header, rows))
 
 
 def cause_row(one: Difference, likely: bool) -> list[Words]:

@@ -5,18 +5,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tightrope.compare.noise import adjusted, birge_ratio, is_beyond, p_value
-from tightrope.compare.read import Key, Report, RowKey, Shape
-from tightrope.compare.rows import (
+from tightrope.compare.noise import (
     UNSTEADY,
     Log,
+    adjusted,
+    birge_ratio,
+    is_beyond,
     is_untimed,
     log_of,
+    p_value,
     scatter,
     seconds_of,
     unsteadiness,
     why_not,
 )
+from tightrope.compare.read import Key, Report, RowKey, Shape
 from tightrope.records.latency import DRIFT_SHARE
 from tightrope.statistics import Interval, Z
 

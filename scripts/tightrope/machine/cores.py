@@ -22,7 +22,10 @@ def pinned_processors(threads: int) -> list[int]:
 
     All that this process may use where there are fewer cores than threads.
     """
-    chosen = sorted(first_processor_per_core(), key=lambda number: (-top_frequency(number), number))
+    chosen = sorted(
+        first_processor_per_core(),
+        key=lambda number: (-(frequency(number, "cpuinfo_max_freq") or 0), number),
+    )
     if len(chosen) < threads:
         return sorted(os.sched_getaffinity(0))
     return sorted(chosen[:threads])
@@ -32,19 +35,10 @@ def first_processor_per_core() -> list[int]:
     """Return the first logical processor of each physical core that this process may use."""
     first: dict[str, int] = {}
     for number in sorted(os.sched_getaffinity(0)):
-        first.setdefault(core_siblings(TOPOLOGY / f"cpu{number}", number), number)
+        file = TOPOLOGY / f"cpu{number}" / "topology" / "thread_siblings_list"
+        siblings = file.read_text().strip() if file.is_file() else str(number)
+        first.setdefault(siblings, number)
     return list(first.values())
-
-
-def core_siblings(processor: Path, number: int) -> str:
-    """Return the logical processors that share a core with this one, as the kernel writes them."""
-    file = processor / "topology" / "thread_siblings_list"
-    return file.read_text().strip() if file.is_file() else str(number)
-
-
-def top_frequency(number: int) -> int:
-    """Return the highest frequency of a processor in kHz, 0 where the kernel does not report it."""
-    return frequency(number, "cpuinfo_max_freq") or 0
 
 
 def frequency(number: int, name: str = "scaling_cur_freq") -> int | None:

@@ -65,13 +65,6 @@ class QuietMachine:
         self.lost_s += seconds
         return given
 
-    def remember(self, programs: Iterable[Program]) -> None:
-        """Keep the busiest of these and of the programs recorded before."""
-        for one in programs:
-            self.busiest[one.name] = max(self.busiest.get(one.name, 0.0), one.cores)
-        first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
-        self.busiest = {name: self.busiest[name] for name in first}
-
     def wait(self) -> float:
         """Wait until the processors are quiet or the budget is spent; return seconds given back.
 
@@ -103,7 +96,10 @@ class QuietMachine:
         used = program_seconds()
         programs = busiest(self.seen, used, now - self.looked)
         self.seen, self.looked = used, now
-        self.remember(programs)
+        for one in programs:
+            self.busiest[one.name] = max(self.busiest.get(one.name, 0.0), one.cores)
+        first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
+        self.busiest = {name: self.busiest[name] for name in first}
         if programs and now - self.said >= SAY_SECONDS:
             rest = max(0.0, self.left_s - (now - began))
             words = (

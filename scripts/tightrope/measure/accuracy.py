@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import classes_of, open_manifest, read_manifest
+from tightrope.artifacts.manifest import classes_of, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
@@ -19,7 +19,7 @@ from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
 from tightrope.measure.answers import Answer, answer_chunk, largest_batch
-from tightrope.measure.run import facts_of_run
+from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.records.accuracy import AccuracyRecord
 
 # rows per chunk: sorted by length together; the time limit is checked after each chunk
@@ -42,17 +42,12 @@ def measure_accuracy(
     data, nothing is predicted. A transient failure raises TightropeError unless this is the last
     attempt.
     """
-    built = open_manifest(artifacts.engine, EngineManifest)
     source = read_manifest(artifacts.data, SplitManifest)
     record = AccuracyRecord(
-        **facts_of_run(
-            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
-        ),
+        **facts_of_run(artifacts, execution, model=model, variant=variant),
         data_sha256=sha256(artifacts.data),
     )
-    if built["status"] != "ok":
-        record.status, record.reason = "failed", f"not built: {built['reason']}"
-    elif source["labels"] is not None:
+    if can_be_timed(record, artifacts.engine) and source["labels"] is not None:
         work = partial(
             predict,
             artifacts,

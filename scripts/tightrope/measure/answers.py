@@ -1,4 +1,4 @@
-"""Predict examples with an engine, in batches of similar length."""
+"""Predict examples with an engine: checked logits, classes, margins."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,12 +6,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.engines.load import Run
+from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.jobs.progress import Tell, untold
-from tightrope.measure.logits import answers
 from tightrope.records.accuracy import Logits
 
 BATCH = 32
+
+
+def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
+    """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
+    batch, shape = len(next(iter(inputs.values()))), np.shape(logits)
+    if shape != (batch, classes):
+        reason = f"gives outputs of shape {list(shape)} in the place of {[batch, classes]}"
+        raise WorkFailed(reason, transient=False)
+    if not np.isfinite(logits).all():
+        raise WorkFailed("gives logits that are not numbers", transient=False)
+
+
+def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
+    """Return the class and the margin (highest logit minus the second) per row of the batch.
+
+    Raises WorkFailed as `check_logits` does.
+    """
+    check_logits(logits, inputs, classes=classes)
+    top = np.sort(logits, axis=1)[:, -2:]
+    return [
+        (int(row.argmax()), float(first - second))
+        for row, (second, first) in zip(logits, top, strict=True)
+    ]
 
 
 class Answer(NamedTuple):

@@ -1,7 +1,6 @@
 """Audit a quantized engine for collapsed predictions before its latency is measured."""
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
-from tightrope.jobs.progress import ProgressBar, Tell
+from tightrope.jobs.progress import ProgressBar
 from tightrope.measure.answers import answer_chunk, largest_batch
 from tightrope.onnx.file import load_onnx, require_onnx_of
 from tightrope.onnx.session import open_model
@@ -85,12 +83,11 @@ def audited(
     classes = classes_of(artifacts.checkpoint)
     session = open_model(load_onnx(artifacts.onnx), threads=threads)
     with ProgressBar("predicting", 2 * len(rows)) as bar:
-        expected = predictions(
-            lambda inputs: session.run(None, inputs)[0], rows, 1, classes, bar.add
-        )
+        float_ = answer_chunk(lambda given: session.run(None, given)[0], rows, 1, classes, bar.add)
         run, _ = load_engine(artifacts.engine, threads=threads)
         size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
-        found = predictions(run, rows, size, classes, bar.add)
+        own = answer_chunk(run, rows, size, classes, bar.add)
+    expected, found = ([one.prediction for one in answers] for answers in (float_, own))
     labels = [one["label"] for one in examples] if "label" in examples[0] else expected
     facts = answers_of(found, expected, labels)
     tensors = quantization_noise(quantized, rows, threads=threads) if quantized else []
@@ -99,11 +96,6 @@ def audited(
         reason = f"collapsed: {reason}; {fault(tensors)}"
     status = "ok" if reason is None else "collapsed"
     return {"status": status, "reason": reason, "answers": facts, "tensors": tensors}
-
-
-def predictions(run: Any, rows: Sequence[Arrays], size: int, classes: int, tell: Tell) -> list[int]:
-    """Return the predicted class of each row; `tell` gets the rows of each batch."""
-    return [one.prediction for one in answer_chunk(run, rows, size, classes, tell)]
 
 
 def answers_of(found: list[int], expected: list[int], labels: list[int]) -> Facts:

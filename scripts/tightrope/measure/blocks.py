@@ -1,7 +1,6 @@
 """Blocks of calls of one engine, with their time limit, and time lost to other load."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from tightrope.jobs.child import Child
@@ -24,38 +23,31 @@ class Stopwatch:
         self.seconds = sum(sum(block) for block in blocks)
         self.calls = sum(len(block) for block in blocks)
 
+    def warm_up(self, index: int, plan: Plan) -> dict[str, Any]:
+        """Warm up, see `TimedEngine.warm_up`; a window is as long as a default block."""
+        calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
+        seconds = self.left_s if calls is not None else min(plan["warmup_seconds"], self.left_s)
+        return self.asked("warm_up", index, calls, seconds, window)
+
     def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
         """Run a block, see `TimedEngine.block`; raises WorkFailed beyond the limit."""
-        return self.within(
-            lambda left: ("block", index, seconds, calls, left),
-            lambda block: len(block["samples_s"]),
-        )
+        return self.asked("block", index, seconds, calls, self.left_s)
 
-    def within(
-        self,
-        request: Callable[[float], tuple[Any, ...]],
-        count: Callable[[dict[str, Any]], int],
-    ) -> dict[str, Any]:
-        """Return the answer to `request(seconds left)`; `count(answer)` is its number of calls."""
-        began, left = time.monotonic(), self.max_seconds - self.seconds
-        answer = self.worker.ask(*request(left), seconds=left + GRACE_SECONDS)
+    @property
+    def left_s(self) -> float:
+        """Return the seconds until the limit."""
+        return self.max_seconds - self.seconds
+
+    def asked(self, *request: Any) -> dict[str, Any]:
+        """Return the answer to a request, whose time and calls count."""
+        began = time.monotonic()
+        answer = self.worker.ask(*request, seconds=self.left_s + GRACE_SECONDS)
         self.seconds += time.monotonic() - began
-        self.calls += count(answer)
+        self.calls += answer["calls"] if "calls" in answer else len(answer["samples_s"])
         if self.seconds > self.max_seconds:
             reason = f"too slow ({self.calls} calls in {self.seconds:.0f} s)"
             raise self.worker.failed(reason, transient=False)
         return answer
-
-
-def warm_up(clock: Stopwatch, index: int, plan: Plan) -> dict[str, Any]:
-    """Warm up one worker, see `TimedEngine.warm_up`; a window is as long as a default block."""
-    calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
-
-    def request(left: float) -> tuple[Any, ...]:
-        seconds = left if calls is not None else min(plan["warmup_seconds"], left)
-        return "warm_up", index, calls, seconds, window
-
-    return clock.within(request, lambda answer: answer["calls"])
 
 
 def block_sizes(plan: Plan) -> tuple[float, list[int]]:

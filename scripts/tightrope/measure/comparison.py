@@ -1,4 +1,4 @@
-"""Compare two engines in two halves, with new processes for the second half.
+"""Compare two engines in alternating blocks, in two halves with new processes for the second.
 
 Two processes of the same engine differ by several tenths of a percent throughout their lifetime:
 the process loaded first was 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md). So each
@@ -7,6 +7,7 @@ of one percent does not matter.
 """
 
 import math
+import random
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,15 +15,188 @@ from typing import Any
 
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits
-from tightrope.jobs.progress import ProgressBar
-from tightrope.machine.interference import undisturbed
+from tightrope.jobs.progress import ProgressBar, Tell, untold
+from tightrope.machine.interference import Windows, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import Plan, block_sizes
-from tightrope.measure.paired_blocks import Shape, compare
+from tightrope.measure.blocks import (
+    Plan,
+    Stopwatch,
+    block_sizes,
+    cpu_seconds,
+    lost_to_other_load,
+)
 from tightrope.measure.timed_engine import TimedEngine
+from tightrope.statistics import speedup
 
+# pairs between two checks of the interval: checked after every pair, a comparison would stop at the
+# first interval that is narrow by chance
+LOOK = 10
+# time after the limit at which measuring stops before the minima, if most pairs are disturbed
+IN_VAIN_SECONDS = 5.0
+FEWEST_IN_VAIN = 4
+
+Shape = dict[str, Any]
+Blocks = list[list[float]]
+NAMES = ("blocks_s", "baseline_blocks_s")
+# what is kept of each block of the candidate: None where all are unknown
+OF_BLOCKS = ("energy_j", "gpu")
+# facts of each load of the engines: the record keeps the highest value
+FACTS = ("threads_busy", "cores_used", "idle_share")
 # time in which a worker that was killed ends
 GRACE_SECONDS = 1.0
+
+
+def compare(
+    workers: list[Child],
+    index: int,
+    plan: Plan,
+    *,
+    threads: int,
+    machine: QuietMachine,
+    earlier: Shape | None = None,
+    tell: Tell = untold,
+) -> Shape:
+    """Time inputs `index` on one worker, or on two in alternating blocks.
+
+    Return a shape of a LatencyRecord, without its size. It continues the `earlier` shape, which
+    other workers measured with the same engines. `plan` holds the `latency` settings.
+
+    Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
+    engine goes first. Pairs that other load disturbed do not count and are measured again while
+    time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
+    `tell` gets the share done. Raises WorkFailed where calls of one engine exceed `max_seconds`.
+    """
+    earlier = earlier or {}
+    began = time.monotonic() - earlier.get("seconds", 0.0)
+    comparison = Comparison(workers, index, plan, threads, earlier)
+    windows = Windows(machine.processors, lambda: cpu_seconds(workers))
+    windows.cores = comparison.foreign_cores
+    stop, rule = None, StopRule(plan)
+    while stop is None:
+        comparison.measure_pair(windows.index)
+        began += lost_to_other_load(windows, machine)
+        stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
+        tell(rule.share_done(len(comparison.pairs), time.monotonic() - began, earlier))
+    windows.close_when_due(last=True)
+    shape = {
+        **comparison.shape(),
+        "warmups": [*earlier.get("warmups", ()), comparison.warmup],
+        "stop": stop,
+        "seconds": time.monotonic() - began,
+        **comparison.facts(),
+    }
+    return shape | {name: max(shape[name], earlier.get(name, 0)) for name in FACTS}
+
+
+class Comparison:
+    """Pairs of blocks of one or two engines; creating it warms up the engines."""
+
+    def __init__(
+        self, workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape
+    ) -> None:
+        self.workers = workers
+        self.index = index
+        self.threads = threads
+        self.blocks: list[Blocks] = [
+            list(earlier.get(name, ())) for name, _ in zip(NAMES, workers, strict=False)
+        ]
+        self.pairs: list[dict[str, Any]] = list(earlier.get("pairs", ()))
+        self.foreign_cores: list[float | None] = list(earlier.get("foreign_cores", ()))
+        self.of_blocks: dict[str, list[Any]] = {
+            name: list(earlier.get(name) or [None] * len(self.pairs)) for name in OF_BLOCKS
+        }
+        self.order = random.Random(f"{index}, {len(self.pairs)}")
+        self.clocks = [
+            Stopwatch(worker, plan["max_seconds"], own)
+            for worker, own in zip(workers, self.blocks, strict=True)
+        ]
+        self.warmup, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
+        self.seconds, self.counts = block_sizes(plan)
+        self.used: list[dict[str, Any]] = []
+
+    def measure_pair(self, window: int) -> None:
+        """Measure a block of each engine in random order; `window` is the index in `Windows`."""
+        calls = self.counts[len(self.pairs) % len(self.counts)]
+        pair: list[dict[str, Any]] = [{} for _ in self.workers]
+        for which in self.order.sample(range(len(pair)), len(pair)):
+            pair[which] = self.clocks[which].block(self.index, self.seconds, calls)
+        for own, block in zip(self.blocks, pair, strict=True):
+            own.append(block["samples_s"])
+        for name, values in self.of_blocks.items():
+            values.append(pair[0][name])
+        self.used += pair
+        self.pairs.append(of_pair(pair, self.threads, window))
+
+    def shape(self) -> Shape:
+        """Return the pairs measured so far as fields of a shape."""
+        measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
+        known = {
+            name: values if any(value is not None for value in values) else None
+            for name, values in self.of_blocks.items()
+        }
+        blocks = dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
+        return measured | known | blocks
+
+    def facts(self) -> dict[str, float]:
+        """Return what the candidate used, and the CPU share of workers between blocks."""
+        own, *_ = [worker.ask("threads") for worker in self.workers]
+        idle, seconds = (sum(one[name] for one in self.used) for name in ("idle_s", "seconds"))
+        return {
+            "threads_busy": own["busy"],
+            "cores_used": own["cores"],
+            "idle_share": idle / seconds,
+        }
+
+
+class StopRule:
+    """Stop rule of a comparison, by `plan`.
+
+    The interval is checked every `LOOK` undisturbed pairs.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.next_look = plan["pairs"]
+
+    def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
+        """Return why measuring stops, None where it continues; `blocks` are those of each engine.
+
+        `width`, `time limit` or `calls`; `minimum`: an engine measured alone has no interval and
+        stops at the minima; `disturbed`: stopped before the minima, because an engine that other
+        load slows down many times would take minutes for pairs that do not count.
+        """
+        plan, measured = self.plan, len(shape["pairs"])
+        if plan["calls"] is not None:
+            return "calls" if measured == len(block_sizes(plan)[1]) else None
+        kept = undisturbed(shape)
+        if measured < plan["pairs"]:
+            in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
+            late = seconds >= plan["comparison_seconds"] + IN_VAIN_SECONDS
+            return "disturbed" if in_vain and late else None
+        if len(kept) >= self.next_look:
+            if len(blocks) == 1:
+                return "minimum"
+            own, theirs = ([one[index] for index in kept] for one in blocks)
+            if width(own, theirs) <= plan["width"]:
+                return "width"
+            self.next_look = len(kept) + LOOK
+        return "time limit" if seconds >= plan["comparison_seconds"] else None
+
+    def share_done(self, pairs: int, seconds: float, earlier: Shape) -> float:
+        """Return the share of the pairs to measure after `earlier`, or of the time if less."""
+        before, plan = len(earlier.get("pairs", ())), self.plan
+        if plan["calls"] is not None:
+            return (pairs - before) / max(1, len(block_sizes(plan)[1]) - before)
+        measured = (pairs - before) / max(1, plan["pairs"] - before)
+        spent, limit = earlier.get("seconds", 0.0), plan["comparison_seconds"]
+        timed = (seconds - spent) / (limit - spent) if limit > spent else 1.0
+        return min(1.0, measured, timed)
+
+
+def width(own: list[list[float]], theirs: list[list[float]]) -> float:
+    """Return the width of the confidence interval relative to the speed-up."""
+    interval = speedup(own, theirs)
+    return (interval.high - interval.low) / interval.value
 
 
 def compare_loads(
@@ -56,7 +230,8 @@ def compare_loads(
                 machine.wait()
                 for index, earlier in enumerate(shapes):
                     first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
-                    part = part_of(plan, earlier)
+                    half = second_half(plan, earlier) if earlier else first_half(plan)
+                    part = half if plan["loads"] > 1 else plan
                     quiet: dict[str, Any] = {"threads": threads, "machine": machine}
                     tell = bar.after(load * len(shapes) + index)
                     shape = compare(workers, index, part, earlier=earlier, tell=tell, **quiet)
@@ -70,25 +245,16 @@ def compare_loads(
 def measured_alone(
     worker: Child, index: int, plan: Plan, earlier: Shape, streams: Sequence[int]
 ) -> Shape:
-    """Return what is measured of the candidate alone, after the blocks of a shape."""
+    """Return what is measured of the candidate alone, after a shape's blocks, of both loads."""
+    device = worker.ask("device", index) or []
+    block = worker.ask("long_block", index, plan["max_seconds"])
     return {
-        "device_s": device_seconds(worker, index, earlier),
-        "long_blocks": long_blocks(worker, index, plan, earlier),
+        # of calls on inputs that are on the GPU, None on a CPU
+        "device_s": [*(earlier.get("device_s") or []), *device] or None,
+        # long enough for a GPU's energy counter, None where each block is
+        "long_blocks": [*(earlier.get("long_blocks") or []), *([block] if block else [])] or None,
         "streams": on_streams(worker, index, plan, earlier, streams),
     }
-
-
-def device_seconds(worker: Child, index: int, earlier: Shape) -> list[float] | None:
-    """Return seconds of calls on inputs that are on the GPU, of both loads; None on a CPU."""
-    return [*(earlier.get("device_s") or []), *(worker.ask("device", index) or [])] or None
-
-
-def long_blocks(
-    worker: Child, index: int, plan: Plan, earlier: Shape
-) -> list[dict[str, Any]] | None:
-    """Return blocks that are long enough for a GPU's energy counter, of both loads; else None."""
-    block = worker.ask("long_block", index, plan["max_seconds"])
-    return [*(earlier.get("long_blocks") or []), *([block] if block else [])] or None
 
 
 def on_streams(
@@ -111,29 +277,18 @@ def on_streams(
                 raise
             reason = error.reason
         if blocks or reason:
-            found.append(joined(count, before.get(count, {}), blocks or {}, reason))
+            parts = before.get(count, {}), blocks or {}
+            lists = {
+                name: [value for part in parts for value in part.get(name) or ()]
+                for name in ("calls", "seconds", "gpu")
+            }
+            reason = reason or parts[0].get("reason")
+            found.append({"streams": count, "reason": reason, **lists})
     return found or None
 
 
-def joined(count: int, earlier: Shape, blocks: Shape, reason: str | None) -> dict[str, Any]:
-    """Return the blocks on so many streams of an earlier load and of this one."""
-    lists = {
-        name: [*(earlier.get(name) or []), *(blocks.get(name) or [])]
-        for name in ("calls", "seconds", "gpu")
-    }
-    reason = reason or earlier.get("reason")
-    return {"streams": count, "reason": reason, **lists}
-
-
-def part_of(plan: Plan, earlier: Shape) -> Plan:
-    """Return the target for the end of this load; `earlier` is empty for the first load."""
-    if plan["loads"] == 1:
-        return plan
-    return second_half(plan, earlier) if earlier else first_half(plan)
-
-
 def first_half(plan: Plan) -> Plan:
-    """Return the target of the first load: half of all minima, with blocks of unchanged length.
+    """Return the target of the first of two loads: half of all minima, with blocks as long.
 
     The interval of half of the pairs may be wider by the square root of two.
     """

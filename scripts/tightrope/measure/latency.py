@@ -1,33 +1,59 @@
 """Measure the latency of a variant paired with its baseline on the same machine."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.content import read_artifact
-from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import classes_of, open_manifest
-from tightrope.artifacts.manifest_types import Audited, EngineManifest
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.engines.load import load_engine
-from tightrope.errors import ArtifactError, WorkFailed
-from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
-from tightrope.jobs.child import Limits, failure, set_failure
-from tightrope.machine.cores import pinned_processors
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, failure, set_failure, supervised
+from tightrope.machine.cores import frequency, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
-from tightrope.measure.fixed_workload import reference_workload
-from tightrope.measure.logits import check_logits
-from tightrope.measure.run import facts_of_run
-from tightrope.measure.settings import Shape, TimingSettings
-from tightrope.measure.timed_engine import TimedEngine
+from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
+from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.latency import LatencyRecord
-from tightrope.variants import parse
 
+ROUNDS = 20
+# about 5 ms per round on a CPU with SHA-256 instructions
+WORK = bytes(8 << 20)
+LIMITS = Limits(memory_bytes=8e9, seconds=120)
 BASELINE = "baseline "
+
+
+def reference_workload(processors: list[int]) -> dict[str, Any]:
+    """Return the current speed of these processors, measured in a child process.
+
+    `rounds_s`: seconds of each of 20 rounds in which all processors hash the same 8 MiB (SHA-256)
+    in parallel. `load_average`: that of the last minute, including this program.
+    `frequency_khz`: of each processor, None where the kernel does not report it.
+    """
+    rounds = supervised(timed_rounds, processors, limits=LIMITS)
+    return {
+        "rounds_s": rounds,
+        "load_average": os.getloadavg()[0],
+        "frequency_khz": [frequency(number) for number in processors],
+    }
+
+
+def timed_rounds(processors: list[int]) -> list[float]:
+    """Return, in the child, the seconds of each round after a warm-up round."""
+    os.sched_setaffinity(0, processors)
+    samples = []
+    with ThreadPoolExecutor(len(processors)) as pool:
+        for _ in range(ROUNDS + 1):
+            began = time.perf_counter()
+            list(pool.map(lambda _: hashlib.sha256(WORK).digest(), processors))
+            samples.append(time.perf_counter() - began)
+    return samples[1:]
 
 
 def measure_latency(
@@ -49,16 +75,12 @@ def measure_latency(
     """
     execution = settings.execution
     record = LatencyRecord(
-        **facts_of_run(
-            artifacts.engine, artifacts.checkpoint, execution, model=model, variant=variant
-        ),
+        **facts_of_run(artifacts, execution, model=model, variant=variant),
         threads=execution.threads,
         plan=settings.plan,
         processors=pinned_processors(execution.threads),
     )
-    record.reason = why_not_timed(artifacts.engine, audit)
-    if record.reason is not None:
-        record.status = "failed"
+    if not can_be_timed(record, artifacts.engine, audit):
         return record.write(target)
     beside = open_manifest(baseline, EngineManifest)
     if beside["status"] != "ok":
@@ -69,45 +91,15 @@ def measure_latency(
     record.write(target)
 
 
-def why_not_timed(engine: Path, audit: Path | str | None) -> str | None:
-    """Return why an engine is not timed: it was not built, or failed its audit; else None.
-
-    Raises ArtifactError for the audit of another engine.
-    """
-    built = open_manifest(engine, EngineManifest)
-    if built["status"] != "ok":
-        return f"not built: {built['reason']}"
-    if audit is None:
-        return None
-    audited = read_artifact(audit, Audited)
-    if audited.get("engine_sha256") != sha256(engine):
-        raise ArtifactError(
-            f"{audit}: the audit of another engine than {engine}; delete it and run again"
-        )
-    return None if audited["status"] == "ok" else str(audited.get("reason"))
-
-
 def time_engines(
     record: LatencyRecord, artifacts: Artifacts, baseline: Path, settings: TimingSettings
 ) -> None:
     """Fill in `record` from the measurement, or from its failure."""
     limits = settings.execution.limits
-    batches = timing_batches(
-        artifacts.checkpoint, artifacts.data, settings.shapes, max_sequence=settings.max_sequence
-    )
-    machine = QuietMachine(record.processors, settings.quiet_seconds, settings.terminal)
+    machine = settings.machine(record.processors)
     before = reference_workload(record.processors)
     try:
-        paired = partial(
-            measure_side_by_side,
-            record,
-            shapes=settings.shapes,
-            batches=batches,
-            check=partial(check_logits, classes=classes_of(artifacts.checkpoint)),
-            limits=limits,
-            machine=machine,
-            streams=settings.streams,
-        )
+        paired = partial(measure_side_by_side, record, artifacts, settings, machine)
         measure(record, [artifacts.engine, baseline], paired, limits)
     except WorkFailed as error:
         record.shapes = []
@@ -137,27 +129,24 @@ def measure(
 
 def measure_side_by_side(
     record: LatencyRecord,
-    engines: list[Path],
-    *,
-    shapes: list[Shape],
-    batches: list[Arrays],
-    check: Any,
-    limits: Limits,
+    artifacts: Artifacts,
+    settings: TimingSettings,
     machine: QuietMachine,
-    streams: Sequence[int],
+    engines: list[Path],
 ) -> None:
     """Fill in `record` for all shapes, one process per engine and load.
 
     The engines share the memory limit of the job.
     """
+    limits, threads = settings.execution.limits, record.threads
+    batches = batches_of(settings, artifacts.checkpoint, artifacts.data)
+    timed = {
+        role: timed_engine(path, artifacts.checkpoint, batches, threads=threads)
+        for path, role in zip(engines, ("", BASELINE), strict=False)
+    }
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
-    timed = {}
-    device = parse(record.variant).device
-    for path, role in zip(engines, ("", BASELINE), strict=False):
-        load = partial(load_engine, path, threads=record.threads)
-        timed[role] = TimedEngine(load, batches, record.processors, check, device=device)
-    compared, facts = compare_loads(timed, record.plan, record.threads, limits, machine, streams)
+    compared, facts = compare_loads(timed, record.plan, threads, limits, machine, settings.streams)
     for name, value in facts.items():
         setattr(record, name, value)
-    record.shapes = [{**shape, **one} for shape, one in zip(shapes, compared, strict=True)]
+    record.shapes = [{**shape, **one} for shape, one in zip(settings.shapes, compared, strict=True)]
     record.first_call_s = record.shapes[0]["first_call_s"]

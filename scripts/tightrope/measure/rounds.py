@@ -2,13 +2,17 @@
 
 import random
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
-from tightrope.jobs.child import Child
+from tightrope.jobs.child import Child, Limits
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import cpu_seconds
+from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.record import FEWEST_ROUNDS
 
 ROUNDS = 24
@@ -19,24 +23,34 @@ BLOCK_S, LIMIT_S = 0.1, 60.0
 WARM_UP_S = 1.0
 
 
-def start(workers: list[Child], machine: QuietMachine) -> None:
-    """Load the engine of each worker, then wait for a quiet machine."""
-    for worker in workers:
-        worker.ask("load")
-    machine.wait()
+def rounds_of(
+    engines: Sequence[TimedEngine],
+    limits: Limits,
+    machine: QuietMachine,
+    title: str,
+    indices: Iterable[int] = (0,),
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rounds of each of these inputs, see `measure_rounds`, with engines loaded once.
 
-
-def warm_up(workers: list[Child], *, index: int = 0) -> None:
-    """Warm up the engine of each worker with inputs `index`."""
-    for worker in workers:
-        worker.ask("first_call", index)
-        worker.ask("warm_up", index, None, WARM_UP_S, BLOCK_S)
+    They are loaded in their order and share the memory of `limits`. Raises as `Child.ask` does.
+    """
+    limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
+    with ExitStack() as stack:
+        workers = [stack.enter_context(Child(one, limits)) for one in engines]
+        for worker in workers:
+            worker.ask("load")
+        machine.wait()
+        for index in indices:
+            for worker in workers:
+                worker.ask("first_call", index)
+                worker.ask("warm_up", index, None, WARM_UP_S, BLOCK_S)
+            yield measure_rounds(workers, machine, title, index)
 
 
 def measure_rounds(
-    workers: list[Child], machine: QuietMachine, title: str, *, index: int = 0
+    workers: list[Child], machine: QuietMachine, title: str, index: int
 ) -> list[dict[str, Any]]:
-    """Return the rounds of inputs `index`, see `tightrope.records.record`.
+    """Return the rounds of inputs `index`, see `tightrope.records.rounds`.
 
     Those that other load disturbed are repeated while time may be lost. `title` is that of the
     progress bar.

@@ -5,15 +5,22 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.manifest import classes_of, read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engines.load import load_engine
+from tightrope.inputs.arrays import Arrays
+from tightrope.machine.cores import pinned_processors
 from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
 from tightrope.machine.foreign_load import counters, settle
-from tightrope.machine.gpu_state import GpuState
-from tightrope.machine.nvml import held_gpu
+from tightrope.machine.nvml import GpuState, held_gpu
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.measure.streams import blocks_on_streams
-from tightrope.measure.timing import timed_calls
+from tightrope.measure.answers import check_logits
+from tightrope.measure.timing import blocks_on_streams, timed_calls
+from tightrope.variants import parse
 
 Run = Callable[[Any], Any]
 # share of the timed seconds above which a thread counts as busy
@@ -120,7 +127,7 @@ class TimedEngine:
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
         if self.typical_s[index] < seconds:
             timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, energy = counters(), self.energy()
+        before, energy = counters(), self.meter.read() if self.meter else []
         began = time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=calls, limit_seconds=limit)
         elapsed = time.perf_counter() - began
@@ -142,10 +149,6 @@ class TimedEngine:
             "gpu": state,
         }
 
-    def energy(self) -> list[float]:
-        """Return what the energy counters say now, nothing where there are none."""
-        return self.meter.read() if self.meter else []
-
     def joules_since(self, before: list[float], seconds: float) -> float | None:
         """Return the joules of the last `seconds`, None where the counters do not show them."""
         if self.meter is None or seconds < self.meter.shortest_s:
@@ -162,7 +165,7 @@ class TimedEngine:
             return None
         run, inputs, seconds = self.run, self.inputs[index], self.meter.shortest_s
         timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, began = self.energy(), time.perf_counter()
+        before, began = self.meter.read(), time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=1, limit_seconds=limit)
         joules = self.joules_since(before, time.perf_counter() - began)
         state = self.gpu.read() if self.gpu else None
@@ -188,7 +191,7 @@ class TimedEngine:
         if on_streams is None:
             return None
         programs, inputs = on_streams(self.inputs[index], count)
-        state = self.gpu.read if self.gpu else no_state
+        state = self.gpu.read if self.gpu else lambda: None
         return blocks_on_streams(
             programs, inputs, check=self.check, state=state, limit_seconds=limit
         )
@@ -214,10 +217,26 @@ class TimedEngine:
         return peak_rss_bytes()
 
 
-def no_state() -> None:
-    """Return no state: there is no GPU."""
-
-
 def stable(medians: list[float]) -> bool:
     """Return whether the last two medians are within 5 % of each other."""
     return len(medians) > 1 and abs(medians[-1] / medians[-2] - 1) < STABLE
+
+
+def timed_engine(
+    engine: Path,
+    checkpoint: Path | str,
+    inputs: list[Arrays],
+    *,
+    threads: int,
+    on: list[int] | None = None,
+    kind: type[TimedEngine] = TimedEngine,
+) -> TimedEngine:
+    """Return an engine, not loaded yet, with `inputs`; it runs `on` some processors.
+
+    By default those to which an engine of so many threads is pinned.
+    `engine` and `checkpoint` are manifests; logits of other classes than the checkpoint's fail.
+    """
+    device = parse(read_manifest(engine, EngineManifest)["variant"]).device
+    load = partial(load_engine, engine, threads=threads)
+    check = partial(check_logits, classes=classes_of(checkpoint))
+    return kind(load, inputs, on or pinned_processors(threads), check, device=device)

@@ -14,9 +14,8 @@ from typing import Any, TypedDict
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
-from tightrope.machine.compiler import missing_compiler
-from tightrope.machine.gpu import missing_packages
 from tightrope.machine.host import describe_host, fingerprint, for_device
+from tightrope.machine.lacks import missing_compiler, missing_packages
 from tightrope.variants import DEVICES, Variant, device_of, host_of, place_of
 
 Document = dict[str, Any]

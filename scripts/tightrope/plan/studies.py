@@ -5,7 +5,7 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.measure.traffic.padding import UNPADDED
+from tightrope.measure.traffic_padding import UNPADDED
 from tightrope.plan.hosts import Jobs, names_of, planning_host
 from tightrope.plan.shapes import buckets_of, is_of_images, shapes_of
 from tightrope.plan.variants import configured

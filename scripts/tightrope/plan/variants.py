@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.plan.hosts import hosts_of, known_machine
 from tightrope.variants import (
     AUTO,

@@ -80,7 +80,7 @@ class LatencyRecord(Record):
     """Times of one variant, and of its baseline in alternating blocks.
 
     Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first call at that
-    shape) and the result of `paired_blocks.compare`:
+    shape) and the result of `comparison.compare`:
     - `warmups`, one per load of the engine;
     - `blocks_s` and `baseline_blocks_s`, one list of seconds per call for each block; blocks of the
       same index were measured next to each other;

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.gpu import require_same_gpu
+from tightrope.machine.lacks import require_same_gpu
 
 # tensors by name, int64 [batch, sequence] -> logits [batch, classes], all on the device
 Program = Callable[..., torch.Tensor]

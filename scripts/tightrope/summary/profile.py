@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from tightrope.machine.instructions import missing_instructions
+from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import ProfileRecord
 from tightrope.summary.measured import Measured, measured_entry
 from tightrope.summary.result_types import picked

@@ -8,7 +8,7 @@ import torch
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.compiler import missing_compiler
+from tightrope.machine.lacks import missing_compiler
 from tightrope.training.objective import LABELS, LabelLoss
 from tightrope.training.recipe import Recipe
 from tightrope.training.sparsity import SparseTraining

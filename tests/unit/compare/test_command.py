@@ -1,86 +1,115 @@
-"""The commands: what they print, their exit codes, and one line for what they refuse."""
+"""The command: what it prints, its exit codes, and one line for what it refuses."""
 
+import itertools
 import os
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from planted import Change, changed, library, slower, written
+from planted import changed, library, slower, written
+from tightrope.compare.bounds import run
 from tightrope.report.style.numbers import TIMES
 
 ROOT = Path(__file__).parents[3]
-REPORTS = ROOT / "tests/data/reports"
-FIRST = str(REPORTS / "first/summary.json")
+TOOL = ROOT / "tools/compare_reports.py"
+FIRST = ROOT / "tests/data/reports/first/summary.json"
+TEXT = FIRST.read_text()
+PAIR = (FIRST, FIRST)
 
 
-def command(tool: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "tools" / tool, *words], capture_output=True, text=True, check=False
-    )
+class Done(NamedTuple):
+    code: int
+    output: str
+    errors: str
 
 
-def compare(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return command("compare_reports.py", *words)
+Command = Callable[..., Done]
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> str:
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in this process: its exit code and what it prints."""
+    main = runpy.run_path(str(TOOL))["main"]
+
+    def compare(*words: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", [TOOL.name, *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            run(main)
+        return Done(ended.value.code, *capsys.readouterr())
+
+    return compare
+
+
+@pytest.fixture
+def refused(compare: Command) -> Callable[..., str]:
     """The only line of a refusal."""
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    return line
+
+    def refused(*words: str | Path) -> str:
+        done = compare(*words)
+        assert (done.code, done.output) == (2, "")
+        (line,) = done.errors.splitlines()
+        return line
+
+    return refused
 
 
 def test_a_report_against_itself_passes() -> None:
-    bounds = ("--fail-on", "slower:3%", "--fail-on", "accuracy:0.5", "--fail-on", "gone")
-    done = compare(FIRST, FIRST, *bounds)
-    assert done.returncode == 0, done.stderr
+    bounds = ["--fail-on", "slower:3%", "--fail-on", "accuracy:0.5", "--fail-on", "gone"]
+    done = subprocess.run(
+        [sys.executable, TOOL, *PAIR, *bounds], capture_output=True, text=True, check=True
+    )
     assert "no bound is broken" in done.stdout
     assert "nothing that the summaries hold is different" in done.stdout
 
 
 def test_a_slowdown_fails_and_its_likely_cause_is_named(
-    tmp_path: Path, steady: dict[str, Any]
+    compare: Command, tmp_path: Path, steady: dict[str, Any]
 ) -> None:
     worse = changed(steady, slower(1.05, "openvino"), library("openvino", "2027.1.0"))
     files = {name: tmp_path / f"out.{name}" for name in ("markdown", "html")}
     options = [word for name, path in files.items() for word in (f"--{name}", path)]
     old, new = written(tmp_path / "old", steady), written(tmp_path / "new", worse)
     done = compare(old, new, "--fail-on", "slower:3%", *options)
-    assert done.returncode == 1
-    cause = "the likely cause of what changed beyond the noise: openvino: "
-    assert cause in done.stdout
-    assert f"is slower: 1.050{TIMES}" in done.stdout
+    assert done.code == 1
+    assert "the likely cause of what changed beyond the noise: openvino: " in done.output
+    assert f"is slower: 1.050{TIMES}" in done.output
     assert "`cpu-openvino-fp32` at " in files["markdown"].read_text()
     page = files["html"].read_text()
     assert "<code>cpu-openvino-fp32</code>" in page and "Content-Security-Policy" in page
-    assert compare(old, new).returncode == 0  # no bound was given
+    assert compare(old, new).code == 0  # no bound was given
 
 
-def test_bad_bounds_and_words_are_told_in_one_line() -> None:
-    for bound in ("slow:3%", "slower", "slower:-1%", "slower:nan%", "accuracy:1%", "gone:1"):
-        assert refused(compare(FIRST, FIRST, "--fail-on", bound)).startswith(
-            f"error: --fail-on {bound}: no"
-        ) or "has no limit" in refused(compare(FIRST, FIRST, "--fail-on", bound))
-    assert "required: NEW" in refused(compare(FIRST))
-    assert "--help" in refused(compare(FIRST, FIRST, "--wrong"))
+def test_bad_bounds_and_words_are_told_in_one_line(refused: Callable[..., str]) -> None:
+    for bound, words in {
+        "slow:3%": "no such bound",
+        **dict.fromkeys(["slower", "slower:-1%", "slower:nan%", "accuracy:1%"], "no limit"),
+        "gone:1": "gone has no limit",
+    }.items():
+        assert refused(*PAIR, "--fail-on", bound).startswith(f"error: --fail-on {bound}: {words}")
+    assert "required: NEW" in refused(FIRST)
+    assert "--help" in refused(*PAIR, "--wrong")
 
 
-def another_schema(document: dict[str, Any]) -> None:
-    document["schema"] = 4
+def replaced(old: str, new: str) -> str:
+    """The summary with the first of these texts replaced."""
+    assert old in TEXT
+    return TEXT.replace(old, new, 1)
 
 
-def another_type(document: dict[str, Any]) -> None:
-    document["results"][0]["latency"] = "none"
+def twice(document: dict[str, Any]) -> None:
+    document["results"].append(document["results"][0])
 
 
 def no_results(document: dict[str, Any]) -> None:
     del document["results"]
 
 
-def twice(document: dict[str, Any]) -> None:
-    document["results"].append(document["results"][0])
+def of_another_type(document: dict[str, Any]) -> None:
+    document["results"][0]["latency"] = "none"
 
 
 def impossible(document: dict[str, Any]) -> None:
@@ -88,43 +117,34 @@ def impossible(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("content", "words"),
     [
-        (another_schema, "its schema is 4, 3 is read"),
-        (another_type, "$.results[0].latency"),
+        *((one, "") for one in ("", "[]", "{", "null", "[" * 10_000, b"\xff\xfe")),
+        ('{"schema": 3, "created": NaN}', ""),
+        # half written
+        *((TEXT[:place], "") for place in (10, len(TEXT) // 2, len(TEXT) - 3)),
+        (replaced('"machine_spread": ', '"machine_spread": NaN, "x": '), ""),
+        (replaced('"schema": 3', '"schema": 4'), "its schema is 4, 3 is read"),
+        (of_another_type, "$.results[0].latency"),
         (no_results, "it has no results"),
         (twice, "twice"),
         (impossible, "has a speed-up of -2.0 from"),
     ],
+    ids=itertools.count(),
 )
-def test_a_summary_of_another_kind_is_refused(
-    change: Change, words: str, tmp_path: Path, steady: dict[str, Any]
+def test_what_is_no_summary_is_refused(
+    refused: Callable[..., str], tmp_path: Path, steady: dict[str, Any], content: Any, words: str
 ) -> None:
-    line = refused(compare(FIRST, written(tmp_path, changed(steady, change))))
+    path = tmp_path / "summary.json"
+    if callable(content):
+        written(tmp_path, changed(steady, content))
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    line = refused(FIRST, path)
     assert "no summary to compare: " in line and words in line
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"[]", b"{", b"\xff\xfe", b'{"schema": 3, "created": NaN}', b"[" * 10_000, b"null"],
-)
-def test_a_broken_file_is_refused(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "summary.json"
-    path.write_bytes(content)
-    assert "no summary to compare" in refused(compare(FIRST, path))
-
-
-def test_a_half_written_file_and_one_with_nan_are_refused(tmp_path: Path) -> None:
-    text = (REPORTS / "first/summary.json").read_text()
-    path = tmp_path / "summary.json"
-    for place in (10, len(text) // 2, len(text) - 3):
-        path.write_text(text[:place])
-        assert "no summary to compare" in refused(compare(FIRST, path))
-    path.write_text(text.replace('"machine_spread": ', '"machine_spread": NaN, "x": ', 1))
-    assert "no summary to compare" in refused(compare(FIRST, path))
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "none", tmp_path / "pipe"):
-        assert str(path) in refused(compare(FIRST, path))
+        assert str(path) in refused(FIRST, path)

@@ -1,5 +1,6 @@
 """What two reports say of each other: real ones, and changes planted in them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ REPORTS = Path(__file__).parents[2] / "data/reports"
 BOUNDS = (Bound("slower", 0.03), Bound("accuracy", 0.005), Bound("gone", 0.0))
 ORT = "cpu-onnxruntime-fp32"
 Summary = dict[str, Any]
+
+
+@pytest.fixture
+def beside(tmp_path: Path, steady: Summary) -> Callable[..., Comparison]:
+    """The comparison of the steady run with itself after these changes, or the other way round."""
+
+    def beside(*changes: Any, back: bool = False, **options: Any) -> Comparison:
+        pair = [steady, changed(steady, *changes)]
+        return compared(tmp_path, *pair[:: -1 if back else 1], **options)
+
+    return beside
 
 
 def lines(comparison: Comparison) -> list[str]:
@@ -40,9 +52,9 @@ def test_two_reports_of_a_busy_machine_pass() -> None:
     for pair, judged in ((("first", "again"), 8), (("two", "two-again"), 1)):
         for old, new in (pair, pair[::-1]):
             comparison = of_reports(old, new)
-            assert not lines(comparison)
-            assert not comparison.moved
+            assert not lines(comparison) and not comparison.moved
             assert sum(one.time is not None for one in comparison.speed) == judged
+    assert {one.source for one in of_reports("first", "again").accuracy} == {"records"}
 
 
 def test_of_a_machine_that_can_time_nothing_no_time_is_judged() -> None:
@@ -61,44 +73,30 @@ def test_five_percent_planted_in_a_real_report_fail(tmp_path: Path, two: Summary
     assert not lines(back) and [one.verdict for one in back.speed if one.time] == ["faster"]
 
 
-def test_five_percent_of_one_engine_among_several_fail(tmp_path: Path, steady: Summary) -> None:
-    comparison = compared(tmp_path, steady, changed(steady, slower(1.05, "openvino")))
+def test_five_percent_of_one_engine_among_several_fail(beside: Any) -> None:
+    comparison = beside(slower(1.05, "openvino"))
     told = lines(comparison)
     slow = [one for one in comparison.speed if "openvino" in one.row.variant]
     assert len(told) == len(slow) > 0
     assert all(f" is slower: 1.050{TIMES}" in one and "allowed are 3.0%" in one for one in told)
 
 
-def test_a_planted_slowdown_within_the_bound_passes(tmp_path: Path, steady: Summary) -> None:
-    assert not lines(compared(tmp_path, steady, changed(steady, slower(1.02))))
-
-
-def test_a_slowdown_within_the_noise_is_open_and_passes(tmp_path: Path, first: Summary) -> None:
-    comparison = compared(tmp_path, first, changed(first, slower(1.05)))
-    assert not lines(comparison)
-    assert any(is_open(one, BOUNDS) for one in comparison.speed)
-
-
-def test_a_slower_machine_is_no_slower_variant(tmp_path: Path, steady: Summary) -> None:
-    comparison = compared(tmp_path, steady, changed(steady, busier(1.4)))
-    assert not lines(comparison) and not comparison.moved
-
-
-def test_a_machine_that_changed_its_speed_makes_intervals_wider(
-    tmp_path: Path, steady: Summary
+def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(
+    beside: Any, tmp_path: Path, first: Summary
 ) -> None:
-    same, other = (
-        compared(tmp_path / str(factor), steady, changed(steady, busier(factor)))
-        for factor in (1.0, 1.4)
-    )
-    for one, wide in zip(same.speed, other.speed, strict=True):
+    assert not lines(beside(slower(1.02)))
+    noisy = compared(tmp_path, first, changed(first, slower(1.05)))
+    assert not lines(noisy)
+    assert any(is_open(one, BOUNDS) for one in noisy.speed)
+    busy, same = beside(busier(1.4)), beside()
+    assert not lines(busy) and not busy.moved
+    # another speed makes intervals wider
+    for one, wide in zip(same.speed, busy.speed, strict=True):
         if one.time and wide.time:
             assert wide.time.high > one.time.high * 1.1
 
 
-def test_a_planted_drop_of_accuracy_fails_by_the_summaries_alone(
-    tmp_path: Path, first: Summary
-) -> None:
+def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: Summary) -> None:
     comparison = compared(tmp_path, first, changed(first, wrong(8, "openvino-int8")))
     (line,) = lines(comparison)
     assert f"cpu-openvino-int8-nncf-8 lost accuracy: {MINUS}10.0 (" in line
@@ -108,14 +106,7 @@ def test_a_planted_drop_of_accuracy_fails_by_the_summaries_alone(
     assert one.flips[0].text == f"example {one.flips[0].example}"
 
 
-def test_answers_come_from_the_records_beside_both_summaries() -> None:
-    comparison = of_reports("first", "again")
-    assert {one.source for one in comparison.accuracy} == {"records"}
-
-
-def test_without_flips_two_accuracies_are_compared_as_independent(
-    tmp_path: Path, first: Summary
-) -> None:
+def test_without_flips_accuracies_are_independent(tmp_path: Path, first: Summary) -> None:
     def unlisted(document: Summary) -> None:
         for result in document["results"]:
             result["accuracy"]["flips"] = 300
@@ -123,55 +114,34 @@ def test_without_flips_two_accuracies_are_compared_as_independent(
     other = changed(first, wrong(8, "openvino-int8"), unlisted)
     comparison = compared(tmp_path, changed(first, unlisted), other)
     (one,) = [one for one in comparison.accuracy if one.old != one.new]
-    assert one.source == "totals" and one.flips is None
+    assert (one.source, one.flips) == ("totals", None)
     assert one.why_totals and "a summary does not list all flips" in one.why_totals
     assert one.delta and one.delta.low < -0.1 < one.delta.high < 0
 
 
 def test_a_new_version_of_onnxruntime_is_named_of_two_real_environments() -> None:
-    comparison = of_reports("first", "upgraded")
-    difference, _ = comparison.causes[0]
+    difference, _ = of_reports("first", "upgraded").causes[0]
     assert (difference.name, difference.kind) == ("onnxruntime", "library")
     assert (difference.old, difference.new) == ("1.31.1", "1.32.0")
     assert {key.variant.split("-")[1] for key in difference.concerns} == {"onnxruntime"}
 
 
-def test_a_slowdown_that_comes_with_a_new_version_is_laid_to_it(
-    tmp_path: Path, first: Summary, upgraded: Summary
-) -> None:
-    comparison = compared(tmp_path, first, changed(upgraded, slower(2, "onnxruntime")))
-    assert {key.variant.split("-")[1] for key in comparison.moved} == {"onnxruntime"}
-    assert [(one.name, concerned) for one, concerned in comparison.causes] == [
-        ("onnxruntime", True)
-    ]
-
-
-def test_the_likely_cause_concerns_what_changed(tmp_path: Path, steady: Summary) -> None:
+def test_the_likely_cause_concerns_what_changed(beside: Any, steady: Summary) -> None:
     def another_seed(document: Summary) -> None:
         document["overrides"] = ["seed=2"]
 
-    new = changed(
-        steady,
-        slower(1.3, "onnxruntime"),
-        library("onnxruntime", "99.0"),
-        library("openvino", "99.0"),
-        another_seed,
-    )
-    comparison = compared(tmp_path, steady, new)
+    libraries = [library(name, "99.0") for name in ("onnxruntime", "openvino")]
+    comparison = beside(slower(1.3, "onnxruntime"), *libraries, another_seed)
     (first, concerned), *others = comparison.causes
     assert (first.name, concerned) == ("onnxruntime", True)
     assert [one.name for one, _ in others] == ["overrides", "openvino"]
-    assert {key.variant for key in comparison.moved} == {
-        one["variant"] for one in results_of(steady, "onnxruntime")
-    }
+    slow = {one["variant"] for one in results_of(steady, "onnxruntime")}
+    assert {key.variant for key in comparison.moved} == slow
 
 
-def test_with_another_baseline_an_unchanged_variant_is_the_reference(
-    tmp_path: Path, steady: Summary
-) -> None:
+def test_with_another_baseline_an_unchanged_variant_is_the_reference(beside: Any) -> None:
     """A faster PyTorch makes no other engine slower."""
-    new = changed(steady, slower(1.3), library("torch", "99.0"))
-    comparison = compared(tmp_path, steady, new)
+    comparison = beside(slower(1.3), library("torch", "99.0"))
     baselines = [one for one in comparison.speed if "pytorch" in one.row.variant]
     assert [one.verdict for one in baselines] == ["faster"] * len(baselines)
     assert all(one.time and one.time.value == pytest.approx(1 / 1.3) for one in baselines)
@@ -180,91 +150,74 @@ def test_with_another_baseline_an_unchanged_variant_is_the_reference(
     assert not lines(comparison)
 
 
-def test_where_everything_is_other_no_time_is_judged(tmp_path: Path, steady: Summary) -> None:
+def test_where_everything_is_other_no_time_is_judged(beside: Any) -> None:
     def threads(document: Summary) -> None:
         for result in document["results"]:
             result["threads"] = 7
 
-    comparison = compared(tmp_path, steady, changed(steady, threads))
-    assert {one.reason for one in comparison.speed} == {
-        "no variant is unchanged and measured in both"
-    }
-    with pytest.raises(TightropeError, match="no time can be judged: no variant is unchanged"):
+    comparison = beside(threads)
+    reason = "no variant is unchanged and measured in both"
+    assert {one.reason for one in comparison.speed} == {reason}
+    with pytest.raises(TightropeError, match=f"no time can be judged: {reason}"):
         lines(comparison)
 
 
-def test_a_disturbed_row_is_not_judged(tmp_path: Path, steady: Summary) -> None:
+def test_a_disturbed_row_is_not_judged(beside: Any) -> None:
     def disturb(document: Summary) -> None:
         for result in results_of(document, "openvino"):
             for row in result["latency"]:
                 row.update(disturbed="other load", provisional=True)
 
-    comparison = compared(tmp_path, steady, changed(steady, slower(1.5), disturb))
-    rows = [one for one in comparison.speed if "openvino" in one.row.variant]
+    rows = [one for one in beside(slower(1.5), disturb).speed if "openvino" in one.row.variant]
     assert rows and all(one.verdict == "not judged" for one in rows)
     assert rows[0].reason == "disturbed by other load, its numbers are provisional"
 
 
-def test_a_variant_that_fails_now_is_gone(tmp_path: Path, steady: Summary) -> None:
+def test_what_is_gone_and_another_choice_are_told(beside: Any, steady: Summary) -> None:
     def fail(document: Summary) -> None:
         (result,) = results_of(document, ORT)
         result.update(status="failed", reason="no such operator", latency=[], accuracy=None)
 
-    comparison = compared(tmp_path, steady, changed(steady, fail))
-    assert lines(comparison) == [f"tiny {ORT} is gone: failed: no such operator"]
-    back = compared(tmp_path, changed(steady, fail), steady)
-    assert not lines(back) and [key.variant for key in back.came] == [ORT]
-
-
-def test_another_recommendation_is_told(tmp_path: Path, steady: Summary) -> None:
     def other(document: Summary) -> None:
         document["recommendations"][0]["variant"] = "cpu-other-fp32"
 
-    (choice,) = compared(tmp_path, steady, changed(steady, other)).choices
-    assert choice.new == "cpu-other-fp32"
-    assert choice.old == steady["recommendations"][0]["variant"]
+    comparison = beside(fail, other)
+    assert lines(comparison) == [f"tiny {ORT} is gone: failed: no such operator"]
+    (choice,) = comparison.choices
+    old = steady["recommendations"][0]["variant"]
+    assert (choice.old, choice.new) == (old, "cpu-other-fp32")
+    back = beside(fail, back=True)
+    assert not lines(back) and [key.variant for key in back.came] == [ORT]
 
 
-@pytest.mark.parametrize(("fact", "value"), [("cpu", "another"), ("cores", 64), ("isa", ["avx2"])])
-def test_other_hosts_are_refused(fact: str, value: Any, tmp_path: Path, steady: Summary) -> None:
-    def moved(document: Summary) -> None:
-        (host,) = document["hosts"].values()
-        host[fact] = value
+def test_other_hosts_and_reports_of_other_models_are_refused(beside: Any) -> None:
+    def host(**facts: Any) -> Callable[[Summary], None]:
+        return lambda document: next(iter(document["hosts"].values())).update(facts)
 
-    with pytest.raises(TightropeError, match=f"different hosts: {fact} of tiny/.* give --across-h"):
-        compared(tmp_path, steady, changed(steady, moved))
-    comparison = compared(tmp_path, steady, changed(steady, moved), across_hosts=True)
-    assert comparison.causes[0][0].name == fact
+    for fact, value in {"cpu": "another", "cores": 64, "isa": ["avx2"]}.items():
+        with pytest.raises(TightropeError, match=f"different hosts: {fact} of tiny/.* --across-h"):
+            beside(host(**{fact: value}))
+        across = beside(host(**{fact: value}), across_hosts=True)
+        assert across.causes[0][0].name == fact
+    # a new driver is no other host, and concerns a GPU's variants alone
+    causes = beside(host(driver="600.1", python="3.11.99")).causes
+    found = {one.name: len(one.concerns) for one, _ in causes}
+    assert found["driver"] == 0 < found["python"]
 
-
-def test_a_new_driver_is_no_other_host(tmp_path: Path, steady: Summary) -> None:
-    def updated(document: Summary) -> None:
-        (host,) = document["hosts"].values()
-        host.update(driver="600.1", python="3.11.99")
-
-    comparison = compared(tmp_path, steady, changed(steady, updated))
-    found = {one.name: one.concerns for one, _ in comparison.causes}
-    assert not found["driver"]  # it concerns a GPU's variants alone
-    assert len(found["python"]) == len(steady["results"])
-
-
-def test_code_that_changed_is_told_by_its_steps(tmp_path: Path, steady: Summary) -> None:
-    def edited(document: Summary) -> None:
-        document["code"]["build openvino"] = "000000000000"
-
-    def known(document: Summary) -> None:
-        document["code"] = {"build openvino": "0123456789ab", "build pytorch": "0123456789ab"}
-
-    old = changed(steady, known)
-    comparison = compared(tmp_path, old, changed(old, slower(1.3, "openvino"), edited))
-    ((cause, concerned),) = comparison.causes
-    assert (cause.name, cause.kind, concerned) == ("build openvino", "code", True)
-
-
-def test_no_model_in_common_is_refused(tmp_path: Path, steady: Summary) -> None:
     def renamed(document: Summary) -> None:
         for result in document["results"]:
             result["model"] = "other"
 
     with pytest.raises(TightropeError, match=r"no model in common: .* has tiny, .* has other"):
-        compared(tmp_path, steady, changed(steady, renamed))
+        beside(renamed)
+
+
+def test_code_that_changed_is_told_by_its_steps(tmp_path: Path, steady: Summary) -> None:
+    def code(openvino: str) -> Callable[[Summary], None]:
+        digests = {"build openvino": openvino, "build pytorch": "0123456789ab"}
+        return lambda document: document.update(code=digests)
+
+    old = changed(steady, code("0123456789ab"))
+    new = changed(old, slower(1.3, "openvino"), code("000000000000"))
+    ((cause, concerned),) = compared(tmp_path, old, new).causes
+    assert (cause.name, cause.kind, concerned) == ("build openvino", "code", True)

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from planted import changed, compared, wrong
-from tightrope.compare.answers import from_records
+from tightrope.compare.accuracy import from_records
 from tightrope.compare.bounds import Bound, broken
-from tightrope.compare.formats import as_markdown, as_text
-from tightrope.compare.page import comparison_page
+from tightrope.compare.formats import as_markdown, as_text, comparison_page
 from tightrope.compare.read import Key
 from tightrope.compare.sections import heading, sections
 

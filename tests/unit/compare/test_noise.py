@@ -8,15 +8,12 @@ from scipy.stats import false_discovery_control, norm
 from tightrope.compare.noise import adjusted, birge_ratio, is_beyond, p_value
 
 
-def test_the_correction_is_that_of_scipy() -> None:
+def test_p_values_and_their_correction_are_those_of_scipy() -> None:
     draw = random.Random(0)
     for count in (1, 2, 7, 40):
         values = [draw.random() ** 3 for _ in range(count)]
         assert adjusted(values) == pytest.approx(list(false_discovery_control(values)))
     assert adjusted([]) == []
-
-
-def test_p_values_are_two_sided() -> None:
     for z in (-2.5, 0.0, 1.0):
         assert p_value(z) == pytest.approx(2 * norm.sf(abs(z)))
 
@@ -39,12 +36,9 @@ def test_a_scatter_beyond_the_intervals_is_found() -> None:
     assert statistics.fmean(found) == pytest.approx(3, rel=0.1)
 
 
-def test_a_shift_of_all_and_one_outlier_are_no_scatter() -> None:
+def test_a_shift_of_all_one_outlier_and_a_difference_of_a_group_are_no_scatter() -> None:
     assert birge_ratio([[5.0] * 9 + [30.0]]) == 1.0
     assert birge_ratio([[1.0, 9.0]]) == 1.0
-
-
-def test_a_difference_of_a_whole_group_is_no_scatter() -> None:
     assert birge_ratio([[0.0, 0.1, -0.1, 0.2], [8.0, 8.1, 7.9, 8.2]]) == 1.0
     assert birge_ratio([[0.0, 8.0, 0.1, 8.2, 0.1, 7.9]]) > 4
     assert birge_ratio([[0.0], [8.0]] * 9) == 1.0  # none to compare with

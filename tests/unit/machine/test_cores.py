@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from busy import PROCESSORS
@@ -43,36 +44,32 @@ def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
 
 
 @pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
-@pytest.mark.parametrize(
-    ("siblings", "fastest", "within", "pinned"),
-    [
-        # processors by the number of threads
-        (None, None, BOTH, {1: [FIRST], 2: BOTH, 3: BOTH}),
-        (None, LAST, BOTH, {1: [LAST], 2: BOTH}),
-        (f"{FIRST},{LAST}", None, BOTH, {1: [FIRST], 2: BOTH}),
-        (f"{FIRST},{LAST}", None, [LAST], {1: [LAST], 2: [LAST]}),
-    ],
-    ids=["two cores", "the last is faster", "one core", "one core's second processor"],
-)
 def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    siblings: str | None,
-    fastest: int | None,
-    within: list[int],
-    pinned: dict[int, list[int]],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cores, "TOPOLOGY", write_topology(tmp_path, siblings, fastest))
+    one_core = f"{FIRST},{LAST}"
+    for place, (siblings, fastest, within, pinned) in enumerate(
+        (
+            # processors by the number of threads
+            (None, None, BOTH, {1: [FIRST], 2: BOTH, 3: BOTH}),
+            (None, LAST, BOTH, {1: [LAST], 2: BOTH}),
+            (one_core, None, BOTH, {1: [FIRST], 2: BOTH}),
+            # the core's second processor
+            (one_core, None, [LAST], {1: [LAST], 2: [LAST]}),
+        )
+    ):
+        folder = write_topology(tmp_path / str(place), siblings, fastest)
+        monkeypatch.setattr(cores, "TOPOLOGY", folder)
 
-    def found() -> tuple[int, dict[int, list[int]]]:
-        os.sched_setaffinity(0, within)
-        return physical_cores(), {threads: pinned_processors(threads) for threads in pinned}
+        def found(within: Any = within, pinned: Any = pinned) -> Any:
+            os.sched_setaffinity(0, within)
+            return physical_cores(), {threads: pinned_processors(threads) for threads in pinned}
 
-    number = 2 if siblings is None else 1
-    assert supervised(found, limits=LIMITS) == (min(number, cpu_quota()), pinned)
+        number = 2 if siblings is None else 1
+        assert supervised(found, limits=LIMITS) == (min(number, cpu_quota()), pinned)
 
 
-def test_where_the_kernel_says_nothing_each_processor_is_a_core(
+def test_by_default_each_processor_is_a_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)

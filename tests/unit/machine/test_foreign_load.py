@@ -1,6 +1,5 @@
 """What the kernel counts: in files of the test as it writes them, and of real processes."""
 
-import os
 import shutil
 import threading
 import time
@@ -8,8 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from busy import PROCESSORS, busy_child, wait
-from tightrope.jobs.child import supervised
+from busy import PROCESSORS
 from tightrope.machine import foreign_load
 from tightrope.machine.foreign_load import (
     TICKS,
@@ -19,7 +17,6 @@ from tightrope.machine.foreign_load import (
     settle,
     stolen_seconds,
 )
-from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
 
@@ -37,16 +34,12 @@ def write_task(tasks: Path, thread: int, name: str, text: str) -> None:
     (tasks / str(thread) / name).write_text(f"{text}\n")
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later", "waited"), [(0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)]
-)
-def test_the_difference_of_two_counters_is_what_happened_in_between(
-    earlier: float | None, later: float | None, waited: float | None
-) -> None:
+def test_the_difference_of_two_counters_is_what_happened_in_between() -> None:
     """A thread that started in between counts whole, and one that ended not."""
-    before = Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
-    after = Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
-    assert after.since(before) == Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
+    for earlier, later, waited in ((0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)):
+        before = Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
+        after = Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
+        assert after.since(before) == Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
 
 
 def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks: Path) -> None:
@@ -62,23 +55,7 @@ def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks:
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
 
 
-def test_a_program_on_the_same_processor_makes_a_process_wait_again_and_again() -> None:
-    def beside_a_program() -> tuple[Counters, float]:
-        os.sched_setaffinity(0, [ONE])
-        before, began = counters(), time.perf_counter()
-        wait(0.5)
-        return counters().since(before), time.perf_counter() - began
-
-    with busy_child(ONE):
-        counted, elapsed = supervised(beside_a_program, limits=LIMITS)
-    assert counted.preempted >= 5
-    if counted.waited_s is not None:  # a kernel with schedstat
-        assert counted.waited_s > 0.2 * elapsed
-
-
-def test_idle_and_stolen_seconds_are_those_of_the_named_processors(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_idle_and_stolen_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     statistics = tmp_path / "stat"
     line = "cpu{0} 1000 1 1 {1} {2} 1 1 {3} 1 1\n"
     numbers = [("", 900, 90, 9), (0, TICKS, 0, 0), (1, 2 * TICKS, TICKS, 5 * TICKS), (10, 7, 7, 7)]
@@ -86,13 +63,6 @@ def test_idle_and_stolen_seconds_are_those_of_the_named_processors(
     monkeypatch.setattr(foreign_load, "STATISTICS", statistics)
     assert [idle_seconds({0}), idle_seconds({1}), idle_seconds({0, 1})] == [1, 3, 4]
     assert [stolen_seconds({0}), stolen_seconds({1}), stolen_seconds(set())] == [0, 5, 0]
-
-
-def test_a_processor_that_a_program_has_is_not_idle() -> None:
-    with busy_child(ONE):
-        before = idle_seconds([ONE])
-        time.sleep(0.5)
-        assert idle_seconds([ONE]) - before < 0.1
 
 
 def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: Path) -> None:

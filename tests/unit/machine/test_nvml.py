@@ -1,9 +1,12 @@
-"""What NVML says of the GPU that CUDA uses first, read from a driver library of the test."""
+"""What NVML says of the GPU that CUDA uses first and of its state, by a driver of the test."""
 
+import json
 from pathlib import Path
 
-import pytest
-from nvml_driver import build_driver, printed, printed_each
+import pynvml
+from nvml_driver import printed, printed_each
+from tightrope.machine.interference import SLOWDOWNS
+from tightrope.machine.nvml import THROTTLES
 
 SEEN = "from tightrope.machine.nvml import *; print(*nvidia_gpu(), free_device_bytes(), sep=', ')"
 H100 = f"NVIDIA H100 80GB HBM3, 580.65.06, GPU-aaaa-1111, {70 << 30}"
@@ -12,13 +15,6 @@ MIG = f"NVIDIA H100 80GB HBM3 MIG 1g.10gb, 580.65.06, MIG-cccc-3333, {9 << 30}"
 NONE = "None, None, None, None"
 LINE = "from tightrope.machine.nvml import ambiguous_gpu; print(ambiguous_gpu())"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("driver")
-    build_driver(folder)
-    return folder
 
 
 def test_it_is_the_first_visible_device(driver: Path) -> None:
@@ -61,3 +57,59 @@ def test_an_index_among_unlike_gpus_is_said_to_be_ambiguous(driver: Path) -> Non
     clear += [{"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, {"FAKE_ALIKE": "1"}, {"FAKE_NO_DRIVER": "1"}]
     found = printed_each(LINE, driver, unclear + clear)
     assert found == [line, first, first, *["None"] * len(clear)]
+
+
+READ = """
+import json
+from tightrope.machine.nvml import GpuState, held_gpu
+gpu = held_gpu()
+print(json.dumps(GpuState(gpu).read() if gpu else None))
+"""
+QUIET = {
+    "sm_clock_mhz": 1980,
+    "memory_clock_mhz": 2619,
+    "temperature_c": 61,
+    "power_w": 412.345,
+    "throttled": [],
+    "application_clocks": False,
+    "other_processes": 0,
+    "memory_bytes": 3 << 30,
+}
+SLOW = ["hardware slowdown", "thermal slowdown", "hardware thermal slowdown"]
+HIDDEN = QUIET | {"other_processes": None, "memory_bytes": None}
+INSTANCE = dict.fromkeys(QUIET) | {"other_processes": 0, "memory_bytes": 3 << 30}
+# what is wrong with the driver, and the state
+STATES = [
+    ("", QUIET),
+    ("FAKE_LIMITS=0", QUIET),
+    ("FAKE_LIMITS=2", QUIET | {"application_clocks": True}),
+    ("FAKE_LIMITS=4", QUIET | {"throttled": ["power cap"]}),
+    ("FAKE_LIMITS=104", QUIET | {"throttled": SLOW}),
+    ("FAKE_LIMITS=130", QUIET | {"throttled": ["power brake"], "application_clocks": True}),
+    # its function has another name
+    ("FAKE_OLD_DRIVER=1 FAKE_LIMITS=4", QUIET | {"throttled": ["power cap"]}),
+    ("FAKE_SHARED=1", QUIET | {"other_processes": 1}),
+    # a container hides this process
+    ("FAKE_CONTAINER=1", HIDDEN),
+    ("FAKE_CONTAINER=1 FAKE_SHARED=1", HIDDEN),
+    ("FAKE_HIDDEN_MEMORY=1", QUIET | {"memory_bytes": None}),
+    # of an instance the clocks are those of the whole GPU
+    ("CUDA_VISIBLE_DEVICES=MIG-cccc-3333", INSTANCE),
+    ("FAKE_MIG=1", INSTANCE),
+    ("FAKE_NO_DRIVER=1", None),
+    ("FAKE_LOST=1", None),
+]
+
+
+def test_the_state_has_units_and_words_and_what_is_not_reported_is_unknown(driver: Path) -> None:
+    cases = [dict(one.split("=") for one in variables.split()) for variables, _ in STATES]
+    found = printed_each(READ, driver, cases)
+    named = zip((variables for variables, _ in STATES), map(json.loads, found), strict=True)
+    assert list(named) == STATES
+
+
+def test_the_bits_are_those_of_nvml_and_a_slowdown_is_one_of_the_words() -> None:
+    names = ("SwPowerCap", "HwSlowdown", "SyncBoost", "SwThermalSlowdown", "HwThermalSlowdown")
+    names += ("HwPowerBrakeSlowdown", "DisplayClockSetting")
+    assert list(THROTTLES) == [getattr(pynvml, f"nvmlClocksEventReason{name}") for name in names]
+    assert set(THROTTLES.values()) - SLOWDOWNS == {"power cap", "sync boost", "display clocks"}

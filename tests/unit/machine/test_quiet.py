@@ -14,7 +14,6 @@ from tightrope.machine.quiet import (
     Program,
     QuietMachine,
     busiest,
-    foreign_cores,
     in_words,
     program_seconds,
     short_name,
@@ -44,54 +43,40 @@ def machine(
     return QuietMachine([ONE], seconds, io.StringIO())
 
 
-def lines(one: QuietMachine) -> list[str]:
-    return one.terminal.getvalue().splitlines()
-
-
-@pytest.mark.parametrize("wait_for", [QuietMachine.wait, QuietMachine.wait_for_idle_gap])
-def test_it_waits_while_a_program_runs_and_then_goes_on(
-    monkeypatch: pytest.MonkeyPatch, wait_for: object
-) -> None:
-    one = machine(monkeypatch, seconds=60, busy_s=0.3)
-    lost = wait_for(one)
-    assert 0.3 < lost < 30
-    assert one.lost_s == lost == 60 - one.left_s
-    assert lines(one) == []  # of a short wait
-
-
-def test_between_bursts_less_than_half_of_a_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait_for in (QuietMachine.wait, QuietMachine.wait_for_idle_gap):
+        one = machine(monkeypatch, seconds=60, busy_s=0.3)
+        lost = wait_for(one)
+        assert 0.3 < lost < 30
+        assert one.lost_s == lost == 60 - one.left_s
+        assert one.terminal.getvalue() == ""  # of a short wait
+    # between bursts less than half of a core is enough
     assert machine(monkeypatch, seconds=10, busy_s=-10, used=0.4).wait_for_idle_gap() < 10
     assert machine(monkeypatch, seconds=1, busy_s=-10, used=0.4).wait() == 1
 
 
-def test_it_goes_on_when_its_seconds_are_spent_and_names_the_programs_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     one = machine(monkeypatch, seconds=1.5, busy_s=3600)
     with busy_child(ONE):
         assert one.wait() == pytest.approx(1.5)
         assert one.left_s == 0
         assert one.wait() == 0  # they are for all waits together
-    (line,) = lines(one)
     assert re.fullmatch(
         r"waiting for a quiet machine: .+ \(\d+ % of a core\); for at most [01] s more "
-        r"\(latency.quiet_seconds\)",
-        line,
+        r"\(latency.quiet_seconds\)\n",
+        one.terminal.getvalue(),
     )
     assert 1 <= len(one.busiest) <= 3
 
 
 def test_no_more_is_given_back_than_is_left() -> None:
     one = QuietMachine([ONE], 10.0, io.StringIO())
-    assert (one.lose(4.0), one.left_s) == (4.0, 6.0)
-    assert (one.lose(8.0), one.left_s) == (6.0, 0.0)
-    assert one.lose(1.0) == 0
+    assert [(one.lose(seconds), one.left_s) for seconds in (4.0, 8.0, 1.0)] == [
+        (4.0, 6.0),
+        (6.0, 0.0),
+        (0.0, 0.0),
+    ]
     assert one.lost_s == 13.0
-
-
-def test_foreign_cores_are_those_of_the_named_processors() -> None:
-    with busy_child(ONE):
-        assert foreign_cores([ONE], 0.5) == pytest.approx(1.0, abs=0.15)
 
 
 def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
@@ -104,15 +89,12 @@ def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
     )
 
 
-def test_every_process_but_this_one_and_its_workers_is_among_the_programs() -> None:
+def test_programs_are_named_but_this_one_and_its_workers(tmp_path: Path) -> None:
     with busy_child(ONE) as child, Child(lambda: wait(1.0), LIMITS) as worker:
         found = dict(program_seconds().keys())
         assert not {worker.process.pid, psutil.Process().pid} & found.keys()
         # a program that is an argument itself is not printed
         assert found[child.pid] == short_name(child) == child.name()
-
-
-def test_an_interpreter_is_named_with_what_it_runs(tmp_path: Path) -> None:
     script = tmp_path / "training.py"
     script.write_text("import time; print(flush=True); time.sleep(60)")
     with psutil.Popen(["python3", str(script)], stdout=-1) as program:

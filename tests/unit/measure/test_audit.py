@@ -56,32 +56,20 @@ def rows(tiny: TinyModel) -> list[Any]:
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 
-def test_a_good_engine_passes_with_its_evidence_and_tells_how_far_it_is(
-    tiny: TinyModel, audited: Any, told: Callable[[], dict[str, list[int]]]
-) -> None:
+def test_a_good_engine_passes_with_its_evidence(tiny: TinyModel, audited: Any) -> None:
     record = audited(tiny.u8s8, tiny.u8s8)
     assert (record["status"], record["reason"]) == ("ok", None)
     assert record["answers"]["agreement"] > 0.9
     assert record["answers"]["samples"] == 40
     assert [one["findings"] for one in record["tensors"]] == [[]] * 14
-    steps = told()
-    assert list(steps) == ["predicting", "quantization noise"]
-    for percents in steps.values():
-        assert len(set(percents)) > 5
-        assert percents == sorted(percents)
-        assert percents[-1] == 100
 
 
-def test_a_collapse_is_found_and_named_with_operator_and_tensor(
-    tiny: TinyModel, audited: Any, tmp_path: Path
-) -> None:
+def test_a_collapse_is_named_with_its_tensor(tiny: TinyModel, audited: Any, tmp_path: Path) -> None:
     bad = scaled(tiny, tmp_path / "bad.onnx", "layer_norm", 1000)
     record = audited(bad, bad)
     assert record["status"] == "collapsed"
-    for words in (
-        *("collapsed: ", "at fault: operator bert.encoder.layer.", "tensor layer_norm"),
-        "of 256 levels",
-    ):
+    fault = "at fault: operator bert.encoder.layer."
+    for words in ("collapsed: ", fault, "tensor layer_norm", "of 256 levels"):
         assert words in record["reason"]
 
 
@@ -153,24 +141,18 @@ ANSWERS = {
 CHANCE = {"value": 0.3, "low": 0.22, "high": 0.38}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({}, None),
-        ({"commonest": 1.0, "agreement": 0.3}, "one answer to 100 % of 128 examples"),
-        ({"commonest": 1.0, "agreement": 0.3, "float_commonest": 0.99}, None),
-        (
-            {"accuracy": CHANCE, "agreement": 0.3},
-            "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance",
-        ),
+def test_a_collapse_is_one_answer_or_chance_where_float_is_better() -> None:
+    one, few = {"commonest": 1.0, "agreement": 0.3}, {"accuracy": CHANCE, "agreement": 0.3}
+    assert collapse({**ANSWERS, **one}) == "one answer to 100 % of 128 examples"
+    reason = "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance"
+    assert collapse({**ANSWERS, **few}) == reason
+    for change in (
+        {},
+        {**one, "float_commonest": 0.99},
         # one answer more is no collapse, however near to an edge the model was
-        ({"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99}, None),
+        {"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99},
         # a model that never was better than chance has not collapsed
-        ({"accuracy": CHANCE, "float_accuracy": CHANCE, "agreement": 0.3}, None),
-        ({"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6}, None),
-    ],
-)
-def test_a_collapse_is_one_answer_or_chance_where_float_is_better(
-    change: dict[str, Any], reason: str | None
-) -> None:
-    assert collapse({**ANSWERS, **change}) == reason
+        {**few, "float_accuracy": CHANCE},
+        {"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6},
+    ):
+        assert collapse({**ANSWERS, **change}) is None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,16 @@ from artifact_files import written
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
 from manifests import ENGINE
-from played_engines import dies, raises
+from played_engines import dies
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.jobs.child import Limits
+from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.cores import pinned_processors
-from tightrope.measure import latency
-from tightrope.measure.fixed_workload import ROUNDS
-from tightrope.measure.latency import measure_latency
-from tightrope.measure.settings import TimingSettings
+from tightrope.measure import timed_engine
+from tightrope.measure.latency import ROUNDS, measure_latency, reference_workload, timed_rounds
+from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
 from tiny_model import LONGEST, TinyModel, artifacts_of, executed_with, name_variant
@@ -42,20 +42,6 @@ Run = Callable[[Any], Any]
 Measure = Callable[..., LatencyRecord]
 
 
-def measure(
-    model: TinyModel, engine: Path, baseline: Path, target: Path, **options: Any
-) -> LatencyRecord:
-    audit, variant = options.pop("audit", None), options.pop("variant", QUICK)
-    facts = {"shapes": SHAPES[:1], "plan": {**PLAN, "loads": 1, **options.pop("plan", {})}}
-    facts |= {"quiet_seconds": 0.0, "max_sequence": LONGEST, "terminal": io.StringIO()}
-    facts |= {"libraries": {"onnxruntime": "1"}, **options}
-    settings = TimingSettings(execution=executed_with(facts), **facts)
-    names = {"model": "tiny", "variant": str(variant)}
-    artifacts = artifacts_of(model, engine, "timing")
-    measure_latency(artifacts, baseline, target, settings, **names, audit=audit)
-    return LatencyRecord.read(target)
-
-
 @pytest.fixture(scope="module")
 def engines(built: Callable[[Variant], Path]) -> dict[Variant, Path]:
     return {variant: built(variant) for variant in (BASELINE, QUICK)}
@@ -68,7 +54,15 @@ def measured(tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path) -> M
     def measured(
         engine: Path = engines[QUICK], baseline: Path = engines[BASELINE], **options: Any
     ) -> LatencyRecord:
-        return measure(tiny, engine, baseline, tmp_path / "latency.json", **options)
+        audit, variant = options.pop("audit", None), options.pop("variant", QUICK)
+        facts = {"shapes": SHAPES[:1], "plan": {**PLAN, "loads": 1, **options.pop("plan", {})}}
+        facts |= {"quiet_seconds": 0.0, "max_sequence": LONGEST, "terminal": io.StringIO()}
+        facts |= {"libraries": {"onnxruntime": "1"}, **options}
+        settings = TimingSettings(execution=executed_with(facts), **facts)
+        names = {"model": "tiny", "variant": str(variant), "audit": audit}
+        artifacts, target = artifacts_of(tiny, engine, "timing"), tmp_path / "latency.json"
+        measure_latency(artifacts, baseline, target, settings, **names)
+        return LatencyRecord.read(target)
 
     return measured
 
@@ -93,10 +87,6 @@ def one_class_too_many(run: Run) -> Run:
     return lambda inputs: np.pad(run(inputs), ((0, 0), (0, 1)))
 
 
-def raising(run: Run) -> Run:
-    return lambda _: raises()
-
-
 def dies_at_the_second_shape(run: Run) -> Run:
     return lambda inputs: run(inputs) if len(inputs["input_ids"]) == 1 else dies()
 
@@ -112,7 +102,7 @@ def spoil(
             run, seconds = load_engine(one, **options)
             return change(run) if one == engines[variant] else run, seconds
 
-        monkeypatch.setattr(latency, "load_engine", load)
+        monkeypatch.setattr(timed_engine, "load_engine", load)
 
     return spoil
 
@@ -145,14 +135,10 @@ def test_a_record_holds_all_samples_of_all_shapes_and_how_they_were_made(
         for name in ("blocks_s", "baseline_blocks_s"):
             samples = [sample for block in shape[name] for sample in block]
             assert len(shape[name]) == PLAN["pairs"]
-            assert len(samples) >= PLAN["min_calls"]
-            assert min(samples) > 0
-        assert len(shape["pairs"]) == PLAN["pairs"]
-        assert all(set(pair) == set(QUIET) for pair in shape["pairs"])
+            assert len(samples) >= PLAN["min_calls"] and min(samples) > 0
+        assert [set(pair) for pair in shape["pairs"]] == [set(QUIET)] * PLAN["pairs"]
         assert max(pair["window"] for pair in shape["pairs"]) < len(shape["foreign_cores"])
-        assert (shape["stop"], len(shape["warmups"])) == ("time limit", 2)
-    for state in (record.reference["before"], record.reference["after"]):
-        assert len(state["rounds_s"]) == ROUNDS
+    assert [len(record.reference[when]["rounds_s"]) for when in ("before", "after")] == [ROUNDS] * 2
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
@@ -160,9 +146,7 @@ def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(measured: Me
     terminal = io.StringIO()
     with busy_child(pinned_processors(1)[0]):
         found = measured(quiet_seconds=1.5, terminal=terminal)
-    assert found.status == "ok"
-    assert found.lost_s >= 1.5
-    assert found.busiest
+    assert (found.status, found.lost_s >= 1.5, bool(found.busiest)) == ("ok", True, True)
     assert terminal.getvalue().startswith("waiting for a quiet machine: ")
 
 
@@ -177,64 +161,42 @@ def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(
     assert alone(found)
 
 
-@pytest.mark.parametrize(
-    ("change", "limits", "reason"),
-    [
+def test_where_the_baseline_fails_it_is_measured_alone(measured: Measure, spoil: Any) -> None:
+    killed = "baseline killed by SIGKILL (out of memory, or from outside)"
+    for change, limits, reason in (
         (of_nan, EARLIER, "baseline gives logits that are not numbers"),
-        (raising, EARLIER, "baseline RuntimeError: no such operator"),
-        (
-            dies_at_the_second_shape,
-            LAST,
-            "baseline killed by SIGKILL (out of memory, or from outside)",
-        ),
-    ],
-    ids=["nan", "raises", "dies"],
-)
-def test_where_the_baseline_fails_the_variant_is_measured_alone(
-    measured: Measure, spoil: Any, change: Any, limits: Limits, reason: str
-) -> None:
-    spoil(BASELINE, change)
-    found = measured(shapes=SHAPES, limits=limits)
-    assert (found.status, found.reason, found.transient) == ("ok", None, None)
-    assert found.baseline_failed == reason
-    assert len(found.shapes) == len(SHAPES)
-    assert alone(found)
+        (dies_at_the_second_shape, LAST, killed),
+    ):
+        spoil(BASELINE, change)
+        found = measured(shapes=SHAPES, limits=limits)
+        assert (found.status, found.reason, found.transient) == ("ok", None, None)
+        assert found.baseline_failed == reason
+        assert len(found.shapes) == len(SHAPES)
+        assert alone(found)
 
 
-@pytest.mark.parametrize(
-    ("variant", "words"), [(BASELINE, "baseline killed by"), (QUICK, f"{QUICK}: killed by")]
-)
-def test_one_that_dies_is_tried_again_before_it_has_failed(
-    measured: Measure, tmp_path: Path, spoil: Any, variant: Variant, words: str
-) -> None:
-    spoil(variant, lambda run: lambda _: dies())
-    with pytest.raises(TightropeError, match=f"{words} .*; another attempt follows"):
-        measured(limits=EARLIER)
-    assert not (tmp_path / "latency.json").exists()
-    if variant == QUICK:
-        found = measured()
-        assert (found.status, found.transient, found.shapes) == ("failed", True, [])
-        assert found.reason.startswith("killed by SIGKILL")
+def test_one_that_dies_is_tried_again_first(measured: Measure, tmp_path: Path, spoil: Any) -> None:
+    for variant, words in ((BASELINE, "baseline killed by"), (QUICK, f"{QUICK}: killed by")):
+        spoil(variant, lambda run: lambda _: dies())
+        with pytest.raises(TightropeError, match=f"{words} .*; another attempt follows"):
+            measured(limits=EARLIER)
+        assert not (tmp_path / "latency.json").exists()
+    found = measured()
+    assert (found.status, found.transient, found.shapes) == ("failed", True, [])
+    assert found.reason.startswith("killed by SIGKILL")
 
 
-@pytest.mark.parametrize(
-    ("change", "plan", "reason"),
-    [
-        (of_nan, {}, "gives logits that are not numbers"),
+def test_wrong_outputs_or_slow_calls_are_a_failed_record(measured: Measure, spoil: Any) -> None:
+    for change, plan, reason in (
         (one_class_too_many, {}, "gives outputs of shape [1, 4] in the place of [1, 3]"),
         (lambda run: run, {"min_calls": 10**6, "max_seconds": 0.5}, "too slow ("),
-    ],
-    ids=["nan", "shape", "too-slow"],
-)
-def test_a_variant_with_wrong_outputs_or_too_slow_is_a_failed_record_without_shapes(
-    measured: Measure, spoil: Any, change: Any, plan: dict[str, Any], reason: str
-) -> None:
-    spoil(QUICK, change)
-    found = measured(shapes=SHAPES, limits=EARLIER, plan=plan)
-    assert (found.status, found.transient, found.shapes) == ("failed", False, [])
-    assert found.reason.startswith(reason)
-    assert found.baseline_failed is None
-    assert set(found.reference) == {"before", "after"}
+    ):
+        spoil(QUICK, change)
+        found = measured(shapes=SHAPES, limits=EARLIER, plan=plan)
+        assert (found.status, found.transient, found.shapes) == ("failed", False, [])
+        assert found.reason.startswith(reason)
+        assert found.baseline_failed is None
+        assert set(found.reference) == {"before", "after"}
 
 
 def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(
@@ -251,13 +213,21 @@ def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(
         measured(audit=audit)
 
 
-def test_a_harmed_engine_is_an_error_and_no_record(
-    measured: Measure, engines: dict[Variant, Path], tmp_path: Path
-) -> None:
-    for file in engines[BASELINE].parent.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    name = next(file.name for file in tmp_path.glob("model.*"))
-    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
-    with pytest.raises(ArtifactError, match=f"{name}: "):
-        measured(baseline=tmp_path / "engine.json")
-    assert not (tmp_path / "latency.json").exists()
+def cpu_seconds(processors: list[int]) -> float:
+    """Of the reference workload on these processors."""
+    before = getrusage(RUSAGE_CHILDREN)
+    assert len(reference_workload(processors)["frequency_khz"]) == len(processors)
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def pinned(processors: list[int]) -> set[int]:
+    """In a child: where its threads run."""
+    timed_rounds(processors)
+    return os.sched_getaffinity(0)
+
+
+@pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
+def test_each_of_the_processors_does_the_whole_reference_workload() -> None:
+    assert supervised(pinned, PROCESSORS[-1:], limits=LAST) == {PROCESSORS[-1]}
+    assert cpu_seconds(PROCESSORS[-2:]) > 1.5 * cpu_seconds(PROCESSORS[-1:])

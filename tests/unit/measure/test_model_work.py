@@ -9,7 +9,7 @@ import onnx
 from onnx import numpy_helper, parser
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
-from tightrope.measure.profile.precision import work_in
+from tightrope.measure.profile import work_in
 from tightrope.onnx.file import save_onnx
 from tiny_model import LIMITS, TinyModel
 
@@ -20,7 +20,7 @@ AXES = 3 * 8
 
 def works(file: Path, batches: list[Arrays]) -> list[dict[str, Any]]:
     """In a child, which alone loads ONNX Runtime."""
-    from tightrope.measure.profile.model_work import model_works
+    from tightrope.measure.model_work import model_works
 
     return model_works(file, batches, 1)
 
@@ -66,9 +66,7 @@ def write_model(path: Path, *, table_is_added: bool = False) -> Path:
     return path
 
 
-def test_weights_count_once_in_the_type_of_the_variant_and_a_table_by_its_rows(
-    tmp_path: Path,
-) -> None:
+def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path) -> None:
     batch, sequence = 2, 5
     file = write_model(tmp_path / "a.onnx")
     known, small, large = works_of(file, texts(batch, sequence), texts(1, 1), texts(16, 500))

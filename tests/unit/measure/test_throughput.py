@@ -1,14 +1,15 @@
 """Divisions of the cores among instances, and points that cannot win."""
 
-import pytest
-from tightrope.measure.throughput.grid import Division, divisions, shares, too_large
-from tightrope.measure.throughput.instances import BLOCKS, CALLS_PER_BLOCK, window_seconds
-from tightrope.measure.throughput.skipping import (
-    Broken,
+from tightrope.measure.throughput import BLOCKS, CALLS_PER_BLOCK, window_seconds
+from tightrope.measure.throughput_points import (
+    Division,
     Measured,
     already_slower,
     broken_before,
+    divisions,
     over_the_bound,
+    shares,
+    too_large,
 )
 from tightrope.statistics import Interval
 
@@ -40,57 +41,41 @@ def test_no_two_instances_share_a_processor_and_too_many_say_so() -> None:
     assert (8, 1) in divisions([8], "auto", cores=4)
 
 
-@pytest.mark.parametrize(
-    ("measured", "instances", "batch", "words"),
-    [
-        ([point(1, 100), point(2, 90)], 4, 1, "slower already: 2 instances 90 samples/s, 1 100"),
-        # another batch, only one smaller number
-        ([point(1, 100), point(2, 90)], 4, 2, None),
-        ([point(1, 100), point(2, 90)], 2, 1, None),
-        # the intervals overlap, or it was faster
-        ([point(1, 100), point(2, 99)], 4, 1, None),
-        ([point(1, 100), point(2, 120)], 4, 1, None),
-        # of each number the best threads count
-        ([point(1, 100), point(2, 50), point(2, 130, threads=2)], 4, 1, None),
-    ],
-)
-def test_more_instances_are_skipped_where_the_last_increase_was_surely_slower(
-    measured: list[Measured], instances: int, batch: int, words: str | None
-) -> None:
-    assert already_slower(instances, batch, measured) == words
+def test_more_instances_are_skipped_where_the_last_increase_was_surely_slower() -> None:
+    slower = [point(1, 100), point(2, 90)]
+    assert already_slower(4, 1, slower) == "slower already: 2 instances 90 samples/s, 1 100"
+    # another batch, only one smaller number
+    assert already_slower(4, 2, slower) is None
+    assert already_slower(2, 1, slower) is None
+    # the intervals overlap, and of each number the best threads count
+    assert already_slower(4, 1, [point(1, 100), point(2, 99)]) is None
+    best = [point(1, 100), point(2, 50), point(2, 130, threads=2)]
+    assert already_slower(4, 1, best) is None
 
 
 SLOW = point(2, 100, batch=4, p99_s=0.03)
 FEW_CALLS = point(2, 100, batch=4, p50_s=0.05, p99_s=None)
 
 
-@pytest.mark.parametrize(
-    ("measured", "instances", "threads", "batch", "bound_s", "words"),
-    [
-        (SLOW, 2, 1, 16, 0.025, "p99 is 30 ms at batch 4 already, over the bound of 25 ms"),
-        (SLOW, 2, 1, 4, 0.025, None),
-        (SLOW, 1, 1, 16, 0.025, None),
-        (SLOW, 2, 2, 16, 0.025, None),
-        (SLOW, 2, 1, 16, 0.03, None),
-        (SLOW, 2, 1, 16, None, None),
-        # too few calls for p99
-        (FEW_CALLS, 2, 1, 16, 0.04, "p50 is 50 ms at batch 4 already, over the bound of 40 ms"),
-        (FEW_CALLS, 2, 1, 16, 0.06, None),
-    ],
-)
-def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound(
-    measured: Measured,
-    instances: int,
-    threads: int,
-    batch: int,
-    bound_s: float | None,
-    words: str | None,
-) -> None:
-    assert over_the_bound(instances, threads, batch, [measured], bound_s) == words
+def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound() -> None:
+    def words(measured: Measured, *place: int, bound_s: float | None = 0.025) -> str | None:
+        return over_the_bound(*place, [measured], bound_s)
+
+    over = "p99 is 30 ms at batch 4 already, over the bound of 25 ms"
+    assert words(SLOW, 2, 1, 16) == over
+    # no larger batch, another division, within the bound, no bound
+    places = ((2, 1, 4), (1, 1, 16), (2, 2, 16))
+    assert {words(SLOW, *place) for place in places} == {None}
+    assert words(SLOW, 2, 1, 16, bound_s=0.03) is words(SLOW, 2, 1, 16, bound_s=None) is None
+    # too few calls for p99
+    over = "p50 is 50 ms at batch 4 already, over the bound of 40 ms"
+    assert words(FEW_CALLS, 2, 1, 16, bound_s=0.04) == over
+    assert words(FEW_CALLS, 2, 1, 16, bound_s=0.06) is None
 
 
 def test_more_instances_are_skipped_where_fewer_failed() -> None:
-    broken = [Broken(2, 4, "out of memory")]
+    failed = {"instances": 2, "batch": 4, "reason": "out of memory", "skipped": False}
+    broken = [failed, {**failed, "batch": 1, "skipped": True}]
     assert broken_before(4, 4, broken) == "failed with 2 instances: out of memory"
     assert broken_before(4, 1, broken) is None
     assert broken_before(1, 4, broken) is None

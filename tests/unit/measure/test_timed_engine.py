@@ -15,7 +15,7 @@ from energy_counter import Metered
 from nvml_driver import build_driver, printed
 from tightrope.jobs.child import Child
 from tightrope.measure import timed_engine
-from tightrope.measure.timed_engine import DEVICE_SECONDS, FEWEST_CALLS, MOST_CALLS, TimedEngine
+from tightrope.measure.timed_engine import FEWEST_CALLS, MOST_CALLS, TimedEngine
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
@@ -43,10 +43,7 @@ def takes(*seconds: float) -> Run:
     return lambda _: wait(next(remaining))
 
 
-@pytest.mark.parametrize("processors", [[ONE], PROCESSORS], ids=["one", "all"])
-def test_a_process_and_its_threads_are_pinned_before_the_engine_is_loaded(
-    processors: list[int],
-) -> None:
+def test_a_process_and_its_threads_are_pinned_before_the_engine_is_loaded() -> None:
     class Asking(TimedEngine):
         def affinities(self) -> set[tuple[int, ...]]:
             tasks = Path("/proc/self/task").iterdir()
@@ -56,10 +53,10 @@ def test_a_process_and_its_threads_are_pinned_before_the_engine_is_loaded(
         hash_forever()
         return hashing(2), {"processors": sorted(os.sched_getaffinity(0))}
 
-    with Child(Asking(load, [WORK], processors), LIMITS) as worker:
-        assert worker.ask("load") == {"processors": processors}
+    with Child(Asking(load, [WORK], [ONE]), LIMITS) as worker:
+        assert worker.ask("load") == {"processors": [ONE]}
         worker.ask("block", 0, 0.0, 1, LIMIT)
-        assert worker.ask("affinities") == {tuple(processors)}
+        assert worker.ask("affinities") == {(ONE,)}
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
@@ -74,76 +71,61 @@ def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> 
     assert 0.02 <= first <= checked[0] - began
 
 
-@pytest.mark.parametrize("calls", [0, 1, 17])
-def test_a_fixed_warm_up_is_exactly_so_many_calls_or_ends_at_its_limit(calls: int) -> None:
-    engine = Counting(takes(0.001))
-    warmup = engine.warm_up(0, calls, LIMIT, 0.01)
-    assert (warmup["calls"], warmup["stable"]) == (engine.calls, None) == (calls, None)
+def test_a_fixed_warm_up_is_exactly_so_many_calls_or_ends_at_its_limit() -> None:
+    for calls in (0, 17):
+        engine = Counting(takes(0.001))
+        warmup = engine.warm_up(0, calls, LIMIT, 0.01)
+        assert (warmup["calls"], warmup["stable"]) == (engine.calls, None) == (calls, None)
     slow = Counting(takes(0.02)).warm_up(0, 10**6, 0.1, 0.01)
     assert slow["calls"] <= 0.1 / 0.02 + 1
     assert slow["seconds"] >= 0.1
 
 
-@pytest.mark.parametrize(
-    ("first", "windows", "calls", "stable"),
-    [
-        # until two windows agree within 5 %
-        (0.001, [[0.4], [0.2], [0.1], [0.01] * 9, [0.0104] * 9], 21, True),
-        (0.001, [[0.01], [0.0106], [0.0105]], 3, True),
-        # a first call longer than a window is one
-        (0.1, [[0.1]], 1, True),
-        (0.1, [[0.2], [0.2]], 2, True),
-        # until its time is over
-        (0.001, [[0.01], [0.02]] * 1000, None, False),
-    ],
-)
-def test_warm_up_goes_on_until_two_windows_agree(
-    monkeypatch: pytest.MonkeyPatch,
-    first: float,
-    windows: list[list[float]],
-    calls: int | None,
-    stable: bool,
-) -> None:
+def test_warm_up_goes_on_until_two_windows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples of the windows are planted."""
-    left = iter(windows)
 
-    def planted(*_: Any, seconds: float, **options: Any) -> list[float]:
-        time.sleep(0.0 if stable else seconds)
-        return next(left)
+    def warmed_up(first: float, *windows: list[float], limit: float = LIMIT) -> dict[str, Any]:
+        left = iter(windows)
 
-    monkeypatch.setattr(timed_engine, "timed_calls", planted)
-    engine = Counting(takes(0.0))
-    engine.first_s[0] = first
-    warmup = engine.warm_up(0, None, LIMIT if stable else 0.1, 0.02)
-    assert warmup["stable"] is stable
-    assert calls is None or warmup["calls"] == calls
-    assert stable or warmup["seconds"] >= 0.1
+        def planted(*_: Any, seconds: float, **options: Any) -> list[float]:
+            time.sleep(seconds if limit < LIMIT else 0.0)
+            return next(left)
+
+        monkeypatch.setattr(timed_engine, "timed_calls", planted)
+        engine = Counting(takes(0.0))
+        engine.first_s[0] = first
+        return engine.warm_up(0, None, limit, 0.02)
+
+    found = warmed_up(0.001, [0.4], [0.2], [0.1], [0.01] * 9, [0.0104] * 9)
+    assert (found["calls"], found["stable"]) == (21, True)
+    assert warmed_up(0.001, [0.01], [0.0106], [0.0105])["calls"] == 3, "within 5 %"
+    assert warmed_up(0.1, [0.1])["calls"] == 1, "a first call longer than a window is one"
+    found = warmed_up(0.001, *[[0.01], [0.02]] * 1000, limit=0.1)
+    assert not found["stable"] and found["seconds"] >= 0.1
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(0.05, 1), (0.0, 12), (0.02, 5)])
-def test_a_block_has_at_least_its_calls_and_seconds(seconds: float, calls: int) -> None:
-    engine = Counting(takes(0.001))
-    engine.warm_up(0, 5, LIMIT, 0.01)
-    block = engine.block(0, seconds, calls, LIMIT)
-    samples = block["samples_s"]
-    assert len(samples) >= calls
-    assert seconds <= block["seconds"] >= sum(samples)
-    assert min(samples) >= 0.001
-    # a lead-in is not in its samples, and there is none without a minimum of time
-    lead_in = engine.calls - 5 - len(samples)
-    assert lead_in >= 1 if seconds else (lead_in, len(samples)) == (0, calls)
+def test_a_block_has_at_least_its_calls_and_seconds() -> None:
+    for seconds, calls in ((0.05, 1), (0.0, 12), (0.02, 5)):
+        engine = Counting(takes(0.001))
+        engine.warm_up(0, 5, LIMIT, 0.01)
+        block = engine.block(0, seconds, calls, LIMIT)
+        samples = block["samples_s"]
+        assert len(samples) >= calls
+        assert seconds <= block["seconds"] >= sum(samples)
+        assert min(samples) >= 0.001
+        # a lead-in is not in its samples, and there is none without a minimum of time
+        lead_in = engine.calls - 5 - len(samples)
+        assert lead_in >= 1 if seconds else (lead_in, len(samples)) == (0, calls)
     assert len(Counting(takes(0.01)).block(0, 10**6, 10**6, 0.1)["samples_s"]) <= 0.1 / 0.01 + 1
 
 
-def test_calls_that_are_longer_than_a_block_need_no_lead_in_which_is_known_for_each_inputs() -> (
-    None
-):
+def test_calls_longer_than_a_block_need_no_lead_in_which_is_known_for_each_inputs() -> None:
     engine = Counting(takes(0.03))
     engine.warm_up(0, 3, LIMIT, 0.01)
-    block = engine.block(0, 0.01, 4, LIMIT)
-    assert engine.calls == 3 + len(block["samples_s"])
-    other = engine.block(1, 0.01, 2, LIMIT)
-    assert engine.calls == 3 + len(block["samples_s"]) + 1 + len(other["samples_s"])
+    made = len(engine.block(0, 0.01, 4, LIMIT)["samples_s"])
+    assert engine.calls == 3 + made
+    other = len(engine.block(1, 0.01, 2, LIMIT)["samples_s"])
+    assert engine.calls == 3 + made + 1 + other
 
 
 def test_threads_are_busy_above_a_tenth_of_the_time_and_counted_anew_after_each_answer() -> None:
@@ -151,15 +133,6 @@ def test_threads_are_busy_above_a_tenth_of_the_time_and_counted_anew_after_each_
     engine.used, engine.timed_s = Counter({1: 1.0, 2: 0.25, 3: 0.15}), 2.0
     assert engine.threads() == {"busy": 2, "cores": 0.7}
     assert engine.threads() == {"busy": 0, "cores": 0}
-
-
-@pytest.mark.parametrize("run", [takes(0.005), hashing(2)], ids=["one", "two"])
-def test_cores_are_the_processor_time_of_all_threads_over_wall_time(run: Run) -> None:
-    engine = Counting(run, WORK)
-    began = time.process_time()
-    block = engine.block(0, 0.0, 60, LIMIT)
-    used = time.process_time() - began
-    assert engine.threads()["cores"] * block["seconds"] == pytest.approx(used, rel=0.2)
 
 
 def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
@@ -177,62 +150,44 @@ def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
     assert engine.block(1, 0.0, 1, LIMIT)["idle_s"] == 0
 
 
-def test_peak_memory_is_the_highest_so_far() -> None:
-    size = 200 << 20
-
-    def run(_: Any) -> None:
-        bytearray(b"x") * size  # written and let go of
-
-    with Child(TimedEngine(lambda: (run, {}), [None], [ONE]), LIMITS) as worker:
-        worker.ask("load")
-        before = worker.ask("peak_rss_bytes")
-        worker.ask("first_call", 0)
-        assert 0.8 * size < worker.ask("peak_rss_bytes") - before < 1.5 * size
-
-
-@pytest.mark.parametrize(
-    ("typical_s", "calls"),
-    [(0.0, MOST_CALLS), (0.001, int(DEVICE_SECONDS / 0.001)), (9.0, FEWEST_CALLS)],
-)
-def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second(
-    typical_s: float, calls: int
-) -> None:
+def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second() -> None:
     class OnGpu:
         def device_seconds(self, inputs: Any, calls: int) -> list[float]:
             return [5e-4] * calls
 
     engine = Counting(takes(0.0))
     assert engine.device(0) is None, "on a CPU there is no other clock"
-    engine.run, engine.typical_s[0] = OnGpu(), typical_s  # type: ignore[assignment]
-    assert len(engine.device(0) or ()) == calls
+    engine.run = OnGpu()  # type: ignore[assignment]
+    for typical_s, calls in ((0.0, MOST_CALLS), (0.001, 200), (9.0, FEWEST_CALLS)):
+        engine.typical_s[0] = typical_s
+        assert len(engine.device(0) or ()) == calls
 
 
-def test_a_long_block_ends_at_its_limit_and_is_in_no_count_of_time_and_threads(
-    tmp_path: Path,
-) -> None:
-    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.1)
+def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> None:
+    engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.5)
     with Child(engine, LIMITS) as worker:
         worker.ask("load")
         assert worker.ask("block", 0, 0.001, 1, LIMIT)["energy_j"] is None, "it is too short"
         worker.ask("threads")
         found = worker.ask("long_block", 0, LIMIT)
         assert found["energy_j"] == pytest.approx(found["calls"])
-        assert found["calls"] <= 0.1 / 0.001 + 1
+        assert found["calls"] <= 0.5 / 0.001 + 1
         assert worker.ask("long_block", 0, 0.05)["energy_j"] is None
         assert worker.ask("threads") == {"busy": 0, "cores": 0}
         assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_without_counters_and_gpu_a_block_has_neither(device: str) -> None:
+def test_without_counters_and_gpu_a_block_has_neither() -> None:
     if Path("/sys/class/powercap/intel-rapl:0").exists() or Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a counter of energy or a GPU")
-    with Child(TimedEngine(lambda: (wait, {}), [0.001], [ONE], device=device), LIMITS) as child:
-        child.ask("load")
-        block = child.ask("block", 0, 0.01, 1, LIMIT)
-        assert (block["energy_j"], block["gpu"]) == (None, None)
-        assert child.ask("long_block", 0, LIMIT) is None
-        assert child.ask("streams", 0, 2, 5.0) is None
+    for device in ("cpu", "cuda"):
+        engine = TimedEngine(lambda: (wait, {}), [0.001], [ONE], device=device)
+        with Child(engine, LIMITS) as child:
+            child.ask("load")
+            block = child.ask("block", 0, 0.01, 1, LIMIT)
+            assert (block["energy_j"], block["gpu"]) == (None, None)
+            assert child.ask("long_block", 0, LIMIT) is None
+            assert child.ask("streams", 0, 2, 5.0) is None
 
 
 ON_GPU = """
@@ -249,9 +204,7 @@ print(json.dumps([block["energy_j"], block["gpu"], long]))
 """.replace("PROCESSOR", str(ONE))
 
 
-def test_on_a_gpu_each_block_ends_with_its_state_and_a_long_block_has_the_energy(
-    tmp_path: Path,
-) -> None:
+def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(tmp_path: Path) -> None:
     """In a worker of a process that has asked NVML before, of a driver library of the test."""
     build_driver(tmp_path)
     energy, state, long = json.loads(printed(ON_GPU, tmp_path, FAKE_LIMITS="4"))

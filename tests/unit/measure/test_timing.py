@@ -2,56 +2,52 @@
 
 import gc
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from busy import wait
 from played_streams import CALL, Program
-from tightrope.errors import WorkFailed
-from tightrope.measure import streams
-from tightrope.measure.streams import BLOCKS, blocks_on_streams, timed_streams
-from tightrope.measure.throughput.closed_loop import closed_loop
-from tightrope.measure.timing import timed_calls
+from tightrope.measure import timing
+from tightrope.measure.timing import (
+    BLOCKS,
+    blocks_on_streams,
+    closed_loop,
+    timed_calls,
+    timed_streams,
+)
 
 SECONDS = 0.002
 
 
-@pytest.mark.parametrize(
-    ("seconds", "calls", "limit", "fewest", "most"),
-    [
-        # so many calls however long they take
+def test_calls_are_timed_each_for_so_many_calls_and_seconds() -> None:
+    for seconds, calls, limit, fewest, most in (
         (0.0, 7, 10.0, 7, 7),
-        # calls for at least so long
         (0.1, 1, 10.0, 1, 0.1 / SECONDS + 1),
         # the limit beats both, but one call is made
         (60.0, 10**6, 0.05, 1, 0.05 / SECONDS + 1),
         (1.0, 5, 0.0, 1, 1),
-    ],
-)
-def test_calls_are_timed_each_for_so_many_calls_and_seconds(
-    seconds: float, calls: int, limit: float, fewest: int, most: float
-) -> None:
-    seen: list[bool] = []
-
-    def run(one: float) -> None:
-        seen.append(gc.isenabled())
-        wait(one)
-
-    began = time.perf_counter()
-    samples = timed_calls(run, SECONDS, seconds=seconds, calls=calls, limit_seconds=limit)
-    elapsed = time.perf_counter() - began
-    assert fewest <= len(samples) <= most
-    assert elapsed >= min(seconds, limit)
-    assert min(samples) >= SECONDS
-    assert sum(samples) <= elapsed
-    assert seen == [False] * len(samples), "no garbage is collected meanwhile"
-    assert gc.isenabled()
+    ):
+        began = time.perf_counter()
+        samples = timed_calls(wait, SECONDS, seconds=seconds, calls=calls, limit_seconds=limit)
+        elapsed = time.perf_counter() - began
+        assert fewest <= len(samples) <= most
+        assert elapsed >= min(seconds, limit)
+        assert min(samples) >= SECONDS
+        assert sum(samples) <= elapsed
 
 
-def test_the_collector_is_left_as_it_was_also_when_a_call_fails() -> None:
-    with pytest.raises(ZeroDivisionError):
-        timed_calls(lambda x: 1 / x, 0, seconds=0.0, calls=3, limit_seconds=1.0)
-    assert gc.isenabled()
+def test_the_collector_is_off_meanwhile_and_left_as_it_was_also_when_a_call_fails() -> None:
+    for fails in (False, True):
+        seen = []
+
+        def run(_: Any, fails: bool = fails, seen: list[bool] = seen) -> None:
+            seen.append(gc.isenabled())
+            assert not fails
+
+        with pytest.raises(AssertionError) if fails else nullcontext():
+            timed_calls(run, None, seconds=0.0, calls=3, limit_seconds=1.0)
+        assert set(seen) == {False} and gc.isenabled()
     gc.disable()
     try:
         timed_calls(wait, 0.0, seconds=0.0, calls=1, limit_seconds=1.0)
@@ -82,57 +78,41 @@ def test_calls_count_in_the_block_in_which_they_end_and_those_outside_do_not() -
     assert [] in slow and any(slow)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_each_stream_gets_its_next_call_when_its_last_one_has_ended(count: int) -> None:
+def test_each_stream_gets_its_next_call_when_its_last_one_has_ended() -> None:
     in_flight: list[int] = []
-    programs = [Program() for _ in range(count)]
 
     class Noting(Program):
         def wait(self) -> float:
             in_flight.append(sum(program.queued for program in programs))
             return super().wait()
 
-    programs[:] = [Noting() for _ in range(count)]
+    programs = [Noting() for _ in range(4)]
     calls, seconds = timed_streams(programs, None, seconds=0.1, limit_seconds=5.0)
     assert seconds >= 0.1
     # before each wait but those that empty the queues at the end
-    assert in_flight == [count] * (len(in_flight) - count) + [*range(count, 0, -1)]
-    assert calls < len(in_flight) - count, "filling the queues does not count"
+    assert in_flight == [4] * (len(in_flight) - 4) + [4, 3, 2, 1]
+    assert calls < len(in_flight) - 4, "filling the queues does not count"
     assert {(program.queued, program.most) for program in programs} == {(0, 1)}
     assert gc.isenabled()
-
-
-def test_calls_slower_than_the_limit_are_counted_once() -> None:
+    # calls slower than the limit are counted once
     calls, seconds = timed_streams([Program()], None, seconds=9.0, limit_seconds=0.001)
-    assert calls == 1
-    assert seconds >= CALL
+    assert calls == 1 and seconds >= CALL
 
 
-def test_blocks_hold_calls_seconds_and_states_and_the_programs_are_released(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(streams, "BLOCK_SECONDS", 0.02)
+def test_blocks_on_streams_release_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     programs, checked = [Program(), Program()], []
+    each = {"state": lambda: {"throttled": []}, "limit_seconds": 30.0}
     found = blocks_on_streams(
-        programs,
-        "inputs",
-        check=lambda outputs, inputs: checked.append(inputs),
-        state=lambda: {"throttled": []},
-        limit_seconds=30.0,
+        programs, "inputs", check=lambda outputs, inputs: checked.append(inputs), **each
     )
     assert checked == ["inputs"] * 2
     assert found["gpu"] == [{"throttled": []}] * BLOCKS
     assert len(found["calls"]) == BLOCKS
     assert min(found["seconds"]) >= 0.02
     assert all(program.released for program in programs)
-
-
-def test_wrong_outputs_of_one_program_are_an_error_and_all_are_released() -> None:
+    # also where outputs are wrong
     programs = [Program(), Program()]
-
-    def check(outputs: Any, inputs: Any) -> None:
-        raise WorkFailed("gives logits that are not numbers", transient=False)
-
-    with pytest.raises(WorkFailed, match="not numbers"):
-        blocks_on_streams(programs, None, check=check, state=lambda: None, limit_seconds=1.0)
+    with pytest.raises(ZeroDivisionError):
+        blocks_on_streams(programs, None, check=lambda outputs, inputs: 1 / 0, **each)
     assert all(program.released for program in programs)

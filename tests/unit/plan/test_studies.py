@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from configured import configured, refused
 from snakemake.iocontainers import Wildcards
-from tightrope.measure.profile.operators import PROFILERS
+from tightrope.measure.profile import PROFILERS
 from tightrope.plan.plan import make_plan, records
 from tightrope.plan.studies import (
     WITH_OPERATORS,

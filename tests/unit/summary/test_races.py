@@ -7,7 +7,7 @@ import pytest
 from disturbed import QUIET
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.statistics import Interval
-from tightrope.summary.document import Race
+from tightrope.summary.decision_types import Race
 from tightrope.summary.races import (
     RaceKey,
     is_undecided,

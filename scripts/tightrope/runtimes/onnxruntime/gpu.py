@@ -13,7 +13,7 @@ from onnxruntime.capi import build_and_package_info
 
 from tightrope.errors import in_one_line
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.gpu import require_gpu
+from tightrope.machine.lacks import require_gpu
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
 from tightrope.runtimes.onnxruntime.session import (

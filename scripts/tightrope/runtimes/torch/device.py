@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.gpu import require_gpu
+from tightrope.machine.lacks import require_gpu
 from tightrope.model.module import runner
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu

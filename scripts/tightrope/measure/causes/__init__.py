@@ -1,1 +1,0 @@
-"""Remove what holds a variant back by a setting, and measure what that saves."""

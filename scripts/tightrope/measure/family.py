@@ -1,0 +1,353 @@
+"""Time the engines of a family of models in the same rounds in one job, and record them."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tightrope.artifacts.descent import parent_of
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.jobs.child import Limits
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.race import (
+    facts_of_race,
+    free_bytes,
+    memory_bytes,
+    only,
+    run_heat,
+    those_that_fit,
+    timed_engines,
+)
+from tightrope.measure.race_candidates import Measured, RaceSettings, candidates, read_measured
+from tightrope.measure.race_rounds import RaceAtShape
+from tightrope.measure.run import TimingSettings
+from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import FAMILY, FamilyRecord, engine_name
+from tightrope.records.finalists import Candidate, Finalists, best
+from tightrope.records.latency import LatencyRecord
+from tightrope.records.race import RaceRecord, race_choice, ratio
+from tightrope.variants import QUANTIZED, parse
+
+# why the rounds ended before the time limit
+PRECISE = "precise"
+
+
+class Member(NamedTuple):
+    """A model of a family on one device.
+
+    `measured` are its variants with both records, `failed` says why another one has not. `data` is
+    the manifest of its split for timing.
+    """
+
+    model: str
+    parent: str | None
+    task: str
+    checkpoint: Path
+    data: Path
+    measured: dict[str, Measured]
+    race: RaceRecord
+    failed: str | None
+
+    def rated(self, race: RaceSettings, place: int) -> list[Candidate]:
+        """Return the variants with a speed-up at a shape, the one with the highest first."""
+        found = candidates(self.measured, race, place)
+        return sorted(found, key=lambda one: -one.speedup.low)
+
+    def chosen(self, race: RaceSettings, place: int) -> str | None:
+        """Return the variant that its race chose at a shape, else the one rated best."""
+        sizes = {name: one.size_bytes for name, one in self.measured.items()}
+        if self.race.heats:
+            accept = race.accept_disturbed
+            variant = race_choice(self.race, place, sizes, accept_disturbed=accept).variant
+            if variant is not None:
+                return variant
+        return best(self.rated(race, place), lambda _: True)
+
+    def quantized(self, race: RaceSettings, place: int) -> str | None:
+        """Return the best quantized variant at a shape, None without any."""
+        found = self.rated(race, place)
+        return best(found, lambda one: parse(one.variant).precision in QUANTIZED)
+
+    def lacks(self) -> str:
+        """Return why no engine stands for it."""
+        return self.failed or "no variant has an undisturbed latency at a shape"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyFiles:
+    """Files of a family on one device.
+
+    The first three are in the same order, with all variants of all members; `races`, `checkpoints`
+    and `data` have a file per member, in the same order. `logits` are read with the accuracies.
+    """
+
+    engines: Sequence[Path | str]
+    latencies: Sequence[Path | str]
+    accuracies: Sequence[Path | str]
+    races: Sequence[Path | str]
+    checkpoints: Sequence[Path | str]
+    data: Sequence[Path | str]
+    logits: Sequence[Path | str] = ()
+
+
+def read_members(files: FamilyFiles) -> dict[str, Member]:
+    """Return the members by name, in the order of the checkpoints."""
+    found = {}
+    runs = list(zip(files.engines, files.latencies, files.accuracies, strict=True))
+    for race, checkpoint, split in zip(files.races, files.checkpoints, files.data, strict=True):
+        manifest = open_manifest(checkpoint, CheckpointManifest)
+        name = Path(checkpoint).parent.parent.name
+        own = [run for run in runs if LatencyRecord.read(run[1]).model == name]
+        found[name] = Member(
+            model=name,
+            parent=parent_of(manifest),
+            task=manifest["task"],
+            checkpoint=Path(checkpoint),
+            data=Path(split),
+            measured=read_measured(*zip(*own, strict=True)) if own else {},
+            race=RaceRecord.read(race),
+            failed=first_failure(own),
+        )
+    return found
+
+
+def first_failure(runs: Iterable[tuple[Path | str, Path | str, Path | str]]) -> str | None:
+    """Return the first variant whose latency or accuracy failed, with the reason."""
+    for _, latency, accuracy in runs:
+        for record in (LatencyRecord.read(latency), AccuracyRecord.read(accuracy)):
+            if record.status != "ok":
+                return f"{record.variant}: {record.reason}"
+    return None
+
+
+def parents(members: Mapping[str, Member]) -> dict[str, str]:
+    """Map each member to its parent, without those whose parent is no member."""
+    return {
+        name: one.parent for name, one in members.items() if one.parent and one.parent in members
+    }
+
+
+class Comparison(NamedTuple):
+    """The engines at a shape by name: `chosen` by model, and the root's two others.
+
+    `baseline` is the root's baseline, `quantized` its best quantized engine.
+    """
+
+    chosen: dict[str, str]
+    baseline: str | None
+    quantized: str | None
+    root: str
+    parents: Mapping[str, str]
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the fields of a shape of the record."""
+        return {"chosen": self.chosen, "baseline": self.baseline, "quantized": self.quantized}
+
+    def references(self) -> list[str]:
+        """Return the engines to which those of all models are compared."""
+        found = (self.baseline, self.chosen.get(self.root), self.quantized)
+        return list(dict.fromkeys(one for one in found if one))
+
+    def engines(self) -> Finalists:
+        """Return all engines, and the pairs whose ratio is a result."""
+        references = self.references()
+        names = list(dict.fromkeys([*references, *self.chosen.values()]))
+        pairs = {}
+        for model, name in self.chosen.items():
+            parent = self.chosen.get(self.parents.get(model, ""))
+            for other in [*references, *([parent] if parent else [])]:
+                if other != name:
+                    pairs[frozenset((name, other))] = (name, other)
+        return Finalists(names, list(pairs.values()))
+
+
+def comparison(
+    members: Mapping[str, Member], root: str, race: RaceSettings, place: int
+) -> Comparison:
+    """Return the engines at the shape with index `place`."""
+    chosen = {
+        name: engine_name(name, variant)
+        for name, one in members.items()
+        if (variant := one.chosen(race, place))
+    }
+    baseline, quantized = None, None
+    if first := members.get(root):
+        baseline = race.baseline if race.baseline in first.measured else None
+        quantized = first.quantized(race, place)
+    return Comparison(
+        chosen,
+        engine_name(root, baseline) if baseline else None,
+        engine_name(root, quantized) if quantized else None,
+        root,
+        parents(members),
+    )
+
+
+class FamilyAtShape(RaceAtShape):
+    """Blocks of the engines at one shape; none is eliminated, because each ratio is a result.
+
+    The rounds end when the interval of each pair is no wider than the share `within` on each side.
+    """
+
+    def running(self) -> list[str]:
+        """Return the engines of the next round: all that have not failed."""
+        names = [name for name in self.blocks if name not in self.dead]
+        return names if len(names) > 1 else []
+
+    def look(self) -> None:
+        """After enough rounds, stop if all ratios are known precisely."""
+        if not self.begins_look():
+            return
+        if self.is_precise():
+            self.stop = PRECISE
+        else:
+            self.other_load = self.is_precise(loads=2)
+
+    def is_precise(self, *, loads: int | None = None) -> bool:
+        """Return whether all ratios are precise, or would be if the rounds had so many loads."""
+        shape = self.recorded()
+        pairs = [pair for pair in self.finalists.pairs if not self.dead & set(pair)]
+        found = [ratio(shape, *pair, loads=loads) for pair in pairs]
+        return all(one is not None and one.high <= (1 + self.within) * one.value for one in found)
+
+
+def run_heats(
+    record: FamilyRecord,
+    timed: Mapping[str, TimedEngine],
+    measured: Mapping[str, Measured],
+    compared: Sequence[Comparison],
+    machine: QuietMachine,
+    limits: Limits,
+) -> None:
+    """Time the engines of all shapes, and add the heats to `record`.
+
+    The root's engines, to which all others are compared, run in each heat.
+    """
+    chosen = [one.engines() for one in compared]
+    names = list(dict.fromkeys(name for one in chosen for name in one.names))
+    memory = {name: memory_bytes(measured[name], record.device) for name in names}
+    always = {name for one in compared for name in one.references()}
+    references = [name for name in names if name in always]
+    groups = in_groups(
+        references,
+        [name for name in names if name not in always],
+        memory,
+        free_bytes(record.device, limits),
+    )
+    within = record.decision["equal_within"]
+    for going in groups:
+        races: list[RaceAtShape] = [
+            FamilyAtShape(place, only(one, going), within) for place, one in enumerate(chosen)
+        ]
+        seconds = record.decision["seconds"] / len(groups)
+        run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
+
+
+def in_groups(
+    references: list[str], others: list[str], memory: Mapping[str, float], free: float
+) -> list[list[str]]:
+    """Return the engines of each heat: the references, and as many others as fit in memory."""
+    groups, waiting = [], others
+    while waiting:
+        groups.append(those_that_fit(references, waiting, memory, free))
+        waiting = [name for name in waiting if name not in groups[-1]]
+    return groups or [references]
+
+
+def race_family(
+    files: FamilyFiles,
+    target: Path | str,
+    settings: TimingSettings,
+    race: RaceSettings,
+    *,
+    root: str,
+    device: str,
+) -> None:
+    """Write the FamilyRecord of the models that start from `root`, on `device`.
+
+    A member without an engine is recorded with the reason; where fewer than two engines are left,
+    the record has failed.
+    """
+    began = time.monotonic()
+    facts = facts_of_race(settings, race, device)
+    record = FamilyRecord(**facts, model=root, variant=FAMILY, engines_sha256={})
+    members = read_members(files)
+    timed = engines_of(members, record, settings)
+    left = {name: one for name, one in members.items() if name not in record.unraced}
+    compared = [comparison(left, root, race, place) for place in range(len(settings.shapes))]
+    for model, one in left.items():
+        if not any(model in comparison.chosen for comparison in compared):
+            record.unraced[model] = one.lacks()
+    machine = settings.machine(record.processors)
+    ended = settings.execution.limits.ended
+    if ended is None and any(len(one.engines().names) > 1 for one in compared):
+        measured = measured_of(left)
+        run_heats(record, timed, measured, compared, machine, settings.execution.limits)
+        add_shapes(record, settings, measured, compared)
+    else:
+        record.status, record.reason = "failed", ended or why_not_raced(record)
+        record.transient = ended is not None
+    record.seconds = time.monotonic() - began
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
+    record.write(target)
+
+
+def engines_of(
+    members: Mapping[str, Member], record: FamilyRecord, settings: TimingSettings
+) -> dict[str, TimedEngine]:
+    """Return the engines of all members by name, not yet loaded, each with its model's inputs.
+
+    A member that does not take the shapes, or has no measured variant, becomes `unraced`.
+    """
+    found: dict[str, TimedEngine] = {}
+    root = members.get(record.model)
+    for model, one in members.items():
+        if root and one.task != root.task:
+            record.unraced[model] = f"its task is {one.task}, that of {root.model} {root.task}"
+            continue
+        if not one.measured:
+            record.unraced[model] = one.lacks()
+            continue
+        try:
+            own = measured_of({model: one})
+            found |= timed_engines(one.checkpoint, one.data, own, settings)
+        except ArtifactError:
+            raise
+        except TightropeError as error:
+            record.unraced[model] = str(error)
+    return found
+
+
+def measured_of(members: Mapping[str, Member]) -> dict[str, Measured]:
+    """Return what was measured of each engine before, by its name."""
+    return {
+        engine_name(model, variant): measured
+        for model, one in members.items()
+        for variant, measured in one.measured.items()
+    }
+
+
+def add_shapes(
+    record: FamilyRecord,
+    settings: TimingSettings,
+    measured: Mapping[str, Measured],
+    compared: Sequence[Comparison],
+) -> None:
+    """Add its sizes and the roles of its engines to each shape, and the raced engines' digests."""
+    for heat in record.heats:
+        known = zip(settings.shapes, heat["shapes"], compared, strict=True)
+        heat["shapes"] = [{**shape, **one, **roles.recorded()} for shape, one, roles in known]
+        for shape in heat["shapes"]:
+            names = shape["blocks_s"]
+            record.engines_sha256 |= {name: sha256(measured[name].engine) for name in names}
+
+
+def why_not_raced(record: FamilyRecord) -> str:
+    """Return why there is nothing to compare."""
+    reasons = "; ".join(f"{model}: {reason}" for model, reason in record.unraced.items())
+    return f"fewer than two engines to compare; {reasons}" if reasons else "nothing to compare"

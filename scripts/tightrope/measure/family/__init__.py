@@ -1,1 +1,0 @@
-"""Time the models of a family in the same rounds, on one device."""

@@ -1,1 +1,0 @@
-"""Measure the first call of an engine after a pause."""

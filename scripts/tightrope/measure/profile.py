@@ -1,0 +1,316 @@
+"""Profile an engine: which operators its calls spend their time in, and what bounds them.
+
+An operator cannot be faster than its operations at the machine's peak in its type, nor than its
+bytes at the machine's copy bandwidth (S. Williams et al., Roofline, CACM 52(4), 2009). Its time is
+compute's or memory's, whichever bound is longer. Where neither explains a tenth of the time, it is
+overhead, as is all of the call that no operator takes: dispatch, copies, Python. Operators in a
+compiled package tell no sizes: its fused loops over elements are memory's, attention that it calls
+is compute's, unless they are as short as a few of the smallest operators.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.artifacts.paths import Artifacts
+from tightrope.engines.load import Run, load_engine
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.timing_batches import timing_batches
+from tightrope.jobs.child import fill_in, set_failure
+from tightrope.jobs.execution import Execution
+from tightrope.machine.cores import pinned_processors
+from tightrope.measure.peaks import read_peaks
+from tightrope.measure.requests import read_requests
+from tightrope.measure.run import can_be_timed, facts_of_run
+from tightrope.measure.timing import FEWEST, mean_call
+from tightrope.records.profile import ProfileRecord
+from tightrope.runtimes.buckets import Buckets, in_words
+from tightrope.runtimes.operator_times import (
+    ATTENTION,
+    FUSED,
+    PRODUCTS,
+    WIDTHS,
+    Calls,
+    OperatorTime,
+)
+from tightrope.runtimes.padding import padded
+from tightrope.signature import sizes_of
+from tightrope.variants import parse
+
+COMPUTE, MEMORY, OVERHEAD = "compute", "memory", "overhead"
+# share of an operator's time that a bound has to explain
+EXPLAINED = 0.1
+# what bounds an operator of unknown sizes
+UNSIZED = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
+# smallest operators as long as which an operator of unknown sizes may be and still be overhead
+FEW = 5
+# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
+OTHER_WIDTHS = {"tf32": 4, "given": 1}
+# engine.json, the function that calls the loaded engine, calls, threads
+Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
+# seconds of the calls with a profiler at each shape
+PROFILED_S = 0.15
+MOST = 100
+# operators that a record keeps; the rest is in the groups
+KEPT = 40
+# what is known of a shape before the variant runs, and a batch of it
+Request = tuple[dict[str, Any], Arrays]
+
+
+def verdict(
+    operators: Sequence[OperatorTime], call_s: float, peaks: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what bounds a call of `call_s` seconds, and the share of each of the three.
+
+    `peaks` are those of `measure.profile.peaks`. A profiler adds to the time of
+    each operator: where they add up to more than the call, they are scaled down to it, by
+    `profiler_factor`. `outside_s` is what no operator takes.
+    """
+    total = sum(one.seconds for one in operators)
+    factor = min(1.0, call_s / total) if total else 1.0
+    seconds = {COMPUTE: 0.0, MEMORY: 0.0, OVERHEAD: 0.0}
+    for one in operators:
+        seconds[bound_of(one, factor * one.seconds, peaks)] += factor * one.seconds
+    outside = max(0.0, call_s - total)
+    seconds[OVERHEAD] += outside
+    shares = {name: value / call_s for name, value in seconds.items()}
+    return {
+        "bound": max(shares, key=shares.__getitem__),
+        "shares": shares,
+        "outside_s": outside,
+        "profiler_factor": factor,
+    }
+
+
+def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> str:
+    """Return what bounds an operator that takes `seconds`."""
+    if operator.group in UNSIZED and not operator.operations:
+        long = seconds > FEW * peaks["smallest_operator_s"]
+        return UNSIZED[operator.group] if long else OVERHEAD
+    compute, memory = bounds(operator, peaks)
+    if max(compute, memory) < EXPLAINED * seconds:
+        return OVERHEAD
+    return COMPUTE if compute >= memory else MEMORY
+
+
+def bounds(operator: OperatorTime, peaks: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the seconds that an operator takes at least, by its operations and by its bytes."""
+    by_type = peaks["operations_per_s"]
+    peak = by_type.get(operator.type) or by_type["fp32"]
+    return operator.operations / peak, operator.bytes / peaks["copy_bytes_per_s"]
+
+
+def work_in(precision: str, work: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `operations`, `least_bytes` and `groups` of a call, see `model_works`.
+
+    The bytes are those of the inputs, of the logits, and of each weight once in the type of
+    `precision`.
+    """
+    name = precision.partition("-")[0]
+    width = OTHER_WIDTHS.get(name) or WIDTHS[name]
+    moved = work["weights"] * width + work["other_bytes"]
+    return {"operations": work["operations"], "least_bytes": moved, "groups": work["groups"]}
+
+
+def operator_times(
+    engine: Path, run: Run, calls: Calls, *, threads: int
+) -> list[list[OperatorTime]]:
+    """Return the time of each operator per call of an engine, for each of `calls`.
+
+    `engine` is its engine.json and `run` calls it: it was called with the same inputs before. A
+    runtime that times operators only from the start loads the engine once more, for all `calls`.
+    Raises WorkFailed where the engine's runtime has no profiler here.
+    """
+    variant = parse(open_manifest(engine, EngineManifest)["variant"])
+    if variant.device != "cpu":
+        raise WorkFailed("operators are not timed on a GPU yet", transient=False)
+    if variant.engine not in PROFILERS:
+        raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
+    return PROFILERS[variant.engine](engine, run, calls, threads)
+
+
+def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the operators that PyTorch's profiler lists."""
+    from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
+
+    return [by_profiler(partial(run, inputs), count) for inputs, count in calls]
+
+
+def of_package(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the oneDNN primitives of a compiled package."""
+    from tightrope.runtimes.torch.onednn_times import operator_times as by_log
+
+    return [by_log(partial(run, inputs), count) for inputs, count in calls]
+
+
+def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the kernels that ONNX Runtime's profiler lists, of a session with it."""
+    from tightrope.engines.onnxruntime import FILE
+    from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
+
+    options = open_manifest(engine, EngineManifest)["options"]
+    return by_profiler(engine.parent / FILE, threads, options, calls)
+
+
+def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the operators that OpenVINO's performance counters list, in the program of a call."""
+    from tightrope.runtimes.openvino.operator_times import COUNTERS
+    from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
+    from tightrope.runtimes.openvino.programs import Programs
+
+    manifest = open_manifest(engine, EngineManifest)
+    precision, options = parse(manifest["variant"]).precision, manifest["options"]
+    buckets, most = options["buckets"], options["static_programs"]
+    programs = Programs(engine.parent, precision, threads, buckets, most=most)
+    programs.settings |= COUNTERS
+    program = cache(programs.program)
+    found = []
+    for inputs, count in calls:
+        name = programs.serving(*sizes_of(inputs))
+        whole = inputs if name is None else padded(inputs, name)
+        found.append(by_counters(program(name), whole, count))
+    return found
+
+
+def of_tvm(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
+    """Return the kernels that TVM's virtual machine calls, in the bucket of a call."""
+    from safetensors.numpy import load_file
+
+    from tightrope.engines.tvm import WEIGHTS, set_threads
+    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
+
+    set_threads(threads)
+    manifest = open_manifest(engine, EngineManifest)
+    buckets = Buckets(manifest["options"]["buckets"])
+    weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
+    found = []
+    for inputs, count in calls:
+        bucket = buckets.nearest(*sizes_of(inputs))
+        whole = padded(inputs, bucket)
+        given = [whole[name] for name, *_ in manifest["inputs"]]
+        library = engine.parent / f"{in_words(bucket)}.so"
+        found.append(by_instrument(library, [*given, *weights], count))
+    return found
+
+
+PROFILERS: dict[str, Profiler] = {
+    "pytorch": of_torch,
+    "torchscript": of_torch,
+    "compile": of_torch,
+    "inductor": of_package,
+    "onnxruntime": of_onnxruntime,
+    "openvino": of_openvino,
+    "tvm": of_tvm,
+}
+
+
+def measure_profile(
+    artifacts: Artifacts,
+    requests: Path | str,
+    peaks: Path | str,
+    target: Path | str,
+    *,
+    model: str,
+    variant: str,
+    max_sequence: int,
+    execution: Execution,
+) -> None:
+    """Write the ProfileRecord of `variant`, also if it cannot run.
+
+    `requests` is the file of `measure_requests`, `peaks` that of `measure_peaks`. A transient
+    failure raises TightropeError unless this is the last attempt.
+    """
+    record = ProfileRecord(
+        **facts_of_run(artifacts, execution, model=model, variant=variant),
+        threads=execution.threads,
+        peaks={},
+    )
+    if can_be_timed(record, artifacts.engine):
+        try:
+            record.peaks = read_peaks(peaks)
+            precision = parse(variant).precision
+            batches = requests_of(requests, artifacts, precision, max_sequence)
+        except WorkFailed as error:
+            set_failure(record, error, variant, execution.limits)
+        else:
+            work = partial(profiled, artifacts.engine, batches, record.threads, record.peaks)
+            fill_in(record, work, limits=execution.limits)
+    record.write(target)
+
+
+def requests_of(
+    requests: Path | str, artifacts: Artifacts, precision: str, max_sequence: int
+) -> list[Request]:
+    """Return each shape with what its request takes besides the engine, and a batch of it.
+
+    Raises WorkFailed where the requests could not be measured.
+    """
+    measured = read_requests(requests, artifacts.checkpoint)
+    shapes = [one["shape"] for one in measured]
+    files = artifacts.checkpoint, artifacts.data
+    batches = timing_batches(*files, shapes, max_sequence=max_sequence)
+    found = []
+    for one, batch in zip(measured, batches, strict=True):
+        known = {**one["shape"], "around": one["around"]}
+        if one["work"] is not None:
+            known["model"] = work_in(precision, one["work"])
+        found.append((known, batch))
+    return found
+
+
+def profiled(
+    engine: Path, requests: Sequence[Request], threads: int, peaks: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
+    os.sched_setaffinity(0, pinned_processors(threads))
+    run, _ = load_engine(engine, threads=threads)
+    options = read_manifest(engine, EngineManifest)["options"]
+    found: list[dict[str, Any]] = [
+        {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}
+        for known, batch in requests
+    ]
+    calls = [
+        (batch, min(MOST, max(FEWEST, round(PROFILED_S / shape["call_s"]))))
+        for (_, batch), shape in zip(requests, found, strict=True)
+    ]
+    try:
+        times = operator_times(engine, run, calls, threads=threads)
+    except WorkFailed as error:
+        return {"shapes": found, "unprofiled": error.reason}
+    for shape, operators in zip(found, times, strict=True):
+        shape["operators"] = [one._asdict() for one in operators[:KEPT]]
+        shape["groups"] = groups_of(operators)
+        shape |= verdict(operators, shape["call_s"], peaks)
+    return {"shapes": found, "unprofiled": None}
+
+
+def padding_share(options: Mapping[str, Any], inputs: Arrays) -> float:
+    """Return the share of the tokens or images that pad a request up to the bucket."""
+    request = sizes_of(inputs)
+    buckets = options.get("buckets")
+    whole = Buckets(buckets).nearest(*request) if buckets else request
+    return 1 - prod(request) / prod(whole)
+
+
+def groups_of(operators: Sequence[OperatorTime]) -> dict[str, dict[str, Any]]:
+    """Return seconds, operations, bytes and number of the operators of each group.
+
+    `types` has the seconds by the type that they computed in.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for one in operators:
+        group = found.setdefault(
+            one.group, {"seconds": 0.0, "operations": 0.0, "bytes": 0.0, "count": 0, "types": {}}
+        )
+        group["seconds"] += one.seconds
+        group["operations"] += one.operations
+        group["bytes"] += one.bytes
+        group["count"] += 1
+        group["types"][one.type] = group["types"].get(one.type, 0.0) + one.seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]["seconds"]))

@@ -1,1 +1,0 @@
-"""What holds an engine back: its operators, the peaks of the machine, a verdict."""

@@ -1,0 +1,219 @@
+"""Race the finalists of a model on one device in one job, and record their times."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tightrope.artifacts.files import sha256
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, set_failure
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.nvml import free_device_bytes
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.race_candidates import (
+    Measured,
+    RaceSettings,
+    candidates,
+    racing_for,
+    read_measured,
+)
+from tightrope.measure.race_rounds import Race, RaceAtShape
+from tightrope.measure.run import TimingSettings, batches_of
+from tightrope.measure.timed_engine import TimedEngine, timed_engine
+from tightrope.records.finalists import Candidate, Finalists, finalists
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import RACE
+
+# share of the free memory that the engines may use together
+MEMORY_SHARE = 0.9
+# GPU memory of the CUDA context and libraries, per process
+CONTEXT_BYTES = 600e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrants:
+    """Files of the variants of a model on one device, in the same order, and of their inputs.
+
+    `logits` are read with the accuracies.
+    """
+
+    engines: Sequence[Path | str]
+    latencies: Sequence[Path | str]
+    accuracies: Sequence[Path | str]
+    checkpoint: Path | str
+    data: Path | str
+    logits: Sequence[Path | str] = ()
+
+
+def race_finalists(
+    entrants: Entrants,
+    target: Path | str,
+    settings: TimingSettings,
+    race: RaceSettings,
+    *,
+    model: str,
+    device: str,
+) -> None:
+    """Write the RaceRecord of `model` on `device`."""
+    began = time.monotonic()
+    measured = read_measured(entrants.engines, entrants.latencies, entrants.accuracies)
+    record = RaceRecord(
+        **facts_of_race(settings, race, device),
+        model=model,
+        variant=RACE,
+        engines_sha256={name: sha256(one.engine) for name, one in measured.items()},
+    )
+    chosen = chosen_finalists(measured, settings, race)
+    machine = settings.machine(record.processors)
+    if any(len(one.names) > 1 for one in chosen):
+        timed = timed_engines(entrants.checkpoint, entrants.data, measured, settings)
+        run_heats(record, timed, measured, chosen, machine, settings.execution.limits)
+    else:
+        record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, race.decision)]}]
+    for heat in record.heats:
+        pairs = zip(settings.shapes, heat["shapes"], strict=True)
+        heat["shapes"] = [{**shape, **one} for shape, one in pairs]
+    record.seconds = time.monotonic() - began
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
+    record.write(target)
+
+
+def facts_of_race(settings: TimingSettings, race: RaceSettings, device: str) -> dict[str, Any]:
+    """Return what the record of a race on `device` holds besides its engines."""
+    execution = settings.execution
+    return {
+        "device": device,
+        "host": execution.host(),
+        "libraries": execution.libraries,
+        "threads": execution.threads,
+        "plan": settings.plan,
+        "decision": race.decision,
+        "processors": pinned_processors(execution.threads),
+    }
+
+
+def chosen_finalists(
+    measured: Mapping[str, Measured], settings: TimingSettings, race: RaceSettings
+) -> list[Finalists]:
+    """Return the finalists of each shape, with those for the goal at its shape."""
+    goal, found = race.goal, []
+    for place, shape in enumerate(settings.shapes):
+        wanted: list[Candidate] = []
+        if goal and goal["shape"] in (None, shape):
+            points = goal["accuracy_points"]
+            budget = race.budget if points is None else points / 100
+            judged = candidates(measured, replace(race, budget=budget), place)
+            wanted = racing_for(goal, judged, measured, place)
+        found.append(finalists(candidates(measured, race, place), wanted))
+    return found
+
+
+def timed_engines(
+    checkpoint: Path | str,
+    data: Path | str,
+    measured: Mapping[str, Measured],
+    settings: TimingSettings,
+) -> dict[str, TimedEngine]:
+    """Return the engine of each variant of a model with its inputs, not yet loaded."""
+    batches, threads = batches_of(settings, checkpoint, data), settings.execution.threads
+    return {
+        name: timed_engine(one.engine, checkpoint, batches, threads=threads)
+        for name, one in measured.items()
+    }
+
+
+def run_heats(
+    record: RaceRecord,
+    timed: Mapping[str, TimedEngine],
+    measured: Mapping[str, Measured],
+    chosen: list[Finalists],
+    machine: QuietMachine,
+    limits: Limits,
+) -> None:
+    """Race the finalists `chosen` per shape, in heats of as many as fit in memory together.
+
+    Remaining contenders enter the next heat.
+    """
+    if limits.ended is not None:
+        set_failure(record, WorkFailed(limits.ended, True), record.variant, limits)
+    waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
+    memory = {name: memory_bytes(measured[name], record.device) for name in waiting}
+    free = free_bytes(record.device, limits)
+    parts = -(-sum(memory[name] for name in waiting) // free)
+    seconds = record.decision["seconds"] / max(1, parts)
+    still: list[str] = []
+    while waiting:
+        going = those_that_fit(still, waiting, memory, free)
+        waiting = [name for name in waiting if name not in going]
+        if waiting:
+            words = f"{len(going)} finalists fit in memory together, {len(waiting)} more follow"
+            print(f"{record.model}: {words}", file=machine.terminal, flush=True)
+        races = races_of([only(one, going) for one in chosen], record.decision)
+        run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
+        still = list(dict.fromkeys(name for one in races for name in one.contenders()))
+
+
+def run_heat(
+    record: RaceRecord,
+    timed: Mapping[str, TimedEngine],
+    races: list[RaceAtShape],
+    seconds: float,
+    machine: QuietMachine,
+    limits: Limits,
+) -> None:
+    """Time these engines in the same rounds for `seconds`, and add the heat to `record`."""
+    race = Race(
+        timed,
+        races,
+        record.plan,
+        seconds=seconds,
+        threads=record.threads,
+        limits=limits,
+        machine=machine,
+    )
+    race.run()
+    record.left_out |= race.died
+    record.heats.append({"shapes": [one.recorded() for one in races]})
+
+
+def races_of(chosen: list[Finalists], decision: Mapping[str, Any]) -> list[RaceAtShape]:
+    """Return a new race per shape."""
+    return [RaceAtShape(place, one, decision["equal_within"]) for place, one in enumerate(chosen)]
+
+
+def only(chosen: Finalists, names: Iterable[str]) -> Finalists:
+    """Return the finalists restricted to these names."""
+    among = set(names)
+    return Finalists(
+        [name for name in chosen.contenders if name in among],
+        [pair for pair in chosen.pairs if set(pair) <= among],
+    )
+
+
+def those_that_fit(
+    still: list[str], waiting: list[str], memory: Mapping[str, float], free: float
+) -> list[str]:
+    """Return `still`, and those of `waiting` that fit in memory as well, at least the first."""
+    going = [*still, waiting[0]]
+    for name in waiting[1:]:
+        if sum(memory[one] for one in [*going, name]) <= free:
+            going.append(name)
+    return going
+
+
+def memory_bytes(one: Measured, device: str) -> float:
+    """Return the estimated memory of an engine: on a GPU device memory, else host memory."""
+    if device == "cuda":
+        return CONTEXT_BYTES + 2 * one.size_bytes
+    return float(one.latency.peak_rss_bytes or one.size_bytes)
+
+
+def free_bytes(device: str, limits: Limits) -> float:
+    """Return the memory that the engines of a heat may use together."""
+    if device == "cuda" and (free := free_device_bytes()) is not None:
+        return MEMORY_SHARE * free
+    return min(limits.memory_bytes, MEMORY_SHARE * psutil.virtual_memory().available)

@@ -1,1 +1,0 @@
-"""Race the finalists of a model on one device to decide which is the fastest."""

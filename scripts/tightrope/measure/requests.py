@@ -1,0 +1,189 @@
+"""What the requests of a model take besides the call, measured once for all its profiles.
+
+Their inputs are prepared and their answers named; a faster engine makes none of that faster, so it
+limits the whole request (G. Amdahl, AFIPS 1967).
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from tightrope.artifacts.content import write_artifact
+from tightrope.artifacts.descent import identity, require_descent
+from tightrope.artifacts.failures import read_json_or_raise
+from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.encode import Example, load_encoder, read_split
+from tightrope.inputs.timing_batches import TIMING_EXAMPLES, timing_batches
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.host import describe_host
+from tightrope.measure.run import Shape
+from tightrope.measure.timing import mean_call
+
+# seconds of naming answers, which take microseconds
+FINISH_S = 0.05
+Prepared = tuple[list[Example], Callable[[list[Example]], Arrays]]
+SCHEMA = 2
+
+
+def around_calls(
+    checkpoint: Path, data: Path, shapes: Sequence[Shape], threads: int
+) -> list[dict[str, float | None]]:
+    """Return, in a child, `prepare_s` and `finish_s` of a request of each shape, in seconds.
+
+    The child is pinned as engines are. It is to be forked before this process tokenizes: tokenizers
+    uses no threads in a process that was forked after it used some. `prepare_s` is None for random
+    inputs, which are arrays.
+    """
+    os.sched_setaffinity(0, pinned_processors(threads))
+    examples = read_split(data)[:TIMING_EXAMPLES]
+    labels = read_manifest(checkpoint, CheckpointManifest)["labels"]
+    return [
+        {
+            "prepare_s": prepare_s(checkpoint, examples, shape),
+            "finish_s": finish_s(labels, shape["batch"]),
+        }
+        for shape in shapes
+    ]
+
+
+def prepare_s(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> float | None:
+    """Return the seconds from raw examples to the arrays of a request."""
+    if "random" in examples[0]:
+        return None
+    if "sequence" in shape:
+        given, prepare = of_texts(checkpoint, examples, shape)
+    else:
+        given, prepare = of_images(checkpoint, examples, shape)
+    return mean_call(prepare, given)
+
+
+def of_images(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> Prepared:
+    """Return images, encoded as in their files, and a function that decodes and stacks them."""
+    encode = load_encoder(checkpoint, max_sequence=0)
+    given = [examples[number % len(examples)] for number in range(shape["batch"])]
+    return given, lambda images: stack(encode(images))
+
+
+def of_texts(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> Prepared:
+    """Return texts that fill the shape, and a function that tokenizes, pads and stacks them."""
+    tokens = shape.get("tokens") or shape["sequence"]
+    encode = load_encoder(checkpoint, max_sequence=tokens)
+    texts = [str(example["text"]) for example in examples]
+
+    def length(text: str) -> int:
+        return len(encode([{"text": text}])[0]["input_ids"])
+
+    given: list[Example] = []
+    for first in range(shape["batch"]):
+        # so many texts in one, from one on and round again
+        several = " ".join(texts[(first + number) % len(texts)] for number in range(tokens))
+        given.append({"text": filling(several, tokens, length)})
+    return given, lambda requests: stack(encode(requests), sequence=shape["sequence"])
+
+
+def filling(text: str, tokens: int, length: Callable[[str], int]) -> str:
+    """Return the shortest beginning of `text` of which `length` is `tokens`, else all of it.
+
+    `length` tells the tokens of a text, cut at `tokens`.
+    """
+    end = tokens
+    while end < len(text) and length(text[:end]) < tokens:
+        end *= 2
+    return text[: bisect_left(range(end), tokens, key=lambda size: length(text[:size]))]
+
+
+def finish_s(labels: Sequence[str], batch: int) -> float:
+    """Return the seconds from the logits of a request to its labels."""
+    logits = np.random.default_rng(0).standard_normal((batch, len(labels)), dtype=np.float32)
+    return mean_call(lambda given: named(given, labels), logits, seconds=FINISH_S)
+
+
+def named(logits: Any, labels: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the label of each row of logits, [batch, classes], and its probability by softmax."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares = powers / powers.sum(axis=-1, keepdims=True)
+    best = shares.argmax(axis=-1)
+    return [
+        (labels[index], float(row[index])) for index, row in zip(best.tolist(), shares, strict=True)
+    ]
+
+
+class Around(TypedDict):
+    """Seconds of a request besides the call."""
+
+    prepare_s: float | None
+    finish_s: float
+
+
+class Work(TypedDict):
+    """What a call takes in any precision, see `model_work.model_works`."""
+
+    operations: float
+    groups: dict[str, float]
+    weights: float
+    other_bytes: float
+
+
+class RequestFacts(TypedDict):
+    """What is known of a request of one shape."""
+
+    shape: Shape
+    around: Around
+    work: Work | None
+
+
+class Requests(TypedDict):
+    """What `measure_requests` writes, as far as it is read, with the identity of the checkpoint."""
+
+    checkpoint: str
+    requests: list[RequestFacts]
+
+
+def measure_requests(
+    checkpoint: Path | str,
+    data: Path | str,
+    onnx: Path | str | None,
+    target: Path | str,
+    *,
+    shapes: Sequence[Shape],
+    max_sequence: int,
+    threads: int,
+) -> None:
+    """Write, in a child, `shape`, `around` its call and the `work` of each request.
+
+    Without an ONNX file `work` is None. Raises TightropeError where the examples cannot be
+    prepared.
+    """
+    files = Path(checkpoint), Path(data)
+    # first: it pins this process, and measures before anything else was loaded
+    around = around_calls(*files, shapes, threads)
+    works: list[dict[str, Any] | None] = [None] * len(shapes)
+    if onnx is not None:
+        from tightrope.measure.model_work import model_works
+
+        batches = timing_batches(*files, list(shapes), max_sequence=max_sequence)
+        works = [*model_works(Path(onnx), batches, threads)]
+    requests = [
+        {"shape": shape, "around": one, "work": work}
+        for shape, one, work in zip(shapes, around, works, strict=True)
+    ]
+    made_from = identity(open_manifest(checkpoint, CheckpointManifest))
+    facts = {"schema": SCHEMA, "host": describe_host(), "checkpoint": made_from}
+    write_artifact(target, {**facts, "requests": requests})
+
+
+def read_requests(path: Path | str, checkpoint: Path | str) -> list[Mapping[str, Any]]:
+    """Return what `measure_requests` wrote for a checkpoint.
+
+    Raises WorkFailed with its reason where it failed, ArtifactError for another checkpoint.
+    """
+    document: dict[str, Any] = read_json_or_raise(path, Requests)
+    require_descent(path, document["checkpoint"], checkpoint)
+    requests: list[Mapping[str, Any]] = document["requests"]
+    return requests

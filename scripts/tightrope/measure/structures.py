@@ -1,0 +1,351 @@
+"""Measure the latency of smaller structures of a model, side by side with the model itself."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import numpy as np
+from msgspec import Meta
+
+from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.files import sha256
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engines.build import build_engine
+from tightrope.errors import ArtifactError, TightropeError, WorkFailed, in_one_line
+from tightrope.inputs.arrays import Arrays
+from tightrope.jobs.child import run_or_stop
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.rounds import rounds_of
+from tightrope.measure.run import TimingSettings, batches_of
+from tightrope.measure.timed_engine import timed_engine
+from tightrope.model.structures import (
+    Costs,
+    Structure,
+    Table,
+    some_widths,
+    width_step,
+    widths_up_to,
+)
+from tightrope.records.record import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
+
+# seconds of a call over those of the parent's
+Ratios = Mapping[Structure, float]
+# a stage is measured in the middle too where it has more blocks than this
+FEW_BLOCKS = 4
+# widths are measured at these parts of the present one, and at the smallest
+TIMED_PARTS = 2
+SCHEMA = 1
+# structures measured in the same rounds, besides the model itself
+GROUP = 3
+
+
+def points(parent: Structure, *, fewer_heads: bool = False) -> list[Structure]:
+    """Return the structures to measure, the parent first: one stage at a time is shortened.
+
+    Depths are one block, half and all; widths the smallest, half and all; and with `fewer_heads`,
+    at the parent's depth and width, attention heads one, half and all.
+    """
+    found = [parent]
+    for width in widths_to_measure(parent):
+        for stage, blocks in enumerate(parent.depths):
+            middle = [(blocks + 1) // 2] if blocks > FEW_BLOCKS else []
+            for depth in (1, *middle, blocks):
+                depths = (*parent.depths[:stage], depth, *parent.depths[stage + 1 :])
+                found.append(Structure(depths, width, parent.heads))
+    if fewer_heads and parent.heads is not None:
+        fewer = some_widths(parent.heads, TIMED_PARTS, 1)
+        found += [Structure(parent.depths, parent.width, heads) for heads in fewer]
+    return list(dict.fromkeys(found))
+
+
+def widths_to_measure(parent: Structure) -> list[int | None]:
+    """Return some widths, or [None] of a model without widths."""
+    if parent.width is None:
+        return [None]
+    return [*some_widths(parent.width, TIMED_PARTS, step_of(parent))]
+
+
+def step_of(parent: Structure) -> int:
+    """Return what widths are multiples of."""
+    return width_step(len(parent.depths), parent.width)
+
+
+def table_of(ratios: Ratios, parent: Structure) -> Table:
+    """Return the costs of all structures, as shares of the parent's seconds per call.
+
+    Linear between the measured depths, widths and heads; stages add up, and so do the heads: fewer
+    of them save the same in each layer, whatever its width.
+    """
+    saved = saved_by_heads(ratios, parent)
+    return {
+        (width, heads): less(costs, share)
+        for width, costs in costs_by_width(ratios, parent).items()
+        for heads, share in saved.items()
+    }
+
+
+def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]:
+    """Return the share of the parent's time that each number of heads saves in all its layers.
+
+    From the fewest heads that were measured.
+    """
+    if parent.heads is None:
+        return {None: 0.0}
+    known = sorted(
+        (one.heads, 1 - ratio)
+        for one, ratio in ratios.items()
+        if one.heads is not None and one._replace(heads=parent.heads) == parent
+    )
+    heads, shares = zip(*known, strict=True)
+    return {one: float(np.interp(one, heads, shares)) for one in range(heads[0], parent.heads + 1)}
+
+
+def less(costs: Costs, share: float) -> Costs:
+    """Return costs that are less by a share of the parent's, in proportion to the blocks."""
+    blocks = [
+        [cost - share * depth / len(own) for depth, cost in enumerate(own, start=1)]
+        for own in costs.blocks
+    ]
+    return Costs(costs.rest, blocks)
+
+
+def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]:
+    """Return the costs of all widths with the heads of the parent."""
+    widths = widths_to_measure(parent)
+    rows = np.stack([costs_at(ratios, parent, width) for width in widths])
+    if parent.width is None:
+        return {None: split(rows[0], parent)}
+    known = [float(width) for width in widths if width is not None]
+    return {
+        width: split(np.array([np.interp(float(width), known, row) for row in rows.T]), parent)
+        for width in widths_up_to(parent.width, step_of(parent))
+        if width is not None
+    }
+
+
+def costs_at(ratios: Ratios, parent: Structure, width: int | None) -> np.ndarray:
+    """Return the ratio of each depth of each stage at a measured width, the stages in a row."""
+    found: list[np.ndarray] = []
+    for stage, blocks in enumerate(parent.depths):
+        others = [*parent.depths[:stage], *parent.depths[stage + 1 :]]
+        known = sorted(
+            (one.depths[stage], ratio)
+            for one, ratio in ratios.items()
+            if (one.width, one.heads) == (width, parent.heads)
+            and [*one.depths[:stage], *one.depths[stage + 1 :]] == others
+        )
+        depths, values = zip(*known, strict=True)
+        found.append(np.interp(np.arange(1, blocks + 1), depths, values))
+    return np.concatenate(found)
+
+
+def split(row: np.ndarray, parent: Structure) -> Costs:
+    """Return a row of `costs_at` as costs: the rest is the ratio with all blocks."""
+    whole = float(row[-1])
+    ends = np.cumsum(parent.depths)
+    stages = np.split(row - whole, ends[:-1])
+    return Costs(whole, [[float(value) for value in stage] for stage in stages])
+
+
+@dataclass(frozen=True)
+class TimedStructures:
+    """Times structures of the model with manifest `checkpoint` on examples of the split `data`.
+
+    `settings.shapes` is the only shape; its `plan` holds `variant`, the engine's `options` and the
+    `source` that it is built from, "checkpoint" or "onnx". Engines are built in `folder`, that of
+    the `parent`, which is the model itself, once.
+    """
+
+    checkpoint: Path
+    data: Path
+    settings: TimingSettings
+    machine: QuietMachine
+    parent: Structure
+    folder: Path
+
+    def rounds(self, structures: Sequence[Structure]) -> list[dict[str, Any]]:
+        """Return rounds of the parent and then these structures, see `tightrope.records.rounds`.
+
+        Raises TightropeError where one cannot be built or run.
+        """
+        threads, limits = self.settings.execution.threads, self.settings.execution.limits
+        try:
+            timed = [
+                timed_engine(one, self.checkpoint, self.batches, threads=threads)
+                for one in (self.parent_engine, *self.built(structures, "smaller"))
+            ]
+            (rounds,) = rounds_of(timed, limits, self.machine, "structures")
+        except WorkFailed as error:
+            raise TightropeError(f"structures not measured: {error.reason}") from error
+        finally:
+            shutil.rmtree(self.folder / "smaller", ignore_errors=True)
+        return rounds
+
+    @cached_property
+    def parent_engine(self) -> Path:
+        """Return the manifest of the engine of the model itself."""
+        return self.built([self.parent], "parent")[0]
+
+    def built(self, structures: Sequence[Structure], name: str) -> list[Path]:
+        """Build the engines of structures in folder `name`; return their manifests."""
+        plan, execution = self.settings.plan, self.settings.execution
+        print(f"building {', '.join(map(str, structures))}")
+        write = partial(written, self.checkpoint, self.data, structures, self.folder / name)
+        write = partial(write, kind=plan["source"], threads=execution.threads)
+        manifests = []
+        for number, source in enumerate(run_or_stop("structures", write, limits=execution.limits)):
+            target = self.folder / name / str(number) / "engines" / plan["variant"] / "engine.json"
+            options = plan["options"]
+            build_engine(plan["variant"], source, target, execution=execution, options=options)
+            manifest = open_manifest(target, EngineManifest)
+            if manifest["status"] != "ok":
+                raise WorkFailed(f"{plan['variant']}: {manifest['reason']}", transient=False)
+            manifests.append(target)
+        return manifests
+
+    @cached_property
+    def batches(self) -> list[Arrays]:
+        """Return the only batch of inputs."""
+        return batches_of(self.settings, self.checkpoint, self.data)
+
+
+@contextmanager
+def timed_structures(
+    checkpoint: Path, data: Path, settings: TimingSettings, parent: Structure
+) -> Iterator[TimedStructures]:
+    """Yield TimedStructures with a folder that is deleted at the end."""
+    machine = settings.machine(pinned_processors(settings.execution.threads))
+    work = checkpoint.parents[1] / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="structures.", dir=work) as folder:
+        yield TimedStructures(checkpoint, data, settings, machine, parent, Path(folder))
+
+
+# both import PyTorch, which the process that measures does not need
+def structure_in(checkpoint: Path) -> Structure:
+    """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
+    from tightrope.measure.structure_models import structure_of
+
+    return structure_of(checkpoint)
+
+
+def written(*arguments: Any, **options: Any) -> list[str]:
+    """Return what `source.write_sources` does."""
+    from tightrope.measure.structure_models import write_sources
+
+    return write_sources(*arguments, **options)
+
+
+def measure_structures(
+    checkpoint: Path, data: Path, target: Path | str, settings: TimingSettings, *, host: str
+) -> None:
+    """Write the rounds of the structures of `points.points`, the raw samples of the latency table.
+
+    Each of `groups` has `structures`, the model itself first, and `rounds` with a block of each,
+    see `tightrope.records.rounds`. The engines are built from the model with manifest `checkpoint`
+    and deleted. Raises TightropeError where one cannot be built or run, and for a model whose
+    blocks are not found.
+    """
+    execution = settings.execution
+    limits = execution.limits
+    parent: Structure = run_or_stop("structures", structure_in, checkpoint, limits=limits)
+    heads = settings.plan.get("heads", False)
+    smaller, groups = points(parent, fewer_heads=heads)[1:], []
+    with timed_structures(checkpoint, data, settings, parent) as timed:
+        for first in range(0, len(smaller), GROUP):
+            group = smaller[first : first + GROUP]
+            structures = [one.document() for one in (parent, *group)]
+            groups.append({"structures": structures, "rounds": timed.rounds(group)})
+    write_artifact(
+        target,
+        {
+            "schema": SCHEMA,
+            "variant": settings.plan["variant"],
+            "shape": settings.shapes[0],
+            "host": host,
+            "threads": execution.threads,
+            "processors": timed.machine.processors,
+            "libraries": execution.libraries,
+            "checkpoint_sha256": sha256(checkpoint),
+            "parent": parent.document(),
+            "groups": groups,
+            "lost_s": timed.machine.lost_s,
+            "busiest": timed.machine.busiest,
+        },
+    )
+
+
+def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
+    """Return the structure of the model itself, and the ratio of each measured structure to it.
+
+    Raises ArtifactError where the file is not what `measure_structures` wrote.
+    """
+    document = read_artifact(path, TableDocument)
+    parent = structure_from(document["parent"])
+    ratios = {parent: 1.0}
+    try:
+        for group in document["groups"]:
+            rounds = rounds_that_count(group["rounds"])
+            for number, one in enumerate(group["structures"][1:], start=1):
+                ratios[structure_from(one)] = ratio(rounds, number)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise ArtifactError(f"{path}: {in_one_line(error)}; delete it and run again") from error
+    return parent, ratios
+
+
+class Form(TypedDict):
+    """A `Structure` as JSON."""
+
+    depths: list[int]
+    width: int | None
+    heads: NotRequired[int | None]
+
+
+class TimedRound(TypedDict):
+    """A round, see `tightrope.records.rounds`."""
+
+    blocks_s: list[list[float]]
+    foreign_cores: float
+
+
+class Group(TypedDict):
+    """Structures that were measured in the same rounds, the parent first."""
+
+    structures: list[Form]
+    rounds: Annotated[list[TimedRound], Meta(min_length=1)]
+
+
+class TableDocument(TypedDict):
+    """What `measure_structures` writes, as far as it is read."""
+
+    parent: Form
+    groups: list[Group]
+
+
+def structure_from(document: dict[str, Any]) -> Structure:
+    """Return the structure of a `Structure.document`."""
+    return Structure(tuple(document["depths"]), document["width"], document.get("heads"))
+
+
+def rounds_that_count(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the undisturbed rounds, or where these are too few all of them, which is printed.
+
+    They choose a structure and are no result; on a machine that is never quiet there would be none.
+    """
+    quiet = undisturbed_rounds(rounds)
+    if len(quiet) >= FEWEST_ROUNDS:
+        return quiet
+    print(f"{len(rounds) - len(quiet)} of {len(rounds)} rounds were disturbed by other load")
+    return [*rounds]
+
+
+def ratio(rounds: Sequence[dict[str, Any]], engine: int) -> float:
+    """Return the seconds per call of an engine over those of the first."""
+    return time_ratio(blocks_of(rounds, engine), blocks_of(rounds, 0)).value

@@ -1,1 +1,0 @@
-"""Throughput of an engine by instances, threads and batch."""

@@ -1,1 +1,0 @@
-"""Serve an engine with dynamic batching, under traffic from MLCommons LoadGen."""

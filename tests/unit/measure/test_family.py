@@ -1,0 +1,140 @@
+"""Real engines of a tiny model and of a model that starts from it, timed in the same rounds."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from artifact_files import rewrite
+from latency_records import SHAPES, race_settings, timing_settings_of_races, write_records
+from raced import race_record, race_shape
+from tightrope.measure.family import (
+    PRECISE,
+    Comparison,
+    FamilyAtShape,
+    FamilyFiles,
+    in_groups,
+    race_family,
+)
+from tightrope.records.family import FamilyRecord
+from tightrope.records.finalists import Finalists
+from tightrope.variants import Variant
+from tiny_model import TinyModel, name_variant
+
+FLOAT, INT8 = name_variant("onnxruntime", "fp32"), name_variant("onnxruntime", "int8")
+
+
+@pytest.fixture
+def family(
+    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
+) -> Callable[..., FamilyRecord]:
+    """The record of `large` with these variants and of `small`, which starts from it.
+
+    Both are the tiny model; `manifest` changes that of `small`, `records` its records.
+    """
+
+    def checkpoint(name: str, **manifest: Any) -> Path:
+        path = tmp_path / "artifacts" / name / "checkpoint" / "checkpoint.json"
+        shutil.copytree(tiny.checkpoint.parent, path.parent, dirs_exist_ok=True)
+        rewrite(path, **manifest)
+        return path
+
+    def race(name: str) -> Path:
+        """The record of a race that had only the variant in float."""
+        shapes = [race_shape({str(FLOAT): []}, stop=None, **shape) for shape in SHAPES]
+        path = tmp_path / name / "cpu.race.json"
+        race_record(shapes, model=name).write(path)
+        return path
+
+    def family(
+        large: list[Variant], manifest: dict[str, Any] | None = None, **records: Any
+    ) -> FamilyRecord:
+        runs = [("large", variant, {}) for variant in large] + [("small", FLOAT, records)]
+        engines = [built(variant) for _, variant, _ in runs]
+        written = [
+            write_records(tmp_path / model, str(variant), engine, 0.01, model=model, **changes)
+            for (model, variant, changes), engine in zip(runs, engines, strict=True)
+        ]
+        target = tmp_path / "cpu.family.json"
+        small = {"source": "model:large", **(manifest or {})}
+        race_family(
+            FamilyFiles(
+                engines=engines,
+                latencies=[latency for latency, _ in written],
+                accuracies=[accuracy for _, accuracy in written],
+                races=[race(name) for name in ("large", "small")],
+                checkpoints=[checkpoint("large", source="path:tiny"), checkpoint("small", **small)],
+                data=[tiny.split("timing")] * 2,
+            ),
+            target,
+            timing_settings_of_races(),
+            race_settings(str(FLOAT), accept_disturbed=True),
+            root="large",
+            device="cpu",
+        )
+        return FamilyRecord.read(target)
+
+    return family
+
+
+def test_the_root_and_its_child_share_rounds_at_all_shapes(family: Any) -> None:
+    record = family([FLOAT, INT8])
+    names = {f"large/{FLOAT}", f"large/{INT8}", f"small/{FLOAT}"}
+    assert (record.model, record.variant, record.status) == ("large", "family", "ok")
+    assert (record.unraced, record.left_out) == ({}, {})
+    assert set(record.engines_sha256) == names
+    (heat,) = record.heats
+    for shape in heat["shapes"]:
+        assert shape["chosen"] == {"large": f"large/{FLOAT}", "small": f"small/{FLOAT}"}
+        assert (shape["baseline"], shape["quantized"]) == (f"large/{FLOAT}", f"large/{INT8}")
+        assert set(shape["blocks_s"]) == names
+        assert all(None not in blocks for blocks in shape["blocks_s"].values())
+        # how many of each follows from what other programs leave of the time
+        assert shape["loads"] == sorted(shape["loads"]) and {*shape["loads"]} == {0, 1}
+        assert shape["out"] == {}
+
+
+def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) -> None:
+    task, failed = "image-classification", {"status": "failed", "reason": "memory", "shapes": []}
+    for changes, reason in (
+        ({"manifest": {"task": task}}, f"its task is {task}, that of large text-classification"),
+        (failed, f"{FLOAT}: memory"),
+    ):
+        record = family([FLOAT], **changes)
+        assert record.unraced == {"small": reason}
+        assert (record.status, record.heats) == ("failed", [])
+        assert record.reason == f"fewer than two engines to compare; small: {reason}"
+
+
+def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
+    for within, stop in ((0.1, PRECISE), (1e-9, None)):
+        race = FamilyAtShape(0, Finalists([], [("a", "b"), ("a", "c")]), within)
+        race.foreign_cores.append(0.0)
+        counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
+        times = {"a": 0.01, "b": 0.02, "c": 0.03}
+        blocks = {name: {"samples_s": [one], **counted} for name, one in times.items()}
+        for number in range(20):
+            if race.stop is None:
+                race.keep(blocks, load=number % 2, window=0, threads=1)
+                race.look()
+        assert (race.stop, race.running(), race.out) == (stop, ["a", "b", "c"], {})
+    race.bury("a")
+    assert race.running() == ["b", "c"]
+
+
+def test_all_are_compared_with_the_engines_of_the_root_which_run_in_each_heat() -> None:
+    chosen = {"large": "large/b", "small": "small/a", "least": "least/a"}
+    parents = {"small": "large", "least": "small"}
+    found = Comparison(chosen, "large/a", "large/c", "large", parents)
+    assert found.references() == ["large/a", "large/b", "large/c"]
+    assert set(found.engines().names) == {*found.references(), *chosen.values()}
+    pairs = {frozenset(pair) for pair in found.engines().pairs}
+    root = {("large/b", "large/a"), ("large/b", "large/c"), ("least/a", "small/a")}
+    others = {(name, one) for name in ("small/a", "least/a") for one in found.references()}
+    assert pairs == {frozenset(pair) for pair in root | others}
+    memory = dict.fromkeys("abcde", 2.0)
+    heats = [["a", "b", "c", "d"], ["a", "b", "e"]]
+    assert in_groups(["a", "b"], ["c", "d", "e"], memory, 8.0) == heats
+    assert in_groups(["a", "b"], [], memory, 8.0) == [["a", "b"]]
+    assert in_groups(["a", "b"], ["c"], memory, 1.0) == [["a", "b", "c"]]

@@ -1,0 +1,267 @@
+"""Races of real processes whose times are planted, and of made-up blocks at one shape."""
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from busy import wait
+from played_engines import Played, asked, dies, fails, nowhere, raises
+from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
+from tightrope.records.finalists import Finalists
+from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER, ratio
+from tiny_model import LIMITS
+
+PLAN = {
+    **{"pairs": 8, "loads": 2, "min_seconds": 0.08, "min_calls": 16, "width": 1e-9, "calls": None},
+    **{"comparison_seconds": 0.0, "max_seconds": 30.0},
+    **{"warmup_seconds": 0.2, "warmup_calls": 2},
+}
+QUICK, SLOW, THIRD, INT8 = "quick", "slow", "third", "int8"
+EQUAL = {QUICK: 0.002, SLOW: 0.002}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+@pytest.fixture
+def raced(journal: Path) -> Callable[..., Race]:
+    """Race engines of these seconds per call at one shape for each of these finalists.
+
+    Without finalists all contend at one shape. With `seconds=0` each load has its fewest rounds.
+    """
+
+    def raced(
+        times: dict[str, Any],
+        *finalists: Finalists,
+        seconds: float = 600.0,
+        within: float = 0.1,
+        played: dict[str, dict[str, Any]] | None = None,
+        quiet_seconds: float = 0.0,
+    ) -> Race:
+        chosen = finalists or (Finalists(list(times), []),)
+        races = [RaceAtShape(place, one, within) for place, one in enumerate(chosen)]
+        own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}
+        engines = {name: Played(journal, name, one, **own[name]) for name, one in times.items()}
+        quiet: dict[str, Any] = {"limits": LIMITS, "machine": nowhere(quiet_seconds)}
+        race = Race(engines, races, PLAN, seconds=seconds, threads=1, **quiet)
+        race.run()
+        return race
+
+    return raced
+
+
+def loaded(journal: Path) -> list[str]:
+    return [one.name for one in asked(journal, "load")]
+
+
+def test_who_is_slower_drops_out_and_is_not_timed_any_more(raced: Any) -> None:
+    (found,) = raced({THIRD: 0.004, QUICK: 0.002, SLOW: 0.003}).races
+    assert (found.contenders(), found.stop) == ([QUICK], "one left")
+    assert set(found.out) == {THIRD, SLOW}
+    (found,) = raced({THIRD: 0.006, QUICK: 0.002, SLOW: 0.002}, within=1e-6, seconds=0).races
+    last = found.out[THIRD]["round"]
+    assert found.out[THIRD]["by"] in (QUICK, SLOW)
+    assert last < len(found.loads)
+    assert [one is None for one in found.blocks[THIRD]] == [n >= last for n in range(12)]
+
+
+def test_each_load_is_a_process_of_each_and_each_round_has_a_block_of_each_in_its_own_order(
+    raced: Any, journal: Path
+) -> None:
+    (found,) = raced({**EQUAL, THIRD: 0.002}, seconds=0, within=1e-9).races
+    assert loaded(journal) == [QUICK, SLOW, THIRD, THIRD, SLOW, QUICK]
+    assert len({one.process for one in asked(journal)}) == 6
+    assert found.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
+    assert found.stop == "time limit"
+    names = [one.name for one in asked(journal, "block")]
+    rounds = [tuple(names[place : place + 3]) for place in range(0, len(names), 3)]
+    assert {frozenset(one) for one in rounds} == {frozenset((QUICK, SLOW, THIRD))}
+    assert len(set(rounds)) > 2
+    assert len({first for first, *_ in rounds}) > 1
+
+
+def test_a_race_that_the_first_load_decides_starts_no_other(raced: Any, journal: Path) -> None:
+    (found,) = raced({QUICK: 0.002, SLOW: 0.01}).races
+    assert (found.stop, set(found.loads)) == ("one left", {0})
+    assert loaded(journal) == [QUICK, SLOW]
+    (found,) = raced(EQUAL, within=0.1).races
+    assert (found.stop, set(found.loads)) == ("equal", {0})
+
+
+def test_its_seconds_bound_it_and_time_that_other_load_took_comes_on_top(raced: Any) -> None:
+    began = time.monotonic()
+    (found,) = raced(EQUAL, seconds=0.3, within=1e-9).races
+    assert time.monotonic() - began >= 0.3
+    assert (found.stop, set(found.loads)) == ("time limit", {0, 1})
+    began = time.monotonic()
+    # it uses ever less, as if other programs used more
+    disturbed = {QUICK: {"used_s": -1e6}}
+    race = raced(EQUAL, seconds=0.2, within=1e-9, quiet_seconds=0.6, played=disturbed)
+    given = 0.6 - race.machine.left_s
+    assert given > 0
+    assert time.monotonic() - began >= 0.2 + given
+
+
+def test_each_shape_has_a_race_of_its_own_in_the_same_processes(raced: Any, journal: Path) -> None:
+    shapes = Finalists([QUICK, SLOW], []), Finalists([SLOW, THIRD], [])
+    races = raced({**EQUAL, THIRD: 0.002}, *shapes, seconds=0, within=1e-9).races
+    assert [set(one.blocks) for one in races] == [{QUICK, SLOW}, {SLOW, THIRD}]
+    assert [len(one.loads) for one in races] == [2 * FEWEST_OF_LOAD] * 2
+    assert len(loaded(journal)) == 6
+
+
+def test_a_pair_that_does_not_contend_runs_until_it_is_decided(raced: Any) -> None:
+    """Both are far behind the only contender, and one is three times as fast as the other."""
+    finalists = Finalists([THIRD], [(INT8, QUICK)])
+    (found,) = raced({THIRD: 0.001, INT8: 0.003, QUICK: 0.009}, finalists).races
+    assert (found.contenders(), found.out, found.stop) == ([THIRD], {}, "one left")
+    assert ratio(found.recorded(), INT8, QUICK).low > 2
+
+
+@pytest.mark.parametrize("request_", ["load", "warm_up", "block", "cpu_seconds"])
+def test_one_that_fails_is_out_and_the_others_go_on(
+    raced: Any, journal: Path, request_: str
+) -> None:
+    """Also out of turn, as one that the kernel kills for want of memory."""
+    early = request_ in ("load", "warm_up")
+    failing = {"before": fails(request_, 0, raises) if early else fails(request_, 2, dies)}
+    times = {QUICK: 0.002, THIRD: 0.002, SLOW: 0.002}
+    race = raced(times, played={THIRD: failing}, seconds=0, within=1e-9)
+    (found,) = race.races
+    assert list(race.died) == [THIRD]
+    reason = "RuntimeError: no such operator" if early else "killed by SIGKILL"
+    assert race.died[THIRD].startswith(reason)
+    assert found.contenders() == [QUICK, SLOW]
+    assert found.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
+    assert None not in (*found.blocks[QUICK], *found.blocks[SLOW])
+    assert loaded(journal).count(THIRD) == 1
+
+
+def test_where_all_but_one_fail_the_last_one_is_left_at_all_shapes(raced: Any) -> None:
+    each = {SLOW: fails("block", 1, dies), THIRD: fails("block", 2, raises)}
+    failing = {name: {"before": before} for name, before in each.items()}
+    every = Finalists([QUICK, SLOW, THIRD], [])
+    race = raced({**EQUAL, THIRD: 0.002}, every, every, played=failing)
+    assert set(race.died) == {SLOW, THIRD}
+    assert [one.contenders() for one in race.races] == [[QUICK], [QUICK]]
+    assert (race.races[0].stop, race.races[1].loads) == ("one left", [])
+
+
+def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(raced: Any) -> None:
+    """Their use is what the engines and the idle time leave: it must not rise by its end."""
+
+    def before(load: int, request: str, count: int) -> None:
+        wait(0.5 if request == "load" else 0.0)
+        fails("block", 3, raises)(load, request, count)
+
+    times, played = {QUICK: 0.002, THIRD: 0.002, SLOW: 0.002}, {"used_s": None, "before": before}
+    race = raced(times, played={THIRD: played}, seconds=0, within=1e-9)
+    assert list(race.died) == [THIRD]
+    assert set(race.races[0].foreign_cores) == {0.0}
+
+
+def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any) -> None:
+    """It dies with the second load, for which the one that it beat was not loaded again."""
+
+    def before(load: int, request: str, count: int) -> None:
+        if load > 2 and request == "block":
+            dies()
+
+    times, dying = {THIRD: 0.001, QUICK: 0.001, SLOW: 0.003}, {THIRD: {"before": before}}
+    race = raced(times, played=dying, seconds=0, within=1e-9)
+    (found,) = race.races
+    assert (list(race.died), found.contenders()) == ([THIRD], [QUICK])
+    assert found.out[SLOW]["by"] == QUICK
+
+
+# rounds of made-up blocks
+def block(seconds: float, waited_s: float = 0.0) -> dict[str, Any]:
+    """A block of five calls."""
+    counted = {"waited_s": waited_s, "stolen_s": 0.0, "preempted": 0}
+    return {"samples_s": [seconds] * 5, "seconds": 5 * seconds, **counted}
+
+
+def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
+    race = RaceAtShape(0, Finalists(list(names), []), within)
+    race.foreign_cores.append(foreign_cores)
+    return race
+
+
+def more(race: RaceAtShape, rounds: int, times: dict[str, float], load: int = 0) -> None:
+    for _ in range(rounds):
+        blocks = {name: block(one) for name, one in times.items()}
+        race.keep(blocks, load=load, window=0, threads=1)
+
+
+def after(rounds: int, *seconds: float, within: float = 0.02, loads: int = 2) -> RaceAtShape:
+    """The race after so many rounds, looked at after each; loads take turns."""
+    times = dict(zip((QUICK, SLOW, THIRD), seconds, strict=False))
+    race = race_of(*times, within=within)
+    for number in range(rounds):
+        if race.stop is None:
+            more(race, 1, times, number % loads)
+            race.look()
+    return race
+
+
+def test_a_race_ends_without_a_loser_only_when_it_has_the_rounds_and_loads_to_choose() -> None:
+    for slow, stop in ((0.010, "equal"), (0.010108, NONE_FASTER)):
+        assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow).stop is None
+        assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow).stop == stop
+    race = after(FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1)
+    assert (race.stop, race.other_load) == (None, True)
+    assert not after(FEWEST_TO_CHOOSE - 1, 0.010, 0.010, loads=1).other_load
+    assert after(4 * FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1).stop is None
+
+
+def test_it_ends_when_none_can_be_faster_than_the_one_in_front() -> None:
+    """The other one is between one percent faster and some percent slower."""
+    race, draw = race_of(QUICK, SLOW, within=0.03), random.Random(0)
+    for _ in range(24):
+        wild = 0.0101 * (1 + draw.choice([-0.03, 0.0, 0.06]))
+        more(race, 1, {QUICK: 0.010, SLOW: wild})
+    race.next_look = len(race.loads)
+    race.look()
+    assert (race.stop, race.contenders()) == (NONE_FASTER, [QUICK, SLOW])
+
+
+def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
+    race, looks = race_of(QUICK, SLOW, within=1e-9), []
+    for rounds in (5, 4, 4):
+        more(race, rounds, {QUICK: 0.010, SLOW: 0.010})
+        race.look()
+        looks.append(race.looks)
+    assert (looks, race.out) == ([0, 1, 1], {})
+    more(race, 60, {QUICK: 0.010, SLOW: 0.012})
+    race.finish()
+    assert (race.looks, race.out) == (2, {SLOW: {"round": 73, "by": QUICK}})
+    assert race.stop == "one left"
+    undecided = after(5, 0.010, 0.010, within=1e-9)
+    undecided.finish()
+    assert (undecided.stop, undecided.contenders()) == ("time limit", [QUICK, SLOW])
+
+
+def test_who_is_surely_slower_is_out_until_the_one_that_beat_it_dies() -> None:
+    race = after(6, 0.010, 0.012, 0.013)
+    assert (race.stop, race.contenders()) == ("one left", [QUICK])
+    assert race.out == {name: {"round": 6, "by": QUICK} for name in (SLOW, THIRD)}
+    race.bury(QUICK)
+    assert (race.contenders(), race.stop) == ([SLOW, THIRD], None)
+    race.finish()
+    assert (race.contenders(), race.stop) == ([SLOW], "one left")
+
+
+def test_two_that_shared_too_few_undisturbed_rounds_are_not_told_apart() -> None:
+    """Each has enough of them with the first, but not the two with one another."""
+    race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
+    for number in range(2 * FEWEST_TO_CHOOSE + 4):
+        quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
+        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
+    race.next_look = len(race.loads)
+    race.look()
+    assert race.stop is None

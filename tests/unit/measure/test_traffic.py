@@ -1,0 +1,371 @@
+"""Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
+
+import sys
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from played_engines import nowhere
+from tightrope.artifacts.files import write_json
+from tightrope.errors import TightropeError, WorkFailed
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.image_settings import load_settings
+from tightrope.inputs.images import EncodedImages
+from tightrope.inputs.texts import text_arrays
+from tightrope.jobs import progress as bars
+from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.measure.traffic import ready_samples
+from tightrope.measure.traffic_loadgen import Bench
+from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
+from tightrope.measure.traffic_scenarios import (
+    FEWEST_BATCHES,
+    RUNS,
+    Progress,
+    RateSearch,
+    Rounds,
+    sent_samples,
+)
+from tightrope.measure.traffic_serving import Query, Serving, Waiting
+from tightrope.records.traffic import OFFLINE
+from tightrope.terminal.jobs import progress_in
+
+CLASSES = 3
+LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]
+BUCKETS = [5, 5, 9, 9, 5, 9, 5, 5, 9, 9, 5]
+WEIGHTS = np.random.default_rng(1).normal(size=(100, CLASSES))
+PLAN = {"batch": 4, "seconds": 3.0}
+
+
+def rows() -> list[Arrays]:
+    draw = np.random.default_rng(0)
+    return [text_arrays(draw.integers(100, size=length)) for length in LENGTHS]
+
+
+def run(inputs: Arrays) -> np.ndarray:
+    """A bag of words, which padding does not change."""
+    return (WEIGHTS[inputs["input_ids"]] * inputs["attention_mask"][..., None]).sum(axis=1)
+
+
+def served(padded: list[int | None], batch: int, engine: Callable[..., Any] = run) -> Serving:
+    return Serving(engine, rows(), padded, batch=batch, classes=CLASSES)
+
+
+def ask(serving: Serving, indices: list[int]) -> list[int]:
+    """Ask for these samples, ids counted from 1000; the ids that were completed."""
+    serving.inbox.put([Query(1000 + place, index) for place, index in enumerate(indices)])
+    serving.inbox.put(None)
+    completed: list[int] = []
+    serving.work(completed.extend)
+    return completed
+
+
+@pytest.mark.parametrize("padded", [[None] * 11, [16] * 11, BUCKETS])
+@pytest.mark.parametrize("batch", [1, 4, 100])
+def test_answers_are_those_of_the_engine_alone(padded: list[int | None], batch: int) -> None:
+    serving = served(padded, batch)
+    completed = ask(serving, list(range(11)))
+    logits = np.concatenate([run(stack([row])) for row in rows()])
+    highest = np.sort(logits, axis=1)
+    assert serving.predictions == logits.argmax(axis=1).tolist()
+    assert serving.margins == pytest.approx((highest[:, -1] - highest[:, -2]).tolist())
+    assert sorted(completed) == list(range(1000, 1011))
+
+
+def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time() -> None:
+    serving = served([None] * 11, 4)
+    assert ask(serving, [2, 5, 5]) == [1000, 1001, 1002]
+    for index, (prediction, margin) in enumerate(
+        zip(serving.predictions, serving.margins, strict=True)
+    ):
+        assert (prediction != -1, margin > 0) == (index in (2, 5),) * 2
+
+
+@pytest.mark.parametrize(
+    ("padded", "padding", "shapes"),
+    [
+        ([16] * 11, 11 * 16, [(4, 16), (4, 16), (3, 16)]),
+        # exactly the length of their bucket
+        (BUCKETS, sum(BUCKETS), [(4, 5), (4, 9), (2, 5), (1, 9)]),
+        # batches of 5 2 9 9, 1 7 3 4 and 8 6 2
+        ([None] * 11, 4 * 9 + 4 * 7 + 3 * 8, [(4, 9), (4, 7), (3, 8)]),
+    ],
+)
+def test_tokens_of_samples_and_of_padding_are_counted_apart(
+    padded: list[int | None], padding: int, shapes: list[tuple[int, int]]
+) -> None:
+    seen = []
+
+    def engine(inputs: Arrays) -> np.ndarray:
+        seen.append(inputs["input_ids"].shape)
+        return run(inputs)
+
+    serving = served(padded, 4, engine)
+    ask(serving, list(range(11)))
+    assert seen == shapes
+    assert (serving.tokens, serving.batches) == (sum(LENGTHS), len(shapes))
+    assert serving.padded_tokens == padding - sum(LENGTHS)
+
+
+@pytest.mark.parametrize(("batch", "waiting", "sizes"), [(8, [0], [1, 3]), (2, [0, 1, 2], [2, 2])])
+def test_what_comes_while_the_engine_is_busy_or_others_wait_fills_the_next_batch(
+    batch: int, waiting: list[int], sizes: list[int]
+) -> None:
+    found: list[int] = []
+
+    def engine(inputs: Arrays) -> np.ndarray:
+        if not found:
+            for index in range(len(waiting), 4):
+                serving.inbox.put([Query(index, index)])
+            serving.inbox.put(None)
+        found.append(len(inputs["input_ids"]))
+        return run(inputs)
+
+    serving = served([None] * 11, batch, engine)
+    serving.inbox.put([Query(index, index) for index in waiting])
+    completed: list[int] = []
+    serving.work(completed.extend)
+    assert (completed, found) == ([0, 1, 2, 3], sizes)
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), WorkFailed("out", True)])
+@pytest.mark.parametrize("good", [0, 2])
+def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_the_end(
+    error: BaseException, good: int
+) -> None:
+    calls = iter(range(good + 1))
+
+    def engine(inputs: Arrays) -> np.ndarray:
+        if next(calls) == good:  # it is not called again
+            raise error
+        return run(inputs)
+
+    serving = served([None] * 11, 4, engine)
+    serving.inbox.put([Query(index, index) for index in range(11)])
+    serving.inbox.put([Query(11, 0)])
+    serving.inbox.put(None)
+    completed: list[int] = []
+    with pytest.raises(type(error)) as caught:
+        serving.work(completed.extend)
+    assert caught.value is error
+    assert (completed, serving.batches) == (list(range(12)), good)
+
+
+def padded_tokens(lengths: list[int], edges: list[int] | tuple[int, ...]) -> int:
+    """Tokens after padding, counted sample by sample."""
+    return sum(min(edge for edge in edges if edge >= length) for length in lengths)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_no_other_edges_give_less_padding(count: int) -> None:
+    for seed in range(24):
+        draw = np.random.default_rng(seed)
+        lengths = draw.integers(1, 3 + 2 * (seed % 8), size=1 + 2 * seed).tolist()
+        edges, distinct = bucket_edges(lengths, count), sorted(set(lengths))
+        others = combinations(distinct[:-1], min(count, len(distinct)) - 1)
+        fewest = min(padded_tokens(lengths, (*inner, distinct[-1])) for inner in others)
+        assert padded_tokens(lengths, edges) == fewest
+        assert edges == sorted(set(edges)) and edges[-1] == max(lengths)
+        assert len(edges) == min(count, len(distinct))
+
+
+def test_each_padding_gives_its_own_lengths() -> None:
+    lengths, each = [3, 9, 8, 20], {"max_sequence": 32, "edges": [8, 20]}
+    assert padded_lengths("fixed", lengths, **each) == [32] * 4
+    assert padded_lengths("longest", lengths, **each) == [None] * 4
+    assert padded_lengths("none", lengths, **each) == [None] * 4
+    assert padded_lengths("bucketed", lengths, **each) == [8, 20, 8, 20]
+    with pytest.raises(TightropeError, match="20 tokens: the buckets hold 1 to 16"):
+        padded_lengths("bucketed", lengths, max_sequence=32, edges=[8, 16])
+    for none, count in (([], 2), ([5], 0)):
+        with pytest.raises(TightropeError, match=f"{count} buckets for {len(none)} distinct"):
+            bucket_edges(none, count)
+
+
+def test_batches_are_of_one_bucket_in_the_order_of_those_that_have_waited_longest() -> None:
+    queue = Waiting([64, 8, 8, 8, 64, 16], 2)
+    for index in range(6):
+        queue.add(100 + index, index)
+    found = [(one.tickets, one.indices, one.sequence) for one in iter(queue.take, None)]
+    assert found == [
+        ([100, 104], [0, 4], 64),
+        ([101, 102], [1, 2], 8),
+        ([103], [3], 8),
+        ([105], [5], 16),
+    ]
+
+
+def test_each_ticket_comes_out_once_in_the_order_of_its_bucket() -> None:
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        padded = draw.choice([8, 16, 64], size=30).tolist()
+        queue, batches, arrivals = Waiting(padded, 4), [], {}
+        for ticket in range(200):
+            arrivals[ticket] = int(draw.integers(30))
+            queue.add(ticket, arrivals[ticket])
+            if draw.random() < 0.4 and (batch := queue.take()) is not None:
+                batches.append(batch)
+        batches += iter(queue.take, None)
+        for batch in batches:
+            assert 1 <= len(batch.tickets) <= 4
+            assert {padded[index] for index in batch.indices} == {batch.sequence}
+        for length in set(padded):
+            own = [t for batch in batches if batch.sequence == length for t in batch.tickets]
+            assert own == [t for t, index in arrivals.items() if padded[index] == length]
+
+
+def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
+    """Two paddings on no processor, which no other program can use."""
+    machine = nowhere(quiet_seconds, sys.__stderr__)
+    samples = [text_arrays(np.arange(length)) for length in lengths]
+    padded: list[int | None] = [None] * len(samples)
+    return [
+        Bench(lambda _: None, samples, padded, PLAN, 2, Path("none"), padding, machine)
+        for padding in ("fixed", "longest")
+    ]
+
+
+LOUD, WILD = 0.9, (1.5, 0.5) * 99
+NEARLY = (0.95, 1.05, *[1.0] * 99)
+
+
+@pytest.mark.parametrize(
+    ("gains", "foreign", "quiet_seconds", "expected", "lost"),
+    [
+        # three rounds are enough where the gain is known
+        ((1.0,) * 99, [], 0.0, [3], 0),
+        # they go on until it is: the ratio of the first rounds is far off
+        (NEARLY, [], 0.0, [4, 5, 6], 0),
+        # until twice the 3 s per padding, whose tests take a second each
+        (WILD, [], 0.0, [6], 0),
+        # a disturbed round is followed by another and its time given back, while time may be lost
+        ((1.0,) * 99, [LOUD] * 4, 60.0, [7], 4),
+        (WILD, [LOUD] * 2, 60.0, [7], 2),
+        ((1.0,) * 99, [LOUD] * 99, 0.0, [3], 3),
+        ((1.0,) * 99, [LOUD] * 99, 5.5, [6], 6),
+    ],
+)
+def test_rounds_go_on_until_the_gain_is_known_or_their_time_is_over(
+    gains: tuple[float, ...],
+    foreign: list[float],
+    quiet_seconds: float,
+    expected: list[int],
+    lost: float,
+) -> None:
+    both = benches([3, 5], quiet_seconds)
+
+    def test(bench: Bench, number: int) -> dict[str, Any]:
+        """The facts of an offline test that took a second."""
+        fixed = bench.name == "fixed"
+        cores = foreign[number - 1] if fixed and number <= len(foreign) else MAX_FOREIGN_CORES
+        rate = 100.0 if fixed else 150.0 * gains[number - 1]
+        facts = {"scenario": OFFLINE, "valid": True, "duration_s": 1.0, "samples_per_s": rate}
+        return {**facts, "foreign_cores": cores}
+
+    tests = Rounds(OFFLINE, both, Progress("serving", 1.0)).run(test)
+    assert len(tests) / len(both) in expected
+    assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
+
+
+def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None:
+    lengths = list(np.random.default_rng(0).integers(1, 100, size=1000))
+    (bench, _) = benches(lengths)
+    sent = sent_samples(bench, 200)
+    assert len(sent) == 200 and sent == sorted(set(sent))
+    mean = np.mean([lengths[index] for index in sent])
+    assert mean == pytest.approx(np.mean(lengths), rel=0.02)
+    assert len(sent_samples(bench, 1)) == FEWEST_BATCHES * PLAN["batch"]
+    assert sent_samples(bench, 10**6) == list(range(1000))
+
+
+def test_as_many_of_the_first_images_are_decoded_as_there_is_room_for(tmp_path: Path) -> None:
+    processor = {"image_processor_type": "ViTImageProcessor", "size": 8}
+    write_json(tmp_path / "preprocessor_config.json", processor)
+    images = EncodedImages([{"random": seed} for seed in range(10)], load_settings(tmp_path))
+    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
+        found = ready_samples(images, image_bytes=room)
+        assert len(found) == held
+        for place, row in enumerate(found):
+            np.testing.assert_array_equal(row["pixel_values"], images[place]["pixel_values"])
+            assert row["pixel_values"] is found[place]["pixel_values"]
+    texts = [text_arrays(np.arange(1, length)) for length in (3, 5, 9)]
+    assert ready_samples(texts, image_bytes=1) == texts
+
+
+def searched(
+    threshold: float, start: float, least: float = 0.0
+) -> tuple[float | None, list[float]]:
+    """The highest rate that passed in a whole search, rates up to a threshold, and all rates."""
+    search, asked = RateSearch(start, least=least), []
+    while search.rate is not None:
+        asked.append(search.rate)
+        search.record(search.rate <= threshold)
+    return search.low, asked
+
+
+def test_the_threshold_is_found_within_5_percent() -> None:
+    for start in (0.013, 1.0, 100.0, 4321.0):
+        for factor in np.geomspace(1 / 7.9, 4, 25):
+            threshold = float(factor * start)
+            found, asked = searched(threshold, start)
+            assert found is not None and found in asked and len(asked) <= RUNS
+            assert found <= threshold < 1.05 * found
+
+
+def test_rates_of_three_digits_are_tried_in_turn() -> None:
+    # it stops as soon as it is within 5 percent
+    assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
+    # where nothing passes there is no rate, and none below the least is tried but the first
+    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(RUNS)])
+    assert searched(0, 512, 60) == (None, [512, 256, 128, 64])
+    assert searched(0, 512, 1000) == (None, [512])
+    found, asked = searched(1e9, 100)
+    assert found == max(asked) > 2000
+    _, asked = searched(700, 1234.5678)
+    assert asked == [1230, *(float(f"{rate:.3g}") for rate in asked[1:])]
+
+
+def test_a_test_that_is_not_steady_gives_the_highest_rate_that_it_passed() -> None:
+    draw = np.random.default_rng(3)
+    for _ in range(50):
+        search, passed = RateSearch(100), []
+        while search.rate is not None:
+            good = bool(draw.random() < 0.5)
+            passed += [search.rate] * good
+            search.record(good)
+        assert search.low == max(passed, default=None)
+
+
+def test_the_terminal_shows_each_test_and_the_share_that_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bars, "INTERVAL_SECONDS", 0.0)
+    log = tmp_path / "job.log"
+
+    def shown() -> str:
+        with log.open("a") as stream:
+            stream.write(capsys.readouterr().err)
+        progress = progress_in(log)
+        return progress.words.partition(" %")[0] if progress else ""
+
+    with Progress("serving", 200.0) as progress:
+        progress.begin("offline, fixed", 50.0)
+        assert shown() == "offline, fixed 0"
+        progress.end()
+        progress.begin("server, longest", 150.0)
+        assert shown() == "server, longest 25"
+        progress.began -= 50.0
+        progress.tell()
+        assert shown() == "server, longest 50", "while it runs"
+        progress.end()
+    assert shown() == ""
+    # tests that take longer, are omitted or added never fill the bar
+    with Progress("serving", 100.0) as progress:
+        progress.begin("server, fixed", 40.0)
+        progress.end()
+        for expected, percent in ((-20.0, 50), (80.0, 25), (-130.0, 99)):
+            progress.expect(expected)
+            progress.begin("server, longest", 60.0)
+            assert shown() == f"server, longest {percent}"
