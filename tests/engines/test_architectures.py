@@ -12,10 +12,10 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
-from tightrope.onnx.attention_operator import with_attention_operators
+from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx
+from tightrope.onnx.row_dependencies import TRIALS, shapes_seen
 from tightrope.onnx.session import run_onnx
-from tightrope.onnx.trial_shapes import TRIALS, shapes_seen
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_model import LIMITS
 

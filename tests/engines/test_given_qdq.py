@@ -22,7 +22,7 @@ from tightrope.machine.host import describe_host, saturates
 from tightrope.measure.audit import audit_variant
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.given_qdq import is_quantized
+from tightrope.onnx.float_model import is_quantized
 from tightrope.onnx.session import run_onnx
 from tiny_model import (
     EXECUTION,

@@ -13,7 +13,7 @@ from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx

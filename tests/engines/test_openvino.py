@@ -13,7 +13,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifes
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import stack
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
 from tightrope.machine.instructions import missing_instructions
@@ -59,7 +59,7 @@ def other(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Other:
 
 def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, str]:
     """Run in a child: what the compiled program itself says of its settings."""
-    from tightrope.runtimes.openvino.programs import Programs
+    from tightrope.runtimes.openvino import Programs
 
     model = Programs(folder, precision, threads, None).program(None)
     names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS")
@@ -210,7 +210,7 @@ def gathered(values: np.ndarray) -> np.ndarray:
     """Run in a child: all rows of a table, gathered by a program in fp32."""
     import openvino
     from openvino import opset13
-    from tightrope.runtimes.openvino.tables import halve_tables
+    from tightrope.engines.openvino import halve_tables
 
     rows = opset13.parameter([len(values)], np.int64)
     model = openvino.Model([opset13.gather(opset13.constant(values), rows, 0)], [rows])

@@ -120,8 +120,7 @@ def in_onnxruntime(bound: str, folder: Path) -> Profiled:
 
 def in_openvino(bound: str, folder: Path) -> Profiled:
     import openvino
-    from tightrope.runtimes.openvino.operator_times import COUNTERS, operator_times
-    from tightrope.runtimes.openvino.programs import call_of, settings_of
+    from tightrope.runtimes.openvino import COUNTERS, call_of, operator_times, settings_of
 
     exported(bound, folder / "a.onnx")
     core, settings = openvino.Core(), settings_of("fp32", THREADS)

@@ -4,18 +4,24 @@ A folder `{model}-{variant}` in a .tar.gz: `engine/`, the tokenizer or the setti
 `bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tightrope.artifacts.files import json_bytes, read_bytes
-from tightrope.bundle.archive import write_archive
+from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
 from tightrope.bundle.card import card
 from tightrope.bundle.facts import facts_of
 from tightrope.bundle.requirements import pinned, requirements_txt
-from tightrope.bundle.sample import sample_files
 from tightrope.bundle.subject import Paths, Subject, read_subject
-from tightrope.records.accuracy import logits_file
+from tightrope.inputs.encode import read_split
+from tightrope.measure.accuracy import CHUNK
+from tightrope.measure.answers import BATCH
+from tightrope.records.accuracy import AccuracyRecord, logits_file
 
 ENGINE, RECORD, PACKAGE = "engine", "record", "bundled"
 # the folder of the programs of engines; where a program goes that is not in PACKAGE under its name
@@ -92,3 +98,96 @@ def records_of(subject: Subject) -> dict[str, bytes]:
         f"{RECORD}/logits.npy": read_bytes(logits_file(subject.paths.accuracy)),
         f"{RECORD}/result.json": json_bytes(result),
     }
+
+
+SUMS = "SHA256SUMS"
+# of an engine's weights a higher level saves a hundredth, and takes three times as long
+LEVEL = 6
+
+Files = Mapping[str, bytes | Path]
+
+
+def write_archive(target: Path | str, folder: str, files: Files) -> None:
+    """Write `files`, by their paths in `folder`, and last SHA256SUMS for `sha256sum --check`.
+
+    Names, order, times and owners are fixed: the same files give the same bytes. Raises
+    ArtifactError for a file that cannot be read.
+    """
+    with (
+        writing(target) as stream,
+        gzip.GzipFile("", "wb", LEVEL, stream, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        sums = "".join(add_all(archive, folder, files))
+        add(archive, f"{folder}/{SUMS}", sums.encode())
+
+
+def add_all(archive: tarfile.TarFile, folder: str, files: Files) -> Iterator[str]:
+    """Add the files in the order of their names; yield the line of each for SHA256SUMS."""
+    for name in sorted(files):
+        assert not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+        yield f"{add(archive, f'{folder}/{name}', files[name])}  {name}\n"
+
+
+def add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> str:
+    """Add one file; return its SHA-256."""
+    entry = tarfile.TarInfo(name)
+    entry.mode = 0o644
+    if isinstance(content, bytes):
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+        return hashlib.sha256(content).hexdigest()
+    with open_regular(content) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        entry.size = file.tell()
+        file.seek(0)
+        archive.addfile(entry, file)
+    return digest
+
+
+FOLDER = "sample"
+# the first ones of the split: the bundle computes them in the batches in which they were measured,
+# as the int8-dynamic of PyTorch depends on what else is in a batch
+TEXTS, IMAGES = CHUNK, BATCH
+
+
+def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
+    """Return sample.json, and of images their files; an empty list where nothing was predicted."""
+    count = len(record.predictions)
+    examples = read_split(data)[: min(count, TEXTS)] if count else []
+    if examples and "image" in examples[0]:
+        return image_files(examples[:IMAGES], record)
+    entries = [{"text": one["text"], **on_record(record, i)} for i, one in enumerate(examples)]
+    return {f"{FOLDER}/sample.json": lines_of(entries)}
+
+
+def image_files(examples: Sequence[dict[str, Any]], record: AccuracyRecord) -> dict[str, bytes]:
+    """Return the files of images as they are in the data, and sample.json."""
+    names = [f"{FOLDER}/{i:03}.{suffix_of(one['image'])}" for i, one in enumerate(examples)]
+    entries = [{"image": name, **on_record(record, i)} for i, name in enumerate(names)]
+    images = dict(zip(names, (one["image"] for one in examples), strict=True))
+    return {**images, f"{FOLDER}/sample.json": lines_of(entries)}
+
+
+def suffix_of(image: bytes) -> str:
+    """Return the suffix for an encoded image."""
+    from PIL import Image
+
+    return str(Image.open(io.BytesIO(image)).format).lower()
+
+
+def on_record(record: AccuracyRecord, index: int) -> dict[str, Any]:
+    """Return what an accuracy record says of one example."""
+    assert record.labels is not None  # of what was predicted
+    return {
+        "index": index,
+        "label": record.labels[index],
+        "prediction": record.predictions[index],
+        "margin": record.margins[index],
+    }
+
+
+def lines_of(entries: Sequence[dict[str, Any]]) -> bytes:
+    """Return a list as JSON, an entry per line."""
+    lines = ",\n".join(json.dumps(one, sort_keys=True) for one in entries)
+    return f"[\n{lines}\n]\n".encode() if entries else b"[]\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 from tightrope.artifacts.files import json_bytes
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
-from tightrope.bundle.archive import write_archive
 from tightrope.bundle.subject import require_built, result_of
 from tightrope.bundle.triton import engine_files, triton_files
+from tightrope.bundle.write import write_archive
 from tightrope.summary.document import read_summary
 
 # beside config.pbtxt, as each folder beside the model's is another model to Triton

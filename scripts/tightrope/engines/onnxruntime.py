@@ -9,7 +9,7 @@ import onnx
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
-from tightrope.onnx.attention_operator import with_attention_operators
+from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime.session import (
     Options,

@@ -17,7 +17,7 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.ranges import TOKENS

@@ -17,8 +17,8 @@ from tightrope.onnx.row_dependencies import (
     attribute,
     is_one,
     needed,
+    shapes_seen,
 )
-from tightrope.onnx.trial_shapes import shapes_seen
 from tightrope.signature import SEQUENCE
 
 FIRST = 0

@@ -16,8 +16,7 @@ from tightrope.inputs.image_settings import load_settings
 from tightrope.model.labels import output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
-from tightrope.onnx.float_model import in_float, with_activations_in_float
-from tightrope.onnx.given_qdq import is_quantized
+from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
 from tightrope.onnx.interface import TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE

@@ -11,8 +11,7 @@ from tightrope.artifacts.failures import (
     write_failure,
 )
 from tightrope.errors import ArtifactError, WorkFailed
-from tightrope.int8.cache import read_any_cache, read_cache
-from tightrope.int8.calibrate import calibration_batches
+from tightrope.int8.calibrate import calibration_batches, read_any_cache, read_cache
 from tightrope.int8.costs import measure_costs
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.int8.search import SearchInputs, SearchSettings, search_operators

@@ -10,12 +10,11 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.attention import attention_to_quantize
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of, quantize_onnx
-from tightrope.int8.schemes import SCHEMES
-from tightrope.onnx.attention_products import Attention, attention_in
+from tightrope.int8.schemes import SCHEMES, attention_to_quantize
+from tightrope.onnx.attention import Attention, attention_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.runtimes.tensorrt.typed_onnx import typed

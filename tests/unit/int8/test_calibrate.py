@@ -8,8 +8,13 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.cache import read_cache, write_cache
-from tightrope.int8.calibrate import calibrate, calibration_batches, calibration_examples
+from tightrope.int8.calibrate import (
+    calibrate,
+    calibration_batches,
+    calibration_examples,
+    read_cache,
+    write_cache,
+)
 from tightrope.onnx.file import load_onnx, save_onnx
 from tiny_model import LONGEST, SAMPLES, TinyModel
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import run_onnx

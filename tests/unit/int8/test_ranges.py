@@ -12,7 +12,7 @@ from tightrope.inputs.encode import load_encoder
 from tightrope.int8.calibrate import calibration_examples
 from tightrope.int8.ranges import BINS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
-from tightrope.onnx.attention_products import attention_in
+from tightrope.onnx.attention import attention_in
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes

@@ -10,7 +10,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8 import search
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.int8.search import (
     Judge,

@@ -11,8 +11,7 @@ from onnx import TensorProto, helper
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.int8.cache import read_any_cache, read_cache, write_cache
-from tightrope.int8.calibrate import calibration_batches
+from tightrope.int8.calibrate import calibration_batches, read_any_cache, read_cache, write_cache
 from tightrope.int8.tensorrt_cache import export_cache, export_text, import_cache, import_text
 from tightrope.onnx.file import save_onnx
 from tiny_model import SAMPLES, TinyModel

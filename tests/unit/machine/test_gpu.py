@@ -15,7 +15,7 @@ from tightrope.machine.gpu import (
     require_gpu,
 )
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.runtimes.tensorrt.version import require_same, require_version
+from tightrope.runtimes.tensorrt.errors import require_same, require_version
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
 LIMITS = Limits(memory_bytes=8e9, seconds=60)

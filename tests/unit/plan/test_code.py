@@ -177,7 +177,7 @@ PLANTED = {
         "build tvm",
         "measure_profile",
     },
-    "runtimes/padding:padded": {*LOADED, "build onnxruntime", "measure_profile"},
+    "runtimes/program_by_shape:padded": {*LOADED, "build onnxruntime", "measure_profile"},
     "sources/archives:guarded": {"data: local_images"},
     "sources/hub:fetch_error": {"checkpoint: hub", "data: hub_images", "data: hub_texts"},
     "sources/packages:package_folder": {"checkpoint: package", "data: docstrings"},

@@ -14,7 +14,7 @@ from tightrope.plan.plan import make_plan
 from tightrope.plan.profiles import profiles_of
 from tightrope.plan.shapes import buckets_of, shapes_of
 from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.padding import padded
+from tightrope.runtimes.program_by_shape import padded
 
 IMAGES = {
     "task": "image-classification",
