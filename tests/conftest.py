@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,6 @@ SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # These tests time real processes. Another test, or a program of the machine, can spoil one of
 # them, so each may be repeated twice.
 TIMED = (
-    "engines/test_profile.py",
-    "engines/test_throughput.py",
-    "engines/test_traffic.py",
     "unit/compare/test_remeasure.py",
     "workflow/test_disturbed.py",
     "workflow/test_interruption.py",
@@ -31,18 +27,6 @@ TIMED = (
 # What CI leaves out, by files, tests or parameters: whole runs of the pipeline for a feature whose
 # parts have tests of their own among the others, and the compilers of which one stays.
 LONG = (
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[inductor]",
-    "engines/test_bundle.py::test_a_bundle_of_images_gives_the_predictions_on_record[pytorch]",
-    "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[inductor-",
-    "engines/test_bundle.py::test_a_bundle_of_texts_gives_the_predictions_on_record[tvm-",
-    "engines/test_engine_folder.py::test_a_full_scratch_disk_is_no_failure_of_the_variant[ind",
-    "engines/test_gpu_check.py",
-    "engines/test_image_engines.py::test_logits_of_images_are_those_of_pytorch_fp32[cpu-compile-",
-    "engines/test_packages.py::test_a_package_runs_without_transformers_torchao_and_a_compiler[ind",
-    "engines/test_profile.py::test_the_verdict_is_what_the_model_was_built_for[inductor-",
-    "engines/test_using_an_engine.py::"
-    "test_a_program_of_the_page_answers_as_the_engine_that_was_measured[compile-",
-    "pages/test_own_onnx.py",
     "workflow/test_bad_nodes.py::test_a_full_scratch_disk_is_one_line",
     "workflow/test_ended_jobs.py::test_a_failed_export_leaves_the_engines_of_pytorch",
     "workflow/test_given_qdq.py",
@@ -150,17 +134,6 @@ def short_rounds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
             patch.setattr(f"tightrope.measure.rounds.{name}", value)
-        yield
-
-
-@pytest.fixture(scope="module")
-def compiled_once() -> Iterator[None]:
-    """What a build by torch.compile has compiled is found when the engine is loaded.
-
-    The engine compiles in a cache of its own, so that its times are those of a new machine.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tightrope.engines.compile.fresh_cache", nullcontext)
         yield
 
 

@@ -57,6 +57,15 @@ class Files(NamedTuple):
         return load_onnx(self.folder / f"{name}.onnx")
 
 
+def answers(*models: onnx.ModelProto, given: Arrays | None = None) -> list[np.ndarray]:
+    """Logits of each model, in a child: ONNX Runtime starts threads, which no fork may have."""
+    return supervised(run_all, models, given or batch(), limits=LIMITS)
+
+
+def run_all(models: tuple[onnx.ModelProto, ...], given: Arrays) -> list[np.ndarray]:
+    return [run_onnx(one, [given], threads=1)[0] for one in models]
+
+
 def batch() -> Arrays:
     """Three texts of 16 tokens, two of them padded."""
     ids = np.random.default_rng(0).integers(5, 200, (3, 16))
@@ -111,15 +120,12 @@ def relative(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", ["exported", "simplified"])
-def test_logits_are_those_of_pytorch_also_beside_padding(files: Files, name: str) -> None:
-    assert relative(run_onnx(files.model(name), [batch()], threads=1)[0], files.logits) < 1e-4
-
-
-def test_a_text_of_padding_alone_gives_numbers(files: Files) -> None:
+def test_logits_are_those_of_pytorch_and_of_padding_alone_they_are_numbers(files: Files) -> None:
+    for found in answers(files.model("exported"), files.model("simplified")):
+        assert relative(found, files.logits) < 1e-4
     given = batch()
     given["attention_mask"][1] = 0
-    (found,) = run_onnx(files.model("simplified"), [given], threads=1)
+    (found,) = answers(files.model("simplified"), given=given)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[[0, 2]], files.logits[[0, 2]], rtol=1e-3, atol=1e-4)
 
@@ -138,22 +144,22 @@ def test_the_mask_is_a_row_per_text_and_nothing_scales_the_scores(files: Files) 
     assert bool(found) is (OWN_SCALE in files.folder.name)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_quantized_files_are_valid_and_answer_as_the_float_one(files: Files, scheme: str) -> None:
-    model = files.model(scheme)
-    onnx.checker.check_model(model, full_check=True)
-    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    assert sum(node.op_type == "QuantizeLinear" for node in model.graph.node) >= 4
-    (found,) = run_onnx(model, [batch()], threads=1)
-    assert relative(found, files.logits) < 0.3
+def test_quantized_files_are_valid_and_answer_as_the_float_one(files: Files) -> None:
+    models = [files.model(scheme) for scheme in SCHEMES]
+    for model, found in zip(models, answers(*models), strict=True):
+        onnx.checker.check_model(model, full_check=True)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        assert sum(node.op_type == "QuantizeLinear" for node in model.graph.node) >= 4
+        assert relative(found, files.logits) < 0.3
 
 
-@pytest.mark.parametrize(
-    ("name", "precision"),
-    [("simplified", "fp16"), ("simplified", "bf16"), ("s8s8", "int8-fp16"), ("e4m3", "fp8")],
-)
-def test_the_typed_files_for_tensorrt_are_valid(files: Files, name: str, precision: str) -> None:
-    onnx.checker.check_model(typed(files.model(name), precision), full_check=True)
+def test_the_typed_files_for_tensorrt_are_valid(files: Files) -> None:
+    simplified = files.model("simplified")
+    for precision in ("fp16", "bf16"):
+        for model in (simplified, with_attention_operators(simplified)):
+            onnx.checker.check_model(typed(model, precision), full_check=True)
+    for name, precision in FOR_TENSORRT.items():
+        onnx.checker.check_model(typed(files.model(name), precision), full_check=True)
 
 
 @pytest.mark.parametrize("name", ["simplified", "s8s8"])
@@ -165,14 +171,8 @@ def test_attention_becomes_one_operator_where_its_form_is_known(files: Files, na
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("Attention") == (0 if own else LAYERS)
     assert kinds.count("Softmax") == (LAYERS if own else 0)
-    found, expected = (run_onnx(one, [batch()], threads=1)[0] for one in (model, files.model(name)))
+    found, expected = answers(model, files.model(name))
     assert relative(found, expected) < (1e-5 if name == "simplified" else 0.02)
-
-
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_the_typed_file_with_attention_operators_is_valid(files: Files, precision: str) -> None:
-    model = typed(with_attention_operators(files.model("simplified")), precision)
-    onnx.checker.check_model(model, full_check=True)
 
 
 @pytest.mark.parametrize(("scheme", "precision"), FOR_TENSORRT.items())
@@ -194,5 +194,5 @@ def test_attention_is_quantized_or_the_reason_is_said(
     assert pairs[0] - pairs[1] == 4
     onnx.checker.check_model(model, full_check=True)
     onnx.checker.check_model(typed(model, precision), full_check=True)
-    (found,) = run_onnx(model, [batch()], threads=1)
+    (found,) = answers(model)
     assert relative(found, files.logits) < 0.3
