@@ -5,6 +5,7 @@ import importlib
 import os
 import pickle
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -61,6 +62,13 @@ def imported() -> None:
     for name in MODULES:
         importlib.import_module(name)
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def forkable() -> Iterator[None]:
+    """No test imports what starts a thread: a child that it forks may wait for that for ever."""
+    yield
+    assert not {"onnxruntime", "sklearn.ensemble"} & sys.modules.keys()
 
 
 @pytest.fixture(scope="session", autouse=True)
