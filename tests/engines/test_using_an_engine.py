@@ -34,7 +34,6 @@ PROGRAMS = (
     (TEXT, "pytorch", "int8-dynamic"),
     (TEXT, "torchscript", "fp32"),
     (TEXT, "inductor", "int8"),
-    (TEXT, "compile", "fp32"),
     (TEXT, "tvm", "fp32"),
     (IMAGE, "openvino", "fp32"),
     (IMAGE, "pytorch", "bf16"),
@@ -75,7 +74,12 @@ def run_python(folder: Path, *words: str, **environment: str) -> str:
 
 
 def require_equal(
-    program: str, engine: Path, batches: list[Arrays], expected: list[np.ndarray], folder: Path
+    program: str,
+    engine: Path,
+    batches: list[Arrays],
+    expected: list[np.ndarray],
+    folder: Path,
+    tolerance: float = 1e-5,
 ) -> None:
     """Fail unless the page's program answers as the pipeline's own, without Tightrope."""
     (folder / "engine.py").write_text(block(PAGE, "python", f"{program}: engine.py"))
@@ -93,7 +97,7 @@ def require_equal(
     for number, one in enumerate(expected):
         other = np.load(folder / f"{number}.npy")
         assert other.dtype == np.float32
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("task", "engine", "precision"), PROGRAMS)
@@ -111,6 +115,17 @@ def test_a_program_of_the_page_answers_as_the_engine_that_was_measured(
     skip_where_emulated(variant, json.loads(path.read_text()))
     expected = answers(task, variant).first[:ASKED]
     require_equal(engine, path, batches[task][:ASKED], expected, tmp_path)
+
+
+def test_the_program_of_torch_compile_answers_as_pytorch(
+    built: Build,
+    batches: dict[str, list[Arrays]],
+    expected: dict[str, list[np.ndarray]],
+    tmp_path: Path,
+) -> None:
+    """The files are those of the eager engine, and are compiled by the program."""
+    path, first = built(name_variant("pytorch", "fp32")), batches[TEXT][:ASKED]
+    require_equal("compile", path, first, expected[TEXT][:ASKED], tmp_path, tolerance=1e-4)
 
 
 def test_the_repositorys_own_function_loads_any_engine(
