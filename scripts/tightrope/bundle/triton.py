@@ -16,7 +16,7 @@ from tightrope.artifacts.files import json_bytes
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.bundle.subject import require_built, result_of
-from tightrope.bundle.triton_settings import Settings, own, settings_of
+from tightrope.bundle.triton_settings import own, settings_of
 from tightrope.bundle.write import write_archive
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError, printable
@@ -129,7 +129,7 @@ def triton_files(
     variant, backend = backend_of(model, engine)
     require_precision(model, variant, isa)
     require_result(model, engine, labels, result)
-    settings = settings_of(engine["options"], result, throughput, traffic)
+    settings, rows = settings_of(engine["options"], result, throughput, traffic), result["latency"]
     values = {
         "backend": backend,
         "bf16": variant.precision in BF16,
@@ -143,7 +143,12 @@ def triton_files(
         "on_gpu": variant.device == "cuda",
         "options": engine["options"],
         "settings": settings,
-        "shapes": measured_shapes(result, settings),
+        # each shape whose latency was measured, within the largest batch
+        "shapes": [
+            shape
+            for shape in dict.fromkeys((one["batch"], one.get("sequence")) for one in rows)
+            if shape[0] <= settings.largest
+        ],
         "signature": [
             (name, dtype, [1, *(16 if isinstance(axis, str) else axis for axis in axes[1:])])
             for name, dtype, axes in engine["inputs"]
@@ -253,12 +258,6 @@ def require_result(model: str, engine: EngineManifest, labels: list[str], result
         raise TightropeError(f"{name}: {reason}; bundle a variant that was measured")
     if not labels:
         raise TightropeError(f"{name}: the checkpoint has no labels; prepare it again")
-
-
-def measured_shapes(result: Result, settings: Settings) -> list[tuple[int, int | None]]:
-    """Return [batch, sequence] of each measured latency within the largest batch, each once."""
-    shapes = [(row["batch"], row.get("sequence")) for row in result["latency"]]
-    return [shape for shape in dict.fromkeys(shapes) if shape[0] <= settings.largest]
 
 
 def lengths(engine: EngineManifest, result: Result, traffic: list[Traffic]) -> list[int]:

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,6 +33,13 @@ PLACES = {
     "images.py": f"{PACKAGE}/request.py",
 }
 TOKENIZER, MANIFEST = "tokenizer.json", "engine.json"
+SUMS, SAMPLE = "SHA256SUMS", "sample"
+# of an engine's weights a higher level saves a hundredth, and takes three times as long
+LEVEL = 6
+# the first ones of the split: the bundle computes them in the batches in which they were measured,
+# as the int8-dynamic of PyTorch depends on what else is in a batch
+TEXTS, IMAGES = CHUNK, BATCH
+Files = Mapping[str, bytes | Path]
 
 
 def write_bundle(
@@ -100,13 +107,6 @@ def records_of(subject: Subject) -> dict[str, bytes]:
     }
 
 
-SUMS = "SHA256SUMS"
-# of an engine's weights a higher level saves a hundredth, and takes three times as long
-LEVEL = 6
-
-Files = Mapping[str, bytes | Path]
-
-
 def write_archive(target: Path | str, folder: str, files: Files) -> None:
     """Write `files`, by their paths in `folder`, and last SHA256SUMS for `sha256sum --check`.
 
@@ -118,15 +118,11 @@ def write_archive(target: Path | str, folder: str, files: Files) -> None:
         gzip.GzipFile("", "wb", LEVEL, stream, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        sums = "".join(add_all(archive, folder, files))
+        sums = ""
+        for name in sorted(files):
+            assert not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+            sums += f"{add(archive, f'{folder}/{name}', files[name])}  {name}\n"
         add(archive, f"{folder}/{SUMS}", sums.encode())
-
-
-def add_all(archive: tarfile.TarFile, folder: str, files: Files) -> Iterator[str]:
-    """Add the files in the order of their names; yield the line of each for SHA256SUMS."""
-    for name in sorted(files):
-        assert not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
-        yield f"{add(archive, f'{folder}/{name}', files[name])}  {name}\n"
 
 
 def add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> str:
@@ -145,35 +141,21 @@ def add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> str:
     return digest
 
 
-FOLDER = "sample"
-# the first ones of the split: the bundle computes them in the batches in which they were measured,
-# as the int8-dynamic of PyTorch depends on what else is in a batch
-TEXTS, IMAGES = CHUNK, BATCH
-
-
 def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
     """Return sample.json, and of images their files; an empty list where nothing was predicted."""
     count = len(record.predictions)
     examples = read_split(data)[: min(count, TEXTS)] if count else []
-    if examples and "image" in examples[0]:
-        return image_files(examples[:IMAGES], record)
-    entries = [{"text": one["text"], **on_record(record, i)} for i, one in enumerate(examples)]
-    return {f"{FOLDER}/sample.json": lines_of(entries)}
-
-
-def image_files(examples: Sequence[dict[str, Any]], record: AccuracyRecord) -> dict[str, bytes]:
-    """Return the files of images as they are in the data, and sample.json."""
-    names = [f"{FOLDER}/{i:03}.{suffix_of(one['image'])}" for i, one in enumerate(examples)]
-    entries = [{"image": name, **on_record(record, i)} for i, name in enumerate(names)]
-    images = dict(zip(names, (one["image"] for one in examples), strict=True))
-    return {**images, f"{FOLDER}/sample.json": lines_of(entries)}
-
-
-def suffix_of(image: bytes) -> str:
-    """Return the suffix for an encoded image."""
+    if not examples or "image" not in examples[0]:
+        entries = [{"text": one["text"], **on_record(record, i)} for i, one in enumerate(examples)]
+        return {f"{SAMPLE}/sample.json": lines_of(entries)}
     from PIL import Image
 
-    return str(Image.open(io.BytesIO(image)).format).lower()
+    images: dict[str, bytes] = {}
+    for number, one in enumerate(examples[:IMAGES]):
+        suffix = str(Image.open(io.BytesIO(one["image"])).format).lower()
+        images[f"{SAMPLE}/{number:03}.{suffix}"] = one["image"]
+    entries = [{"image": name, **on_record(record, i)} for i, name in enumerate(images)]
+    return {**images, f"{SAMPLE}/sample.json": lines_of(entries)}
 
 
 def on_record(record: AccuracyRecord, index: int) -> dict[str, Any]:

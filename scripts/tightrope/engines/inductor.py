@@ -119,10 +119,9 @@ def quantized(
     return convert_pt2e(observed)
 
 
-RangeOf = Callable[[np.ndarray], list[float] | None]
-
-
-def set_ranges(observed: torch.fx.GraphModule, range_of: RangeOf) -> None:
+def set_ranges(
+    observed: torch.fx.GraphModule, range_of: Callable[[np.ndarray], list[float] | None]
+) -> None:
     """Give the observers of what linear layers and convolutions read ranges of other origin.
 
     `range_of` returns [low, high] for the weights [outputs, ...] of an operator, or None where the
@@ -131,7 +130,8 @@ def set_ranges(observed: torch.fx.GraphModule, range_of: RangeOf) -> None:
     observers: dict[Any, Any] = dict(observed.named_modules())
     constants, found = observed.state_dict(), 0
     for node in observed.graph.nodes:
-        observer, weights = [*observed_inputs(node), None, None][:2]
+        read = node.all_input_nodes if node.op == "call_function" else []
+        observer, weights, *_ = [*(one for one in read if one.op == "call_module"), None, None]
         if observer is None or weights is None or weights.args[0].op != "get_attr":
             continue
         pair = range_of(constants[weights.args[0].target].numpy())
@@ -141,10 +141,3 @@ def set_ranges(observed: torch.fx.GraphModule, range_of: RangeOf) -> None:
             found += 1
     if not found:
         raise TightropeError("no operator has the weights of a module with a learnt range")
-
-
-def observed_inputs(node: torch.fx.Node) -> list[Any]:
-    """Return the observers whose results an operator reads, in order."""
-    if node.op != "call_function":
-        return []
-    return [one for one in node.all_input_nodes if one.op == "call_module"]

@@ -9,6 +9,13 @@ from onnx import numpy_helper, version_converter
 from tightrope.errors import TightropeError, in_one_line
 
 
+def copy_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of the model."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
 def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield the graph and its subgraphs, those of branches and loops."""
     yield graph
@@ -134,9 +141,7 @@ def at_opset(model: onnx.ModelProto, needed: int) -> onnx.ModelProto:
     """
     found = opset_of(model)
     if found >= needed:
-        copy = onnx.ModelProto()
-        copy.CopyFrom(model)
-        return copy
+        return copy_of(model)
     try:
         converted = version_converter.convert_version(model, needed)
     except Exception as error:  # the converter raises no specific class

@@ -7,7 +7,7 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.edit import drop_unused_initializers, graphs_in
+from tightrope.onnx.edit import copy_of, drop_unused_initializers, graphs_in
 
 QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
 # operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
@@ -196,8 +196,7 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
 
     DequantizeLinear of stored integers and float8 stays. Raises as `in_float` does.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     constants, producers = constants_of(made), producers_of(made)
     # for the output of each node that is left out, the tensor in its place
     bypassed: dict[str, str] = {}
@@ -282,8 +281,7 @@ def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block: int)
 
 def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which float16 and bfloat16 are float32, which holds all of their numbers."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     del made.graph.value_info[:]
     for graph in graphs_in(made.graph):
         for tensor in graph.initializer:

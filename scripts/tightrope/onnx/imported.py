@@ -104,7 +104,11 @@ def import_checkpoint(
         inputs=inputs,
         recipe=None,
         training=None,
-        **input_facts(standard, size, origin["source"]),
+        **(
+            {"height": size[0], "width": size[1]}
+            if size
+            else {"vocabulary": vocabulary(standard, path)}
+        ),
     )
 
 
@@ -119,15 +123,6 @@ def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
         return in_float(model)
     except ArtifactError as error:
         raise TightropeError(f"{source}: {error}") from error
-
-
-def input_facts(
-    model: onnx.ModelProto, size: tuple[int, int] | None, source: str
-) -> dict[str, int]:
-    """Return the manifest's fields on the inputs of a standardized model."""
-    if size is None:
-        return {"vocabulary": vocabulary(model, source)}
-    return {"height": size[0], "width": size[1]}
 
 
 def image_size(folder: Path, task: str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ import onnx
 from onnx import helper
 
 from tightrope.inputs.arrays import example_of
-from tightrope.onnx.edit import STANDARD
+from tightrope.onnx.edit import STANDARD, copy_of
 from tightrope.onnx.file import signature_of
 from tightrope.onnx.session import run_all
 
@@ -129,8 +129,7 @@ def shapes_seen(model: onnx.ModelProto) -> Shapes:
 
     Raises ArtifactError where the model does not run.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copy_of(model)
     names = [name for node in copy.graph.node for name in node.output if name]
     del copy.graph.output[:]
     copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
