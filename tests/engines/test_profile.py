@@ -197,9 +197,9 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     done: dict[str, float] = {}
     for one in kernels:
         done[one.group] = done.get(one.group, 0.0) + one.operations
-    # the nearest bucket, 16 x 32
-    texts, tokens = 16, 16 * 32
-    layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128) + 4 * tokens * 32 * 64
+    # the nearest bucket, 16 x 64
+    texts, tokens = 16, 16 * 64
+    layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128) + 4 * tokens * 64 * 64
     assert done["products"] == 2 * layer + 2 * texts * (64 * 64 + 64 * 3)
     assert {"softmax", "normalization", "embeddings", "moves"} <= set(done)
     assert not [one for one in kernels if one.name.startswith("vm.")]

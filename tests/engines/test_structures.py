@@ -93,11 +93,10 @@ def test_nothing_of_the_measured_structures_is_left(tiny: TinyModel, table: Path
     assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
 
 
-@pytest.mark.parametrize("speedup", [1.05, 100.0])
 def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
-    tiny: TinyModel, source: Path, table: Path, tmp_path: Path, speedup: float
+    tiny: TinyModel, source: Path, table: Path, tmp_path: Path
 ) -> None:
-    target = tmp_path / "structure.json"
+    target, speedup = tmp_path / "structure.json", 100.0
     files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
     judged = analysed(tiny, source)
     choose.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
@@ -106,10 +105,9 @@ def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     assert all(one["rounds"] for one in document["tried"])
     asked = {"speedup": speedup, "variant": VARIANT, "shape": SHAPE}
     assert document["target"]["asked"] == asked
-    if speedup > 2:
-        # which neurons and heads go is up to times that are too short to tell
-        assert document["structure"]["depths"] == [1]
-        assert document["target"]["short_by"] > 1
+    # which neurons and heads go is up to times that are too short to tell
+    assert document["structure"]["depths"] == [1]
+    assert document["target"]["short_by"] > 1
     manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
     assert manifest["prune"]["target"] == document["target"]
     assert not {"neurons", "kept_heads"} & set(manifest["prune"])

@@ -29,6 +29,7 @@ FILTERS = {
     "moment": moment,
     "plain": plain_text,
 }
+PACKAGE, DOCSTRINGS, HUB = "package", "docstrings", "hub"
 
 
 def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
@@ -78,9 +79,6 @@ def speedup(subject: Subject, shape: Mapping[str, int]) -> str:
     found = rows[0].get("speedup") if rows else None
     words = [ratio(found), ratio_interval(found)]
     return " ".join(word for word in words if word) or "not known"
-
-
-PACKAGE, DOCSTRINGS, HUB = "package", "docstrings", "hub"
 
 
 class Licences(TypedDict):

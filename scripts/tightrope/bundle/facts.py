@@ -20,6 +20,8 @@ from tightrope.summary.result_types import LatencyRow
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand
 COMPILED = (".so", ".pt2", ".blob")
+# standard deviations of a normal distribution within which 95 % lie
+WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
@@ -64,10 +66,6 @@ def image_settings(checkpoint: Path) -> dict[str, Any]:
     settings = load_settings(checkpoint)
     names = ("height", "width", "resize", "crop", "resample", "rescale", "mean", "std")
     return {name: getattr(settings, name) for name in names}
-
-
-# standard deviations of a normal distribution within which 95 % lie
-WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 class Stated(TypedDict):

@@ -23,6 +23,8 @@ NO_OPERATORS = ("Const", "Input", "Output")
 # all that runs in int8 of a model without attention
 PRODUCTS = ("MatMul", "Convolution")
 Options = dict[str, Any]
+# smaller constants (of shapes, token types) are not worth a conversion
+LEAST_BYTES = 1 << 16
 
 
 def build(
@@ -157,10 +159,6 @@ def executed(program: openvino.CompiledModel) -> Executed:
         for kind, name in kinds
         if kind not in NO_OPERATORS
     )
-
-
-# smaller constants (of shapes, token types) are not worth a conversion
-LEAST_BYTES = 1 << 16
 
 
 def halve_tables(model: openvino.Model) -> None:

@@ -18,6 +18,8 @@ from tightrope.inputs.texts import truncation_of
 SCHEMA = 2
 # what the cache of a model has in any case
 REQUIRED = ("method", "samples", "model_sha256", "ranges", "channels")
+# first seed of the random inputs, beyond the seeds of any data source `random`
+RANDOM_SEED = 7 * 10**18
 
 
 class Channels(TypedDict):
@@ -64,10 +66,6 @@ def read_any_cache(path: Path | str) -> dict[str, Any]:
     if document.get("schema") != SCHEMA:
         raise ArtifactError(f"{path}: a cache of another version; delete it and run again")
     return document
-
-
-# first seed of the random inputs, beyond the seeds of any data source `random`
-RANDOM_SEED = 7 * 10**18
 
 
 def calibrate(

@@ -11,6 +11,16 @@ from tightrope.onnx.edit import constant_of, rows_of
 from tightrope.onnx.row_dependencies import TRIALS, Shapes, shapes_seen
 from tightrope.onnx.weights import weighted_nodes
 
+# NVIDIA's Model Optimizer leaves products with fewer rows or columns of weights in float too
+# (modelopt/onnx/quantization/graph_utils.py)
+LEAST = 16
+# a Softmax returns 0 to 1 for any input, so the scale needs no data
+PROBABILITIES = [0.0, 1.0]
+# widths of a head for which TensorRT has fused attention in int8, by the documentation of 10
+WIDTHS = (16, 32, 64)
+# fp8 has more: multiples, up to the largest for which Model Optimizer quantizes
+MULTIPLE, LARGEST = 16, 256
+
 
 class Scheme(NamedTuple):
     """Type of activations, as onnxruntime names it; weights are symmetric s8.
@@ -33,11 +43,6 @@ SCHEMES = {
     "s8s8": Scheme(symmetric=onnx.TensorProto.INT8),
     "e4m3": Scheme(symmetric=onnx.TensorProto.FLOAT8E4M3FN),
 }
-
-
-# NVIDIA's Model Optimizer leaves products with fewer rows or columns of weights in float too
-# (modelopt/onnx/quantization/graph_utils.py)
-LEAST = 16
 
 
 def kept_in_float(model: onnx.ModelProto, kind: int) -> dict[str, str]:
@@ -68,14 +73,6 @@ def kept_in_float(model: onnx.ModelProto, kind: int) -> dict[str, str]:
         elif kind == TensorProto.FLOAT8E4M3FN and any(size % LEAST for size in sizes):
             found[node.name] = f"channels that are no multiple of {LEAST}"
     return found
-
-
-# a Softmax returns 0 to 1 for any input, so the scale needs no data
-PROBABILITIES = [0.0, 1.0]
-# widths of a head for which TensorRT has fused attention in int8, by the documentation of 10
-WIDTHS = (16, 32, 64)
-# fp8 has more: multiples, up to the largest for which Model Optimizer quantizes
-MULTIPLE, LARGEST = 16, 256
 
 
 def attention_to_quantize(

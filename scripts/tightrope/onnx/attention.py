@@ -14,6 +14,12 @@ from tightrope.onnx.row_dependencies import Shapes, shapes_seen
 ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
 # they move or convert values
 MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+HEADS_FIRST, KEYS_LAST = [0, 2, 1, 3], [0, 2, 3, 1]
+# axes [batch, heads, queries, keys] or [batch, heads, sequence, width]
+RANK = 4
+OPSET = 23
+# constant: the mask is the same for all heads
+ONE_HEAD = "attention_mask_heads"
 
 
 class Attention(NamedTuple):
@@ -119,11 +125,6 @@ def product_after(graph: Graph, name: str) -> onnx.NodeProto | None:
     return None
 
 
-HEADS_FIRST, KEYS_LAST = [0, 2, 1, 3], [0, 2, 3, 1]
-# axes [batch, heads, queries, keys] or [batch, heads, sequence, width]
-RANK = 4
-
-
 class HeadedAttention(NamedTuple):
     """softmax(query x key + mask) x value per head; inputs [batch, sequence, heads * width]."""
 
@@ -189,11 +190,6 @@ def joined_heads(name: str, graph: Graph, shapes: Shapes) -> onnx.NodeProto | No
         return None
     last = graph.consumer(transposed.output[0], "Reshape")
     return last if last is not None and len(shapes[last.output[0]][0]) == RANK - 1 else None
-
-
-OPSET = 23
-# constant: the mask is the same for all heads
-ONE_HEAD = "attention_mask_heads"
 
 
 def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -8,6 +8,12 @@ from onnx import numpy_helper, version_converter
 
 from tightrope.errors import TightropeError, in_one_line
 
+# float16's smallest normal number: below it a scale loses precision
+SMALLEST_SCALE = 2.0**-14
+STANDARD = ("", "ai.onnx")
+# the IR version that added float8
+IR = 9
+
 
 def copy_of(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of the model."""
@@ -119,14 +125,6 @@ def before_qdq(name: str, producers: dict[str, onnx.NodeProto]) -> str:
     source = producers.get(producer.input[0]) if producer is not None else None
     rounds = source is not None and source.op_type == "QuantizeLinear"
     return source.input[0] if source is not None and rounds else name
-
-
-# float16's smallest normal number: below it a scale loses precision
-SMALLEST_SCALE = 2.0**-14
-
-STANDARD = ("", "ai.onnx")
-# the IR version that added float8
-IR = 9
 
 
 def opset_of(model: onnx.ModelProto) -> int:

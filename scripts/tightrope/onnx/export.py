@@ -15,6 +15,10 @@ from tightrope.signature import of_checkpoint
 from tightrope.variants import is_onnx
 
 OPSET = 21
+NAME = "exported"
+# half of float16's range: no sum with a score is infinite in any float type, and after a softmax in
+# float32 a masked token weighs exactly 0
+MASKED = torch.finfo(torch.float16).min / 2
 
 
 def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> None:
@@ -55,12 +59,6 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     set_max_sequence(model, manifest["max_sequence"])
     set_checkpoint(model, identity(manifest))
     save_onnx(model, target)
-
-
-NAME = "exported"
-# half of float16's range: no sum with a score is infinite in any float type, and after a softmax in
-# float32 a masked token weighs exactly 0
-MASKED = torch.finfo(torch.float16).min / 2
 
 
 def register_attention() -> str:

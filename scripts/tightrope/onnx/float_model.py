@@ -13,6 +13,26 @@ QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
 # operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
 INTEGER_OPERATORS = ("ConvInteger", "MatMulInteger", "DynamicQuantize", "QLinear", "QGemm", "QAtt")
 OF_TENSORRT = "TRT_"
+Producers = Mapping[str, NodeProto]
+Constants = Mapping[str, TensorProto]
+SIX = 6.0
+# operators before a Relu; not those of an attention mask, whose range is [0, 0] without padding
+BEFORE_RELU = (
+    *("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GroupNormalization"),
+    *("InstanceNormalization", "LayerNormalization", "MatMul", "Sum"),
+)
+# outputs that are never negative, and operators whose output is not if their inputs are not
+NEVER_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus")
+OF_ALL_INPUTS = ("Add", "Concat", "Mul")
+OF_FIRST_INPUT = (
+    *("AveragePool", "Cast", "Flatten", "Gather", "GlobalAveragePool", "GlobalMaxPool", "Identity"),
+    *("MaxPool", "ReduceMax", "ReduceMean", "Reshape", "Slice", "Squeeze", "Transpose"),
+    "Unsqueeze",
+)
+FLOAT = TensorProto.FLOAT
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+# attributes that set the type of an output
+TYPES = ("to", "dtype")
 
 
 def is_quantized(model: onnx.ModelProto) -> bool:
@@ -71,24 +91,6 @@ def constants_of(model: onnx.ModelProto) -> dict[str, TensorProto]:
 def attribute(node: NodeProto, name: str, default: int) -> int:
     """Return an integer attribute of a node, `default` where it is not set."""
     return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
-
-
-Producers = Mapping[str, NodeProto]
-Constants = Mapping[str, TensorProto]
-SIX = 6.0
-# operators before a Relu; not those of an attention mask, whose range is [0, 0] without padding
-BEFORE_RELU = (
-    *("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GroupNormalization"),
-    *("InstanceNormalization", "LayerNormalization", "MatMul", "Sum"),
-)
-# outputs that are never negative, and operators whose output is not if their inputs are not
-NEVER_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus")
-OF_ALL_INPUTS = ("Add", "Concat", "Mul")
-OF_FIRST_INPUT = (
-    *("AveragePool", "Cast", "Flatten", "Gather", "GlobalAveragePool", "GlobalMaxPool", "Identity"),
-    *("MaxPool", "ReduceMax", "ReduceMean", "Reshape", "Slice", "Squeeze", "Transpose"),
-    "Unsqueeze",
-)
 
 
 def implied_clip(
@@ -161,12 +163,6 @@ def is_never_negative(name: str, constants: Constants, producers: Producers) -> 
     return node.op_type in OF_ALL_INPUTS and all(
         is_never_negative(one, constants, producers) for one in node.input
     )
-
-
-FLOAT = TensorProto.FLOAT
-HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-# attributes that set the type of an output
-TYPES = ("to", "dtype")
 
 
 def in_float(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -32,6 +32,8 @@ Node = onnx.NodeProto
 Reads = list[int | None]
 # tensor -> its shape in each trial
 Shapes = dict[str, list[tuple[int, ...]]]
+# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
+TRIALS = ((3, 7), (2, 11))
 
 
 def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
@@ -118,10 +120,6 @@ RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] =
     "Softmax": along_another_axis,
     "Transpose": transpose,
 }
-
-
-# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
-TRIALS = ((3, 7), (2, 11))
 
 
 def shapes_seen(model: onnx.ModelProto) -> Shapes:

@@ -26,6 +26,18 @@ from tightrope.signature import sizes_of
 FILE = "model.xml"
 # without a hint an fp32 model runs in bf16 on CPUs that support it
 HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16", "given": "f32"}
+TYPES = {
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "i8": "int8",
+    "u8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+    "boolean": "bool",
+}
+COUNTERS = {"PERF_COUNT": True}
+Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 
 
 class Programs:
@@ -167,19 +179,6 @@ def bare_reasons() -> Iterator[None]:
         raise RuntimeError(" ".join(reasons) or str(error)) from error
 
 
-TYPES = {
-    "f32": "fp32",
-    "f16": "fp16",
-    "bf16": "bf16",
-    "i8": "int8",
-    "u8": "int8",
-    "i32": "int32",
-    "i64": "int64",
-    "boolean": "bool",
-}
-COUNTERS = {"PERF_COUNT": True}
-
-
 def operator_times(
     program: openvino.CompiledModel, inputs: Arrays, calls: int
 ) -> list[OperatorTime]:
@@ -200,9 +199,6 @@ def operator_times(
                 seconds = one.real_time.total_seconds()
                 found.append(known(one.node_name, one.node_type)._replace(seconds=seconds))
     return per_call(found, calls)
-
-
-Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 
 
 def operands_of(program: openvino.CompiledModel) -> Operands:

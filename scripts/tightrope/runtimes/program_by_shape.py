@@ -10,6 +10,11 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.signature import sizes_of
 
+# from inputs to the program for their shape
+Make = Callable[[Arrays], Any]
+# each program keeps buffers, and perhaps a CUDA graph, in GPU memory
+MOST_SHAPES = 64
+
 
 def padded(inputs: Arrays, bucket: Bucket) -> Arrays:
     """Return `inputs` padded to the bucket: [batch, sequence] of texts, [batch] of images.
@@ -28,12 +33,6 @@ def enlarged(array: np.ndarray, bucket: Bucket) -> np.ndarray:
     kept = [(0, 0)] * (array.ndim - len(bucket))
     filled = np.pad(array, [(0, 0), *added[1:], *kept])
     return np.pad(filled, [added[0], *[(0, 0)] * (array.ndim - 1)], mode="edge")
-
-
-# from inputs to the program for their shape
-Make = Callable[[Arrays], Any]
-# each program keeps buffers, and perhaps a CUDA graph, in GPU memory
-MOST_SHAPES = 64
 
 
 class ByShape:

@@ -176,15 +176,6 @@ def test_a_broken_calibration_is_mended_by_operators_in_float_and_without_channe
     assert 0 < len(found["in_float"]) < 14
 
 
-def test_without_smoothquant_it_is_left_out(
-    tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None]
-) -> None:
-    kept([False, True])
-    found = searched(tiny, tmp_path, smoothquant=None)
-    assert [len(one["in_float"]) for one in found["trials"]] == [0, 1]
-    assert found["smoothquant"] is None
-
-
 def test_each_trial_tells_its_samples(
     tiny: TinyModel, rows: Rows, told: Callable[[], dict[str, list[int]]]
 ) -> None:

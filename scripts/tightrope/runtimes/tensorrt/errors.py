@@ -10,6 +10,8 @@ from polygraphy.logger import G_LOGGER
 
 from tightrope.errors import WorkFailed, is_out_of_memory
 
+NEEDED = 11
+
 
 class Errors(logging.Handler):
     """Log handler that collects error messages in order."""
@@ -49,9 +51,6 @@ def failed(errors: Errors, error: Exception) -> WorkFailed:
     lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
     full = any(is_out_of_memory(RuntimeError(line)) for line in lines)
     return WorkFailed(f"TensorRT: {lines[0][:300]}", transient=full)
-
-
-NEEDED = 11
 
 
 def require_version(found: str) -> None:

@@ -15,6 +15,8 @@ BUSY = 8
 ACCUMULATORS = {16: 24, 8: 12, 4: 12}
 # 32-bit lanes of a vector
 FEATURES = {"avx512f": 16, "avx2": 8}
+# a function on fewer elements ends before a second thread starts
+PARALLEL_FROM = 8192
 
 
 class Tiles(NamedTuple):
@@ -82,10 +84,6 @@ def cost(tiles: Tiles) -> float:
     # vectors of the right factor come from a slower cache
     loads = (tiles.rows + 2 * tiles.vectors) / size
     return round(loads + max(0, BUSY - size), 2)
-
-
-# a function on fewer elements ends before a second thread starts
-PARALLEL_FROM = 8192
 
 
 class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
