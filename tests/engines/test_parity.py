@@ -59,8 +59,7 @@ TOLERANCES = {
 STRANGE = 0.6
 # ONNX Runtime's CPU provider multiplies matrices in fp16 on ARM only
 FP16_MISSING = platform.machine() == "x86_64"
-# each would compile for half a minute once more: of images they do in fp32, of texts AOTInductor in
-# int8 and torch.compile in the program of docs/using-an-engine.md
+# each would compile for half a minute once more: both do images in fp32, AOTInductor texts in int8
 COMPILED_OTHERWISE = {("compile", "fp32"), ("compile", "bf16")}
 COMPILED_OTHERWISE |= {("inductor", "fp32"), ("inductor", "bf16")}
 CASES = [

@@ -5,7 +5,6 @@ import math
 import multiprocessing
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -19,7 +18,7 @@ import pytest
 from busy import PROCESSORS, busy_child
 from tightrope.artifacts.files import sha256
 from tightrope.engines.load import load_engine
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -446,24 +445,6 @@ def test_an_engine_that_was_not_built_is_a_failed_record(tiny: TinyModel, tmp_pa
     assert record.status == "failed"
     assert record.reason == "not built: ran in fp32: no matrix product ran in int8"
     assert (record.tests, record.logs, logs_beside(target)) == ([], {}, {})
-
-
-def test_a_harmed_engine_file_is_an_error_and_no_failure_of_the_variant(
-    tiny: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    copy = Path(shutil.copytree(engine.parent, tmp_path / "engine"))
-    harmed = max((copy / name for name in manifest_files(engine)), key=lambda f: f.stat().st_size)
-    content = bytearray(harmed.read_bytes())
-    content[len(content) // 2] ^= 1
-    harmed.write_bytes(content)
-    target = tmp_path / "v.traffic.json"
-    with pytest.raises(ArtifactError, match=re.escape(str(harmed))):
-        measure(tiny, copy / engine.name, target, **BRIEF)
-    assert not target.exists()
-
-
-def manifest_files(manifest: Path) -> list[str]:
-    return list(json.loads(manifest.read_text())["files"])
 
 
 def test_a_bound_that_one_sample_alone_breaks_has_no_rate_and_none_is_tried(

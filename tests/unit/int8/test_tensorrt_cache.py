@@ -162,9 +162,15 @@ def test_what_a_text_cannot_hold_is_refused(
         export_text(ranges, method=method, version=version)
 
 
-def test_an_imported_cache_says_where_it_is_from(bert: Path, text: Path, tmp_path: Path) -> None:
+def test_an_imported_cache_says_where_it_is_from_and_goes_out_as_it_came_in(
+    bert: Path, text: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "calibration" / "entropy-512.json"
     assert import_cache(text, bert, target) == 2
+    assert export_cache(target, tmp_path / "out", version="8601") == 0
+    assert set((tmp_path / "out").read_text().splitlines()) == {
+        line for line in TEXT.splitlines() if line.rpartition(": ")[0] in {"", *BERT_NAMES}
+    }
     cache = read_cache(target, model=bert)
     assert cache == {
         "channels": {},
@@ -177,14 +183,6 @@ def test_an_imported_cache_says_where_it_is_from(bert: Path, text: Path, tmp_pat
         "samples": 512,
         "samples_sha256": None,
         "schema": 2,
-    }
-
-
-def test_an_imported_cache_goes_out_as_it_came_in(bert: Path, text: Path, tmp_path: Path) -> None:
-    import_cache(text, bert, tmp_path / "entropy-8.json")
-    assert export_cache(tmp_path / "entropy-8.json", tmp_path / "out", version="8601") == 0
-    assert set((tmp_path / "out").read_text().splitlines()) == {
-        line for line in TEXT.splitlines() if line.rpartition(": ")[0] in {"", *BERT_NAMES}
     }
 
 

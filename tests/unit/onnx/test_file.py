@@ -105,8 +105,9 @@ def test_a_file_that_was_changed_or_is_missing_is_refused(
         load_onnx(path)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.9, 0.99999])
-@pytest.mark.parametrize("truncated", [True, False])
+@pytest.mark.parametrize(
+    ("share", "truncated"), [(0.0, True), (0.9, True), (0.01, False), (0.99999, False)]
+)
 def test_a_truncated_file_and_one_with_a_flipped_bit_are_refused(
     tiny: TinyModel, tmp_path: Path, share: float, truncated: bool
 ) -> None:
