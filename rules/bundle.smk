@@ -36,6 +36,8 @@ rule bundle_triton:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         summary=kept_here("reports/summary.json"),
+        config=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.pbtxt.j2"),
+        readme=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.md.j2"),
     output:
         bundle="artifacts/{model}/bundle/{variant}.triton.tar.gz",
     log:

@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -112,17 +111,6 @@ def short_rounds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
             patch.setattr(f"tightrope.measure.rounds.{name}", value)
-        yield
-
-
-@pytest.fixture(scope="module")
-def compiled_once() -> Iterator[None]:
-    """What a build by torch.compile has compiled is found when the engine is loaded.
-
-    The engine compiles in a cache of its own, so that its times are those of a new machine.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tightrope.engines.compile.fresh_cache", nullcontext)
         yield
 
 

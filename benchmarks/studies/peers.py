@@ -132,7 +132,7 @@ def timed(engine: str, batch: Arrays, threads: int) -> TimedEngine:
 
 def new_request(path: Path, threads: int) -> Any:
     """A request of the engine of OpenVINO in that folder, for any shape."""
-    from tightrope.runtimes.openvino.programs import Programs
+    from tightrope.runtimes.openvino import Programs
 
     return (
         Programs(path, parse(path.name).precision, threads, None)

@@ -167,7 +167,7 @@ def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure
 
 @pytest.mark.parametrize(
     ("engine", "precision"),
-    [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "fp32"), ("openvino", "int8")],
+    [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "int8")],
 )
 def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
     tiny: TinyModel, tiny_disk: Path, engine: str, precision: str
@@ -178,21 +178,16 @@ def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
     assert not target.exists()
 
 
-# the others write no temporary files, or none that matter
-@pytest.mark.parametrize(("engine", "precision"), [("onnxruntime", "fp32"), ("inductor", "fp32")])
+# AOTInductor, which would compile until it writes there, gets the same from `storage_errors`; the
+# others write no temporary files, or none that matter
 def test_a_full_scratch_disk_is_no_failure_of_the_variant(
-    tiny: TinyModel,
-    tiny_disk: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    engine: str,
-    precision: str,
+    tiny: TinyModel, tiny_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tiny_disk))
     (tiny_disk / "of-others").write_bytes(bytes(2**16 - 2**13))
     target = tmp_path / "out/engine.json"
     with pytest.raises(StorageError, match=f"^{tiny_disk} on .* set TMPDIR to a folder with more"):
-        build_variant(tiny, name_variant(engine, precision), target)
+        build_variant(tiny, name_variant("onnxruntime", "fp32"), target)
     assert not target.exists()
 
 

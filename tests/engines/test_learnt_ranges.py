@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantized_training import METHOD, QuantizedTraining, files_of, make_quantized_training
+from quantized_training import METHOD, RECIPE, QuantizedTraining, files_of, make_quantized_training
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
@@ -21,13 +21,33 @@ from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_model import EXECUTION, LIMITS, OPTIONS, TinyModel, evaluation_rows
 
+INPUTS, OUTPUTS = "of inputs", "of outputs too"
+# what is trained, and the repair of the file; of outputs in the scheme of TensorRT
+TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    INPUTS: (RECIPE, {}),
+    OUTPUTS: (
+        {**RECIPE, "scheme": "s8s8", "outputs": True},
+        {"outputs": True, "activations": "symmetric"},
+    ),
+}
+WIDTH_OF_HEAD = 32
+Train = Callable[[str], QuantizedTraining]
+
 
 @pytest.fixture(scope="module")
-def trained(tiny: TinyModel, made_once: Callable[..., Path]) -> QuantizedTraining:
-    def make(folder: Path) -> None:
-        supervised(partial(make_quantized_training, tiny, folder), limits=LIMITS)
+def trained(tiny: TinyModel, made_once: Callable[..., Path]) -> Train:
+    """From a name of TRAININGS to the files, each made once."""
 
-    return files_of(tiny, made_once("quantized-training", make))
+    def train(name: str) -> QuantizedTraining:
+        recipe, repair = TRAININGS[name]
+        make = partial(make_quantized_training, tiny, recipe=recipe, repair=repair)
+        folder = made_once(
+            f"quantized-training-{name}",
+            lambda folder: supervised(partial(make, folder), limits=LIMITS),
+        )
+        return files_of(tiny, folder)
+
+    return train
 
 
 @pytest.fixture(scope="module")
@@ -43,32 +63,43 @@ def answers_in_training(trained: QuantizedTraining, batches: list[Arrays]) -> np
     """Logits of the fake-quantized PyTorch model, [examples, classes]."""
     import torch
     from tightrope.model.module import load_module, runner
-    from tightrope.training.fake_quantization import GRIDS, InputQuantizer
+    from tightrope.training.fake_quantization import GRIDS, GRIDS_WITH_OUTPUTS, InputQuantizer
     from tightrope.training.quantization_aware import fake_quantized
+    from tightrope.training.quantized_outputs import OUTPUT, places_of
 
     torch.set_num_threads(1)
-    model, grid = load_module(trained.checkpoint.parent, torch.float32), GRIDS["u8s8"]
-    ranges = learnt(trained)["ranges"]
-    quantizers = {name: InputQuantizer(grid, *pair) for name, pair in ranges.items()}
-    with fake_quantized(model, quantizers, grid):
+    known, model = learnt(trained), load_module(trained.checkpoint.parent, torch.float32)
+    outputs = known.get("outputs", {})
+    grid = (GRIDS_WITH_OUTPUTS if outputs else GRIDS)[known["scheme"]]
+    pairs = known["ranges"] | {name + OUTPUT: pair for name, pair in outputs.items()}
+    quantizers = {name: InputQuantizer(grid, *pair) for name, pair in pairs.items()}
+    inputs = {name: torch.from_numpy(array) for name, array in batches[0].items()}
+    places = [places_of(model, inputs)] if outputs else []
+    with fake_quantized(model, quantizers, grid, *places):
         run = runner(lambda **inputs: model(**inputs).logits)
         return np.concatenate([run(batch) for batch in batches])
 
 
+def answers_of_files(trained: QuantizedTraining, batches: list[Arrays]) -> list[np.ndarray]:
+    """Run in a child: logits of the quantized file, and of the one before."""
+    files = (trained.u8s8, trained.simplified)
+    return [np.concatenate(run_onnx(load_onnx(one), batches, threads=1)) for one in files]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
 def test_onnx_runtime_computes_what_was_trained(
-    trained: QuantizedTraining, batches: list[Arrays]
+    name: str, trained: Train, batches: list[Arrays]
 ) -> None:
-    found = np.concatenate(run_onnx(load_onnx(trained.u8s8), batches, threads=1))
-    exact = np.concatenate(run_onnx(load_onnx(trained.simplified), batches, threads=1))
-    expected = supervised(partial(answers_in_training, trained, batches), limits=LIMITS)
+    files = trained(name)
+    found, exact = supervised(partial(answers_of_files, files, batches), limits=LIMITS)
+    expected = supervised(partial(answers_in_training, files, batches), limits=LIMITS)
     assert np.abs(found - expected).max() < 0.02 * np.abs(exact - expected).max()
 
 
-def test_each_linear_layer_reads_its_learnt_range(
-    trained: QuantizedTraining, tiny: TinyModel
-) -> None:
-    cache, ranges = read_cache(trained.cache, model=trained.simplified), learnt(trained)["ranges"]
-    nodes = weighted_nodes(load_onnx(trained.simplified))
+def test_each_linear_layer_reads_its_learnt_range(trained: Train) -> None:
+    files = trained(INPUTS)
+    cache, ranges = read_cache(files.cache, model=files.simplified), learnt(files)["ranges"]
+    nodes = weighted_nodes(load_onnx(files.simplified))
     assert {node.name for node in nodes} == set(ranges)
     assert all(cache["ranges"][node.input[0]] == ranges[node.name] for node in nodes)
     # what attention multiplies has no module, so its range is that of calibration
@@ -76,44 +107,62 @@ def test_each_linear_layer_reads_its_learnt_range(
     assert cache["method"] == "qat"
 
 
-def test_scaled_and_transposed_weights_are_those_of_their_module(
-    trained: QuantizedTraining,
-) -> None:
-    known, ranges = LearntRanges(trained.checkpoint), learnt(trained)["ranges"]
-    model = load_onnx(trained.simplified)
-    scaled = [one.name for one in model.graph.initializer if "scaled" in one.name]
-    assert scaled  # that of attention, in the weights of the queries
+def test_each_tensor_that_the_file_quantizes_has_a_learnt_range(trained: Train) -> None:
+    files = trained(OUTPUTS)
+    model, known = load_onnx(files.simplified), learnt(files)
+    nodes = weighted_nodes(model)
+    assert len(nodes) == 14 and {node.name for node in nodes} == set(known["outputs"])
+    found = with_learnt_ranges({}, files.simplified, files.checkpoint)
+    quantized = {
+        node.input[0].removesuffix("_QuantizeLinear_Input")
+        for node in load_onnx(files.u8s8).graph.node
+        if node.op_type == "QuantizeLinear"
+    }
+    # the outputs of all and the inputs, of which three layers each read one
+    assert quantized == set(found) and len(quantized) == 25
+    cache = read_cache(files.cache, model=files.simplified)
+    assert cache["method"] == "qat" and found.items() <= cache["ranges"].items()
+    # the scale of attention is in the weights of the queries
+    for node in nodes:
+        factor = WIDTH_OF_HEAD**-0.5 if node.name.endswith("query") else 1
+        expected = [factor * end for end in known["outputs"][node.name]]
+        assert found[node.output[0]] == pytest.approx(expected, rel=1e-4)
+
+
+def test_scaled_and_transposed_weights_are_those_of_their_module(trained: Train) -> None:
+    files = trained(INPUTS)
+    known, ranges = LearntRanges(files.checkpoint), learnt(files)["ranges"]
+    model = load_onnx(files.simplified)
+    # that of attention, in the weights of the queries
+    assert [one.name for one in model.graph.initializer if "scaled" in one.name]
     factors = np.linspace(-2, 2, 64, dtype=np.float32)[:, None]
     name = "bert.encoder.layer.0.output.dense"
-    weight = next(one for one in known.modules if one == name)
-    assert known.of_weights(factors * known.modules[weight]) == ranges[name]
-    assert known.of_weights(known.modules[weight] + 0.01) is None
+    assert known.of_weights(factors * known.modules[name]) == ranges[name]
+    assert known.of_weights(known.modules[name] + 0.01) is None
 
 
-def test_a_checkpoint_that_learnt_no_ranges_is_refused(
-    trained: QuantizedTraining, tiny: TinyModel
-) -> None:
+def test_a_checkpoint_that_learnt_no_ranges_is_refused(trained: Train, tiny: TinyModel) -> None:
     with pytest.raises(TightropeError, match="no ranges were learnt; give the model a qat recipe"):
         LearntRanges(tiny.checkpoint)
     with pytest.raises(TightropeError, match="no operator has the weights of"):
-        with_learnt_ranges({}, tiny.simplified, trained.checkpoint)
+        with_learnt_ranges({}, tiny.simplified, trained(INPUTS).checkpoint)
 
 
+@pytest.mark.parametrize(("name", "repair"), [(INPUTS, ""), (OUTPUTS, "-usual")])
 def test_openvino_runs_the_quantized_file(
-    trained: QuantizedTraining, batches: list[Arrays], tmp_path: Path
+    name: str, repair: str, trained: Train, batches: list[Arrays], tmp_path: Path
 ) -> None:
-    manifest = tmp_path / "engine" / "engine.json"
+    files, manifest = trained(name), tmp_path / "engine" / "engine.json"
     options = {"reduce_range": False, **OPTIONS["openvino"]}
-    name = f"cpu-openvino-int8-{METHOD}"
-    build_engine(name, trained.u8s8, manifest, execution=EXECUTION, options=options)
+    variant = f"cpu-openvino-int8-{METHOD}{repair}"
+    build_engine(variant, files.u8s8, manifest, execution=EXECUTION, options=options)
     engine = json.loads(manifest.read_text())
     assert engine["status"] == "ok", engine["reason"]
     products = engine["executed"]["FullyConnected"]
     # where there are no VNNI instructions the pooler and the classifier are such products too
-    assert list(products) == ["int8"]
-    assert products["int8"] >= 12
+    assert products["int8"] >= 12 and (name == OUTPUTS or list(products) == ["int8"])
     found = supervised(partial(run_engine, manifest, batches), limits=LIMITS)
-    expected = np.concatenate(run_onnx(load_onnx(trained.u8s8), batches, threads=1))
+    expected, _ = supervised(partial(answers_of_files, files, batches), limits=LIMITS)
     assert (found.argmax(1) == expected.argmax(1)).mean() > 0.95
 
 
@@ -142,10 +191,8 @@ def answers_of_inductor(trained: QuantizedTraining, batches: list[Arrays]) -> np
     )
 
 
-def test_inductor_quantizes_with_the_learnt_ranges(
-    trained: QuantizedTraining, batches: list[Arrays]
-) -> None:
-    found = supervised(partial(answers_of_inductor, trained, batches[:20]), limits=LIMITS)
-    exact = np.concatenate(run_onnx(load_onnx(trained.simplified), batches[:20], threads=1))
-    expected = np.concatenate(run_onnx(load_onnx(trained.u8s8), batches[:20], threads=1))
+def test_inductor_quantizes_with_the_learnt_ranges(trained: Train, batches: list[Arrays]) -> None:
+    files = trained(INPUTS)
+    found = supervised(partial(answers_of_inductor, files, batches[:20]), limits=LIMITS)
+    expected, exact = supervised(partial(answers_of_files, files, batches[:20]), limits=LIMITS)
     assert np.abs(found - expected).max() < 0.1 * np.abs(exact - expected).max()

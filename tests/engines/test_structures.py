@@ -68,12 +68,12 @@ def analysed(tiny: TinyModel, source: Path) -> Callable[[], Any]:
     )
 
 
-def pruned(source: Path, tiny: TinyModel, structure: Path, target: Path) -> dict[str, Any]:
+def pruned(source: Path, data: Path, structure: Path, target: Path) -> dict[str, Any]:
     """The model as train_model writes it without a recipe: its manifest."""
     document = read_json(structure)
     changes = Changes(None, document["prune"], document["target"])
     chosen = TrainingSettings(recipe=None, inputs={}, seed=0, threads=1, changes=changes)
-    files = {"source": source, "data": tiny.split("train"), "terminal": io.StringIO()}
+    files = {"source": source, "data": split_of(data, "train"), "terminal": io.StringIO()}
     supervised(partial(train_model, target, chosen, **files), limits=LIMITS)
     return read_json(target)
 
@@ -97,11 +97,10 @@ def test_nothing_of_the_measured_structures_is_left(tiny: TinyModel, table: Path
     assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
 
 
-@pytest.mark.parametrize("speedup", [1.05, 100.0])
 def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
-    tiny: TinyModel, source: Path, table: Path, tmp_path: Path, speedup: float
+    tiny: TinyModel, source: Path, table: Path, tmp_path: Path
 ) -> None:
-    target = tmp_path / "structure.json"
+    target, speedup = tmp_path / "structure.json", 100.0
     files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
     judged = analysed(tiny, source)
     structure_choice.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
@@ -110,11 +109,9 @@ def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     assert all(one["rounds"] for one in document["tried"])
     asked = {"speedup": speedup, "variant": VARIANT, "shape": SHAPE}
     assert document["target"]["asked"] == asked
-    if speedup > 2:
-        # which neurons and heads go is up to times that are too short to tell
-        assert document["structure"]["depths"] == [1]
-        assert document["target"]["short_by"] > 1
-    manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
+    # which layers, neurons and heads go is up to times that are too short to tell
+    assert document["target"]["short_by"] > 1
+    manifest = pruned(source, tiny.data, target, tmp_path / "checkpoint" / "checkpoint.json")
     assert manifest["prune"]["target"] == document["target"]
     assert not {"neurons", "kept_heads"} & set(manifest["prune"])
     config = read_json(tmp_path / "checkpoint" / "config.json")
@@ -134,7 +131,7 @@ def test_a_number_of_parameters_is_kept_to_and_nothing_is_measured(
     structure_choice.choose_by_parameters(target, analysed(tiny, source), limit, limits=LIMITS)
     document = read_json(target)
     assert "tried" not in document
-    manifest = pruned(source, tiny, target, tmp_path / "checkpoint" / "checkpoint.json")
+    manifest = pruned(source, tiny.data, target, tmp_path / "checkpoint" / "checkpoint.json")
     assert manifest["parameters"] == document["target"]["reached"]["parameters"] <= limit
     assert document["target"]["short_by"] == 0.0
 
@@ -202,16 +199,8 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     kept = read_json(target)["prune"]["blocks"]
     assert [len(stage) for stage in kept] == [1, 1]
     smaller = tmp_path / "smaller" / "checkpoint.json"
+    pruned(source, data, target, smaller)
     document = read_json(target)
-    changed = TrainingSettings(
-        recipe=None,
-        inputs={},
-        seed=0,
-        threads=1,
-        changes=Changes(None, document["prune"], document["target"]),
-    )
-    files = {"source": source, "data": split_of(data, "train"), "terminal": io.StringIO()}
-    supervised(partial(train_model, smaller, changed, **files), limits=LIMITS)
     assert read_json(smaller)["parameters"] == document["target"]["reached"]["parameters"]
     assert read_json(smaller.with_name("config.json"))[FIELD] == {"inner": [16, 32]}
     # and it is a parent itself

@@ -5,7 +5,6 @@ import math
 import multiprocessing
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -18,9 +17,8 @@ import numpy as np
 import pytest
 from busy import PROCESSORS, busy_child
 from tightrope.artifacts.files import sha256
-from tightrope.engine_table import ENGINES
 from tightrope.engines.load import load_engine
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -31,7 +29,7 @@ from tightrope.measure.traffic_loadgen import read_log
 from tightrope.measure.traffic_padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
-from tightrope.summary.traffic import TIE, traffic_entry
+from tightrope.summary.traffic import TIE
 from tightrope.variants import Variant
 from tiny_model import (
     EXECUTION,
@@ -54,12 +52,12 @@ PLAN = {
     "batch": 4,
     "buckets": 3,
     "seconds": 0.2,
-    "p99_bound_s": 0.1,
+    # so long that other load on the machine does not decide
+    "p99_bound_s": 2.0,
 }
 BRIEF = {"scenarios": ["offline"], "padding": ["fixed"]}
 LIBRARIES = {"onnxruntime": "1", "mlcommons-loadgen": "2"}
 SLOW_S = 0.02
-TOKEN_S = 40e-6
 
 
 def measure(
@@ -186,51 +184,25 @@ def gives_nan(logits: np.ndarray) -> np.ndarray:
     return logits * np.nan
 
 
-def drops_a_class(logits: np.ndarray) -> np.ndarray:
-    return logits[:, :-1]
-
-
-def drops_a_sample(logits: np.ndarray) -> np.ndarray:
-    return logits[:-1]
-
-
 def is_slow(logits: np.ndarray) -> np.ndarray:
     time.sleep(SLOW_S)
     return logits
 
 
-def test_every_scenario_is_measured_with_every_padding(record: TrafficRecord) -> None:
+def test_paddings_alternate_in_rounds_with_another_one_first_each_time(
+    record: TrafficRecord,
+) -> None:
     assert (record.status, record.reason, record.transient) == ("ok", None, None)
     assert set(measured_in(record)) == {
         (padding, scenario) for padding in PADDINGS for scenario in SCENARIOS
     }
     for scenario in ("single_stream", "offline"):
-        for padding in PADDINGS:
-            own = [
-                test["duration_s"]
-                for test in record.tests
-                if (test["name"], test["scenario"]) == (padding, scenario)
-            ]
-            assert sum(own) > 0.1
-
-
-@pytest.mark.parametrize("scenario", ["single_stream", "offline"])
-def test_paddings_alternate_in_rounds_with_another_one_first_each_time(
-    record: TrafficRecord, scenario: str
-) -> None:
-    rounds = rounds_of(record, scenario)
-    assert len(rounds) >= FEWEST_ROUNDS
-    assert all(sorted(one) == sorted(PADDINGS) for one in rounds)
-    assert {one[0] for one in rounds} == set(PADDINGS)
-    in_order = [test["round"] for test in record.tests if test["scenario"] == scenario]
-    assert in_order == sorted(in_order)
-
-
-def test_all_offline_tests_send_the_same_samples(record: TrafficRecord) -> None:
-    """The same samples once or several times have the same mean of tokens."""
-    offline = [test for test in record.tests if test["scenario"] == "offline"]
-    means = {test["tokens"] / test["samples"] for test in offline}
-    assert max(means) == pytest.approx(min(means))
+        rounds = rounds_of(record, scenario)
+        assert len(rounds) >= FEWEST_ROUNDS
+        assert all(sorted(one) == sorted(PADDINGS) for one in rounds)
+        assert {one[0] for one in rounds} == set(PADDINGS)
+        in_order = [test["round"] for test in record.tests if test["scenario"] == scenario]
+        assert in_order == sorted(in_order)
 
 
 def test_the_record_says_what_was_measured_with_what(
@@ -246,20 +218,14 @@ def test_the_record_says_what_was_measured_with_what(
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_single_stream_has_percentiles_that_rise(record: TrafficRecord, padding: str) -> None:
-    single = measured_in(record)[padding, "single_stream"]
-    assert single["valid"] is True
-    assert single["queries"] >= 64
-    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"] < 1
-
-
-@pytest.mark.parametrize("padding", PADDINGS)
-def test_offline_answers_every_sample_and_counts_its_tokens(
+def test_percentiles_rise_and_offline_answers_every_sample(
     record: TrafficRecord, padding: str
 ) -> None:
-    offline = measured_in(record)[padding, "offline"]
-    assert offline["valid"] is True
-    assert offline["samples_per_s"] > 0
+    tests = measured_in(record)
+    single, offline = tests[padding, "single_stream"], tests[padding, "offline"]
+    assert single["valid"] is True and single["queries"] >= 64
+    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"]
+    assert offline["valid"] is True and offline["samples_per_s"] > 0
     assert offline["samples"] % 4 == 0 or offline["samples"] >= len(record.lengths)
     assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
     mean = sum(record.lengths) / len(record.lengths)
@@ -267,6 +233,10 @@ def test_offline_answers_every_sample_and_counts_its_tokens(
 
 
 def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord) -> None:
+    every = [test for test in record.tests if test["scenario"] == "offline"]
+    # the same samples once or several times have the same mean of tokens
+    means = {test["tokens"] / test["samples"] for test in every}
+    assert max(means) == pytest.approx(min(means))
     offline = {padding: measured_in(record)[padding, "offline"] for padding in PADDINGS}
     fixed, bucketed = offline["fixed"], offline["bucketed"]
     assert fixed["tokens"] + fixed["padded_tokens"] == LONGEST * fixed["samples"]
@@ -278,20 +248,17 @@ def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord) -> None:
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_the_server_has_a_highest_rate_or_a_reason(record: TrafficRecord, padding: str) -> None:
+def test_the_server_has_the_highest_rate_within_the_bound(
+    record: TrafficRecord, padding: str
+) -> None:
     server = measured_in(record)[padding, "server"]
     valid = [rate for rate in server["rates"] if rate["valid"]]
-    assert 1 <= len(server["rates"]) <= 9
+    assert 1 <= len(valid) <= len(server["rates"]) <= 9
     assert all(rate["p99_s"] <= PLAN["p99_bound_s"] for rate in valid)
-    if valid:
-        best = max(valid, key=lambda rate: rate["target_per_s"])
-        assert server["highest_per_s"] == best["target_per_s"]
-        assert server["issued_per_s"] == best["issued_per_s"]
-        assert server["issued_per_s"] == pytest.approx(best["target_per_s"], rel=0.3)
-        assert server["reason"] is None
-    else:
-        assert (server["highest_per_s"], server["issued_per_s"]) == (None, None)
-        assert "p99 is over 0.1 s" in server["reason"]
+    best = max(valid, key=lambda rate: rate["target_per_s"])
+    assert server["highest_per_s"] == best["target_per_s"]
+    assert server["issued_per_s"] == best["issued_per_s"]
+    assert server["reason"] is None
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
@@ -378,68 +345,37 @@ def test_logs_of_before_are_replaced(tiny: TinyModel, engine: Path, tmp_path: Pa
     assert other.read_text() == "of another variant"
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_only_scenarios_that_were_asked_for_are_kept(
-    tiny: TinyModel, engine: Path, tmp_path: Path, scenario: str
+def test_an_engine_with_buckets_gives_the_same_answers_with_every_padding(
+    tiny: TinyModel, built: Build, record: TrafficRecord, tmp_path: Path
 ) -> None:
-    target = tmp_path / "v.traffic.json"
-    record = measure(tiny, engine, target, scenarios=[scenario], padding=["longest"])
-    assert record.status == "ok"
-    assert list(measured_in(record)) == [("longest", scenario)]
-    assert set(record.answers) == ({"longest"} if scenario == "offline" else set())
-    assert record.edges == []
-
-
-# torch.compile takes 45 s to compile in each process; test_parity tries it at every shape
-WITHOUT_COMPILING = [
-    name for name in ENGINES if "cpu" in ENGINES[name].precisions if name != "compile"
-]
-
-
-@pytest.mark.parametrize("name", WITHOUT_COMPILING)
-def test_every_engine_gives_the_same_answers_with_every_padding(
-    tiny: TinyModel, built: Build, record: TrafficRecord, tmp_path: Path, name: str
-) -> None:
-    path = built(name_variant(name, "fp32"))
+    path = built(name_variant("openvino", "fp32"))
     own = measure(tiny, path, tmp_path / "v.traffic.json", scenarios=["offline"])
     assert own.status == "ok", own.reason
     for padding in PADDINGS:
         assert changed_apart_from_ties(record.answers["fixed"], own.answers[padding]) == []
 
 
-def test_times_are_those_of_an_engine_whose_time_is_known(
+def test_no_time_is_less_than_what_the_engine_takes(
     tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
 ) -> None:
     spoil(is_slow)
-    target = tmp_path / "v.traffic.json"
-    record = measure(
-        tiny, engine, target, scenarios=["single_stream", "offline"], padding=["longest"]
-    )
-    tests = measured_in(record)
+    plan = {"scenarios": ["single_stream", "offline"], "padding": ["longest"]}
+    tests = measured_in(measure(tiny, engine, tmp_path / "v.traffic.json", **plan))
     single, offline = tests["longest", "single_stream"], tests["longest", "offline"]
-    assert SLOW_S <= single["p50_s"] < 2 * SLOW_S
-    assert 4 / (2 * SLOW_S) < offline["samples_per_s"] <= 4 / SLOW_S
+    assert single["p50_s"] >= SLOW_S
+    assert offline["samples_per_s"] <= 4 / SLOW_S
     assert offline["batches"] == math.ceil(offline["samples"] / 4)
 
 
-BROKEN = [
-    (raises, "RuntimeError: the kernel", False),
-    (exits, "ended with exit code 7 and no answer", True),
-    (is_killed, "killed by SIGKILL (out of memory, or from outside)", True),
-    (gives_nan, "gives logits that are not numbers", False),
-]
-# seen where those that are not numbers are: see tests/unit/measure/test_answers.py
-OF_ANOTHER_SHAPE = [
-    (drops_a_class, "in the place of", False),
-    (drops_a_sample, "in the place of", False),
-]
-
-
+# logits of another shape are seen where those that are not numbers are:
+# tests/unit/measure/test_logits.py
 @pytest.mark.parametrize(
     ("act", "reason", "transient", "scenario"),
     [
-        *((*one, scenario) for one in BROKEN for scenario in (None, *SCENARIOS)),
-        *((*one, None) for one in OF_ANOTHER_SHAPE),
+        (raises, "RuntimeError: the kernel", False, None),
+        (exits, "ended with exit code 7 and no answer", True, "server"),
+        (is_killed, "killed by SIGKILL (out of memory, or from outside)", True, "offline"),
+        (gives_nan, "gives logits that are not numbers", False, "single_stream"),
     ],
 )
 def test_a_broken_engine_is_a_failed_record_with_the_cause(
@@ -454,9 +390,7 @@ def test_a_broken_engine_is_a_failed_record_with_the_cause(
 ) -> None:
     target = tmp_path / "v.traffic.json"
     spoil(act, asked_by_loadgen(target, scenario) if scenario else lambda: True)
-    began = time.monotonic()
     record = measure(tiny, engine, target, scenarios=[scenario or "offline"], padding=["longest"])
-    assert time.monotonic() - began < 15
     assert record.status == "failed"
     assert reason in record.reason
     assert "\n" not in record.reason
@@ -467,32 +401,16 @@ def test_a_broken_engine_is_a_failed_record_with_the_cause(
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("scenario", [None, "single_stream", "server"])
 def test_an_engine_that_hangs_is_killed_at_its_limit(
-    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, scenario: str | None
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
 ) -> None:
     target = tmp_path / "v.traffic.json"
-    spoil(hangs, asked_by_loadgen(target, scenario) if scenario else lambda: True)
-    began = time.monotonic()
+    spoil(hangs)
     limits = Limits(memory_bytes=8e9, seconds=3)
-    plan = {"scenarios": [scenario or "offline"], "padding": ["longest"]}
-    record = measure(tiny, engine, target, limits, **plan)
-    assert time.monotonic() - began < 3 + 3
+    record = measure(tiny, engine, target, limits, scenarios=["server"], padding=["longest"])
     assert (record.status, record.transient) == ("failed", True)
     assert record.reason.startswith("killed after 3 s, the limit of this job")
-    assert target.with_suffix("").exists() == (scenario is not None)
     assert multiprocessing.active_children() == []
-
-
-def test_after_a_broken_engine_a_good_one_is_measured(
-    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "v.traffic.json"
-    spoil(is_killed, asked_by_loadgen(target, "offline"))
-    assert measure(tiny, engine, target, **BRIEF).status == "failed"
-    monkeypatch.undo()
-    record = measure(tiny, engine, target, **BRIEF)
-    assert (record.status, record.reason, record.transient) == ("ok", None, None)
 
 
 def test_a_transient_failure_that_is_not_the_last_leaves_no_record(
@@ -529,24 +447,6 @@ def test_an_engine_that_was_not_built_is_a_failed_record(tiny: TinyModel, tmp_pa
     assert (record.tests, record.logs, logs_beside(target)) == ([], {}, {})
 
 
-def test_a_harmed_engine_file_is_an_error_and_no_failure_of_the_variant(
-    tiny: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    copy = Path(shutil.copytree(engine.parent, tmp_path / "engine"))
-    harmed = max((copy / name for name in manifest_files(engine)), key=lambda f: f.stat().st_size)
-    content = bytearray(harmed.read_bytes())
-    content[len(content) // 2] ^= 1
-    harmed.write_bytes(content)
-    target = tmp_path / "v.traffic.json"
-    with pytest.raises(ArtifactError, match=re.escape(str(harmed))):
-        measure(tiny, copy / engine.name, target, **BRIEF)
-    assert not target.exists()
-
-
-def manifest_files(manifest: Path) -> list[str]:
-    return list(json.loads(manifest.read_text())["files"])
-
-
 def test_a_bound_that_one_sample_alone_breaks_has_no_rate_and_none_is_tried(
     tiny: TinyModel, engine: Path, tmp_path: Path
 ) -> None:
@@ -570,72 +470,27 @@ def test_a_log_without_a_result_is_an_error_that_names_it(tmp_path: Path) -> Non
             read_log(path)
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        "single_stream",
-        "offline",
-    ],
-)
 def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
-    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil, scenario: str
+    tiny: TinyModel, engine: Path, tmp_path: Path, spoil: Spoil
 ) -> None:
     target = tmp_path / "v.traffic.json"
     begun = asked_by_loadgen(target, "")
     spoil(is_slow, lambda: not begun())
-    record = measure(tiny, engine, target, scenarios=[scenario], padding=["longest"])
-    assert measured_in(record)["longest", scenario]["valid"] is True
+    record = measure(tiny, engine, target, scenarios=["offline"], padding=["longest"])
+    assert measured_in(record)["longest", "offline"]["valid"] is True
 
 
 def test_the_log_tells_which_test_runs_and_how_far_the_job_is(
     tiny: TinyModel, engine: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed", "longest"])
+    measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed"])
     log = capfd.readouterr().err
     for what in ("answering", "single stream", "offline", "server"):
-        for padding in ("fixed", "longest"):
-            assert re.search(rf"{what}, {padding}:\s+\d+%\|", log), (what, padding)
+        assert re.search(rf"{what}, fixed:\s+\d+%\|", log), what
     percents = [
         int(share) for share in re.findall(r"(?:stream|offline|server), \w+:\s+(\d+)%", log)
     ]
     assert len(set(percents)) > 3
-
-
-def test_the_gain_of_an_engine_whose_time_goes_with_the_tokens_is_that_of_padding_alone(
-    tiny: TinyModel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a machine that gets slower all the time, three times as slow within ten seconds."""
-
-    def load(path: Path, *, threads: int) -> tuple[Any, dict[str, float]]:
-        run, seconds = load_engine(path, threads=threads)
-        began = time.monotonic()
-
-        def slow(inputs: Arrays) -> Any:
-            slower = 1 + (time.monotonic() - began) / 5
-            time.sleep(slower * TOKEN_S * inputs["input_ids"].size)
-            return run(inputs)
-
-        return slow, seconds
-
-    monkeypatch.setattr("tightrope.measure.traffic.load_engine", load)
-    plan = {"scenarios": ["offline"], "seconds": 0.9}
-    record = measure(tiny, engine, tmp_path / "v.traffic.json", **plan)
-    entry = traffic_entry(record, accept_disturbed=True)
-    _, *others = entry["rows"]
-    for row in others:
-        assert row["padding_gain"] is not None and row["padding_gain"] > 1.1
-        assert row["gain"] == pytest.approx(row["padding_gain"], rel=0.15)
-        assert row["gain_low"] is not None and row["gain_low"] < row["padding_gain"] * 1.1
-
-
-def test_what_other_programs_used_is_kept_with_each_test(
-    tiny: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    with busy_child(PROCESSORS[-1]):
-        found = measure(tiny, engine, tmp_path / "v.traffic.json", padding=["fixed"])
-    tests = [one for test in found.tests for one in test.get("rates", [test])]
-    assert len(tests) >= 3
-    assert min(test["foreign_cores"] for test in tests) > MAX_FOREIGN_CORES
 
 
 def test_a_disturbed_test_is_repeated_while_time_may_be_lost(

@@ -13,7 +13,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.variants import Variant
 from tiny_model import LIMITS
-from triton_engines import MODEL, result, row
+from triton_engines import MODEL, TEMPLATES, result, row
 from triton_schema import parameters_of, parsed
 
 Build = Callable[[Variant], Path]
@@ -26,7 +26,8 @@ def config_of(path: Path, labels: list[str]) -> Any:
     engine = json.loads(path.read_text())
     latency = [row(1, 0.01), row(16, 0.1)]
     measured = result(engine["variant"], latency=latency)
-    return parsed(triton_files(MODEL, engine, labels, measured, [], [])[f"{MODEL}/config.pbtxt"])
+    files = triton_files(MODEL, engine, labels, measured, [], [], templates=TEMPLATES)
+    return parsed(files[f"{MODEL}/config.pbtxt"])
 
 
 def request_of(config: Any, rows: int, tokens: int) -> Arrays:

@@ -17,7 +17,7 @@ from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.prepare import prepare_checkpoint
-from tightrope.errors import ConfigError, WorkFailed
+from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.image_settings import load_settings
@@ -93,7 +93,7 @@ def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.nda
     return run_onnx(load_onnx(target), batches, threads=1)
 
 
-def accuracy(folder: Path, data: Path, labels: list[str] | None) -> float:
+def accuracy(folder: Path, data: Path, labels: list[str]) -> float:
     """That of own/text.onnx, on the evaluation split."""
     checkpoint = import_file(folder, "own/text.onnx", data, TEXT, labels)
     examples = read_split(split_of(data, "evaluation"))
@@ -141,14 +141,8 @@ def test_a_text_model_answers_right_with_the_labels_of_the_page(
 ) -> None:
     labels = configurations()[0]["models"]["mine"]["labels"]
     assert labels == list(WORDS.values())
+    # in the order of the data it has 0.3
     assert supervised(accuracy, exported, renamed, labels, limits=LIMITS) > 0.9
-    assert supervised(accuracy, exported, renamed, None, limits=LIMITS) < 0.5
-
-
-def test_labels_that_the_data_have_not_are_named(exported: Path, renamed: Path) -> None:
-    wrong = ["positive", "negative", "mixed"]
-    with pytest.raises(WorkFailed, match="labels lacks 'neutral' and has 'mixed'"):
-        supervised(accuracy, exported, renamed, wrong, limits=LIMITS)
 
 
 def test_the_configurations_of_the_page_are_valid(

@@ -104,7 +104,7 @@ def make_bundle(
     request: str = "texts",
 ) -> None:
     """Measure the variant and unpack its bundle below `folder`."""
-    paths = measured(model, engine, folder, variant, shapes)
+    paths = supervised(measured, model, engine, folder, variant, shapes, limits=LIMITS)
     archive = folder / "bundle.tar.gz"
     supervised(bundled, paths, archive, variant.engine, request, limits=LIMITS)
     unpack(archive, folder)

@@ -14,7 +14,7 @@ from tightrope.compare.read import read_report
 from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import read_split
-from tightrope.int8.cache import read_any_cache
+from tightrope.int8.calibrate import read_any_cache
 from tightrope.measure.run import why_not_timed
 from tightrope.onnx.file import load_onnx
 from tightrope.records.accuracy import AccuracyRecord

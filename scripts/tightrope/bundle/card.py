@@ -3,13 +3,13 @@
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from jinja2 import Environment, StrictUndefined
 
-from tightrope.bundle.licences import licences
-from tightrope.bundle.requirements import IMPORTED
+from tightrope.bundle.requirements import IMPORTED, imported
 from tightrope.bundle.subject import Subject
+from tightrope.machine.distributions import licence_of
 from tightrope.report.style.marks import code_span, plain_text
 from tightrope.report.style.numbers import (
     milliseconds,
@@ -20,6 +20,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.signature import IMAGE
+from tightrope.sources.packages import distribution_of
 
 UNAVAILABLE = "unavailable"
 FILTERS = {
@@ -28,6 +29,7 @@ FILTERS = {
     "moment": moment,
     "plain": plain_text,
 }
+PACKAGE, DOCSTRINGS, HUB = "package", "docstrings", "hub"
 
 
 def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
@@ -77,3 +79,39 @@ def speedup(subject: Subject, shape: Mapping[str, int]) -> str:
     found = rows[0].get("speedup") if rows else None
     words = [ratio(found), ratio_interval(found)]
     return " ".join(word for word in words if word) or "not known"
+
+
+class Licences(TypedDict):
+    """Licences of the checkpoint, of the data and of each distribution that is imported."""
+
+    checkpoint: str
+    data: str
+    packages: dict[str, str | None]
+
+
+def licences(subject: Subject) -> Licences:
+    """Return the licences of all that a bundle holds or imports."""
+    engine, task = subject.variant.engine, subject.checkpoint["task"]
+    return {
+        "checkpoint": of_source(subject.checkpoint["source"]),
+        "data": of_source(subject.data["source"]),
+        "packages": {name: licence_of(name) for name in imported(engine, task)},
+    }
+
+
+def of_source(source: str) -> str:
+    """Return the licence of a source of data or of a checkpoint, or who states it."""
+    kind, _, rest = source.partition(":")
+    if kind == PACKAGE:
+        return of_package(rest.partition("/")[0])
+    if kind == DOCSTRINGS:
+        return "; ".join(f"{name}: {of_package(name)}" for name in rest.split(","))
+    if kind == HUB:
+        return f"stated on the page of {rest}"
+    return f"not stated: {source}"
+
+
+def of_package(module: str) -> str:
+    """Return the licence of the distribution that holds a top-level package."""
+    name = distribution_of(module)
+    return (licence_of(name) if name else None) or "not stated"

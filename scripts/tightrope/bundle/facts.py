@@ -1,18 +1,26 @@
-"""bundle.json: what the programs of a bundle know of it."""
+"""bundle.json: what the programs of a bundle know of it, with its latencies as intervals."""
 
+import math
 import platform
+import statistics
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from tightrope.bundle.stated import stated, workload_s
 from tightrope.bundle.subject import Subject
 from tightrope.inputs.image_settings import load_settings
+from tightrope.machine.interference import undisturbed
 from tightrope.measure.answers import largest_batch
+from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord
+from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.signature import IMAGE
+from tightrope.statistics import LEVEL
+from tightrope.summary.result_types import LatencyRow
 
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand
 COMPILED = (".so", ".pt2", ".blob")
+# standard deviations of a normal distribution within which 95 % lie
+WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
@@ -57,3 +65,61 @@ def image_settings(checkpoint: Path) -> dict[str, Any]:
     settings = load_settings(checkpoint)
     names = ("height", "width", "resize", "crop", "resample", "rescale", "mean", "std")
     return {name: getattr(settings, name) for name in names}
+
+
+class Stated(TypedDict):
+    """Latency at a shape, in seconds, and from how many blocks of calls.
+
+    `provisional` where other load disturbed them, and the configuration accepts that.
+    """
+
+    name: str
+    shape: dict[str, int]
+    median_s: float
+    low_s: float
+    high_s: float
+    blocks: int
+    provisional: bool
+
+
+def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
+    """Return the latency at each shape that has one in the summary, whose `rows` are given.
+
+    The interval holds 95 % of further measurements on the same machine, if the logs of their times
+    are normally distributed: their standard deviation comes from the blocks of this measurement,
+    from the changes of machine speed between the jobs of the run (`machine_spread` of summary.json)
+    and from loading the engine anew.
+    """
+    by_shape = {shape_of(row): row for row in rows}
+    found = (interval(shape, by_shape[shape_of(shape)]) for shape in record.shapes)
+    return [one for one in found if one is not None]
+
+
+def interval(shape: dict[str, Any], row: LatencyRow) -> Stated | None:
+    """Return the latency at one shape; None where other load left less than two blocks."""
+    provisional = row.get("provisional", False)
+    kept = range(len(shape["pairs"])) if provisional else undisturbed(shape)
+    logs = [math.log(statistics.median(shape["blocks_s"][at])) for at in kept]
+    if len(logs) < 2:
+        return None
+    spread = row.get("machine_spread", 0.0)
+    middle = statistics.median(logs)
+    deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
+    sizes = shape_of(shape)
+    return {
+        "name": shape_label(sizes),
+        "shape": dict(sizes),
+        "median_s": math.exp(middle),
+        "low_s": math.exp(middle - WIDTH * deviation),
+        "high_s": math.exp(middle + WIDTH * deviation),
+        "blocks": len(logs),
+        "provisional": provisional,
+    }
+
+
+def workload_s(record: LatencyRecord) -> float | None:
+    """Return the median seconds of the fixed workload around the measurement, None without it."""
+    if record.reference is None:
+        return None
+    rounds = [record.reference[when]["rounds_s"] for when in ("before", "after")]
+    return statistics.median([seconds for one in rounds for seconds in one])

@@ -1,5 +1,6 @@
 """Batches, waiting time, instances and threads of a server, each from a measurement."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -70,10 +71,10 @@ def settings_of(
     entry, load = own(throughput, result), own(traffic, result)
     curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
     batches = {one.batch for one in curve.points} | {one["batch"] for one in rows_of(result, limit)}
-    if load and within(load["batch"], limit) and any(one["samples_per_s"] for one in load["rows"]):
+    if load and load["batch"] <= limit and any(one["samples_per_s"] for one in load["rows"]):
         batches.add(load["batch"])
     delay_us, why = delay_of(curve)
-    held = "" if limit is None else f" of those that the engine was built for (up to {limit})"
+    held = "" if limit == math.inf else f" of those that the engine was built for (up to {limit})"
     origins = {
         "largest": f"the largest measured batch{held}",
         "preferred": preferred_origin(curve),
@@ -85,16 +86,11 @@ def settings_of(
     return Settings(max(batches), chosen, delay_us, curve.instances, curve.threads, origins=origins)
 
 
-def largest_held(options: dict[str, Any]) -> int | None:
-    """Return the largest batch of an engine's profiles or buckets, None without a limit."""
+def largest_held(options: dict[str, Any]) -> float:
+    """Return the largest batch of an engine's profiles or buckets, infinity without a limit."""
     if options.get("profiles"):
         return max(Profile.of(one).max[0] for one in options["profiles"])
-    return max(options["buckets"][BATCH]) if options.get("buckets") else None
-
-
-def within(batch: int, limit: int | None) -> bool:
-    """Return whether a batch is within the limit, if there is one."""
-    return limit is None or batch <= limit
+    return max(options["buckets"][BATCH]) if options.get("buckets") else math.inf
 
 
 def own(entries: Iterable[Entry], result: Result) -> Entry | None:
@@ -105,10 +101,10 @@ def own(entries: Iterable[Entry], result: Result) -> Entry | None:
     return next((one for one in found if one["status"] == "ok"), None)
 
 
-def curve_of_throughput(entry: Throughput, limit: int | None) -> Curve | None:
+def curve_of_throughput(entry: Throughput, limit: float) -> Curve | None:
     """Return the points with the division of the best one, the best within the bound if any."""
     best = entry["best_within_bound"] or entry["best"]
-    if best is None or not within(best["batch"], limit):
+    if best is None or best["batch"] > limit:
         return None
     instances, threads = best["instances"], best["threads"]
     points = [
@@ -122,7 +118,7 @@ def curve_of_throughput(entry: Throughput, limit: int | None) -> Curve | None:
         for one in entry["points"]
         if (one["instances"], one["threads"]) == (instances, threads)
         and (rate := one["samples_per_s"])
-        and within(one["batch"], limit)
+        and one["batch"] <= limit
     ]
     chosen = next(one for one in points if one.batch == best["batch"])
     shape = size(entry["sequence"], entry["height"], entry["width"])
@@ -132,14 +128,14 @@ def curve_of_throughput(entry: Throughput, limit: int | None) -> Curve | None:
     return Curve(points, chosen, instances, threads, entry["p99_bound_s"], source, division)
 
 
-def curve_of_latency(result: Result, limit: int | None) -> Curve:
+def curve_of_latency(result: Result, limit: float) -> Curve:
     """Return the points of the shape with most batches, of several such that with most tokens."""
     groups: dict[tuple[int | None, int | None, int | None], list[LatencyRow]] = {}
     for row in rows_of(result, limit):
         shape = (row.get("sequence"), row.get("height"), row.get("width"))
         groups.setdefault(shape, []).append(row)
     shape = max(groups, key=lambda one: (len(groups[one]), one[0] or 0))
-    best = max(groups[shape], key=rate_of)
+    best = max(groups[shape], key=lambda row: row["throughput_per_s"] or 0.0)
     points = [point_of(row) for row in groups[shape]]
     streams = best.get("streams")
     count = (streams and streams["best"]) or 1
@@ -149,12 +145,12 @@ def curve_of_latency(result: Result, limit: int | None) -> Curve:
     return Curve(points, point_of(best), count, result["threads"] or 1, None, source, why)
 
 
-def rows_of(result: Result, limit: int | None) -> list[LatencyRow]:
+def rows_of(result: Result, limit: float) -> list[LatencyRow]:
     """Return the rows that have times and no padding; raise TightropeError without one."""
     rows = [
         row
         for row in result["latency"]
-        if row.get("throughput_per_s") and not row.get("tokens") and within(row["batch"], limit)
+        if row.get("throughput_per_s") and not row.get("tokens") and row["batch"] <= limit
     ]
     if not rows:
         raise TightropeError(
@@ -164,16 +160,11 @@ def rows_of(result: Result, limit: int | None) -> list[LatencyRow]:
     return rows
 
 
-def rate_of(row: LatencyRow) -> float:
-    """Return the samples per second of a row."""
-    return row["throughput_per_s"] or 0.0
-
-
 def point_of(row: LatencyRow) -> Point:
     """Return a row of `latency` as a point."""
-    rate, provisional = rate_of(row), row.get("provisional", False)
+    rate = row["throughput_per_s"] or 0.0
     call_s = row.get("p50_s") or row["batch"] / rate
-    return Point(row["batch"], rate, call_s, row.get("p99_s"), provisional)
+    return Point(row["batch"], rate, call_s, row.get("p99_s"), row.get("provisional", False))
 
 
 def size(sequence: int | None, height: int | None, width: int | None) -> str:

@@ -4,18 +4,24 @@ A folder `{model}-{variant}` in a .tar.gz: `engine/`, the tokenizer or the setti
 `bundle.json`, the programs, `sample/`, `record/`, `README.md` (its model card) and `SHA256SUMS`.
 """
 
+import gzip
+import hashlib
+import io
+import json
+import tarfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tightrope.artifacts.files import json_bytes, read_bytes
-from tightrope.bundle.archive import write_archive
+from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
 from tightrope.bundle.card import card
 from tightrope.bundle.facts import facts_of
 from tightrope.bundle.requirements import pinned, requirements_txt
-from tightrope.bundle.sample import sample_files
 from tightrope.bundle.subject import Paths, Subject, read_subject
-from tightrope.records.accuracy import logits_file
+from tightrope.inputs.encode import read_split
+from tightrope.measure.accuracy import CHUNK
+from tightrope.measure.answers import BATCH
+from tightrope.records.accuracy import AccuracyRecord, logits_file
 
 ENGINE, RECORD, PACKAGE = "engine", "record", "bundled"
 # the folder of the programs of engines; where a program goes that is not in PACKAGE under its name
@@ -27,6 +33,13 @@ PLACES = {
     "images.py": f"{PACKAGE}/request.py",
 }
 TOKENIZER, MANIFEST = "tokenizer.json", "engine.json"
+SUMS, SAMPLE = "SHA256SUMS", "sample"
+# of an engine's weights a higher level saves a hundredth, and takes three times as long
+LEVEL = 6
+# the first ones of the split: the bundle computes them in the batches in which they were measured,
+# as the int8-dynamic of PyTorch depends on what else is in a batch
+TEXTS, IMAGES = CHUNK, BATCH
+Files = Mapping[str, bytes | Path]
 
 
 def write_bundle(
@@ -92,3 +105,71 @@ def records_of(subject: Subject) -> dict[str, bytes]:
         f"{RECORD}/logits.npy": read_bytes(logits_file(subject.paths.accuracy)),
         f"{RECORD}/result.json": json_bytes(result),
     }
+
+
+def write_archive(target: Path | str, folder: str, files: Files) -> None:
+    """Write `files`, by their paths in `folder`, and last SHA256SUMS for `sha256sum --check`.
+
+    Names, order, times and owners are fixed: the same files give the same bytes. Raises
+    ArtifactError for a file that cannot be read.
+    """
+    with (
+        writing(target) as stream,
+        gzip.GzipFile("", "wb", LEVEL, stream, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        sums = ""
+        for name in sorted(files):
+            assert not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+            sums += f"{add(archive, f'{folder}/{name}', files[name])}  {name}\n"
+        add(archive, f"{folder}/{SUMS}", sums.encode())
+
+
+def add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> str:
+    """Add one file; return its SHA-256."""
+    entry = tarfile.TarInfo(name)
+    entry.mode = 0o644
+    if isinstance(content, bytes):
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+        return hashlib.sha256(content).hexdigest()
+    with open_regular(content) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        entry.size = file.tell()
+        file.seek(0)
+        archive.addfile(entry, file)
+    return digest
+
+
+def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
+    """Return sample.json, and of images their files; an empty list where nothing was predicted."""
+    count = len(record.predictions)
+    examples = read_split(data)[: min(count, TEXTS)] if count else []
+    if not examples or "image" not in examples[0]:
+        entries = [{"text": one["text"], **on_record(record, i)} for i, one in enumerate(examples)]
+        return {f"{SAMPLE}/sample.json": lines_of(entries)}
+    from PIL import Image
+
+    images: dict[str, bytes] = {}
+    for number, one in enumerate(examples[:IMAGES]):
+        suffix = str(Image.open(io.BytesIO(one["image"])).format).lower()
+        images[f"{SAMPLE}/{number:03}.{suffix}"] = one["image"]
+    entries = [{"image": name, **on_record(record, i)} for i, name in enumerate(images)]
+    return {**images, f"{SAMPLE}/sample.json": lines_of(entries)}
+
+
+def on_record(record: AccuracyRecord, index: int) -> dict[str, Any]:
+    """Return what an accuracy record says of one example."""
+    assert record.labels is not None  # of what was predicted
+    return {
+        "index": index,
+        "label": record.labels[index],
+        "prediction": record.predictions[index],
+        "margin": record.margins[index],
+    }
+
+
+def lines_of(entries: Sequence[dict[str, Any]]) -> bytes:
+    """Return a list as JSON, an entry per line."""
+    lines = ",\n".join(json.dumps(one, sort_keys=True) for one in entries)
+    return f"[\n{lines}\n]\n".encode() if entries else b"[]\n"

@@ -1,21 +1,22 @@
 """AOTInductor: a compiled package (.pt2) that loads without transformers and without a compiler."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch._inductor import aoti_compile_and_package, aoti_load_package
 from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.int8.cache import read_cache
-from tightrope.int8.calibrate import calibration_batches
+from tightrope.errors import TightropeError
+from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
-from tightrope.runtimes.torch.observers import set_ranges
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
@@ -116,3 +117,27 @@ def quantized(
     if learnt:
         set_ranges(observed, LearntRanges(samples["checkpoint"]).of_weights)
     return convert_pt2e(observed)
+
+
+def set_ranges(
+    observed: torch.fx.GraphModule, range_of: Callable[[np.ndarray], list[float] | None]
+) -> None:
+    """Give the observers of what linear layers and convolutions read ranges of other origin.
+
+    `range_of` returns [low, high] for the weights [outputs, ...] of an operator, or None where the
+    observed range is to stay. Raises TightropeError where it does so for all.
+    """
+    observers: dict[Any, Any] = dict(observed.named_modules())
+    constants, found = observed.state_dict(), 0
+    for node in observed.graph.nodes:
+        read = node.all_input_nodes if node.op == "call_function" else []
+        observer, weights, *_ = [*(one for one in read if one.op == "call_module"), None, None]
+        if observer is None or weights is None or weights.args[0].op != "get_attr":
+            continue
+        pair = range_of(constants[weights.args[0].target].numpy())
+        if pair is not None:
+            observers[observer.target].min_val.fill_(pair[0])
+            observers[observer.target].max_val.fill_(pair[1])
+            found += 1
+    if not found:
+        raise TightropeError("no operator has the weights of a module with a learnt range")

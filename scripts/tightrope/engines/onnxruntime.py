@@ -9,7 +9,7 @@ import onnx
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
-from tightrope.onnx.attention_operator import with_attention_operators
+from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime.session import (
     Options,
@@ -58,8 +58,12 @@ def build(
         facts = tensorrt_provider.build(model, target / FILE, precision, threads, options, state)
     else:
         save_onnx(in_fp16(model) if precision == "fp16" else model, target / FILE)
-        tried = tried_on_gpu if device == "cuda" else profiled_on_cpu
-        facts = tried(target / FILE, threads, options, example_of(input_signature, 1))
+        example = example_of(input_signature, 1)
+        if device == "cuda":
+            facts = tried_on_gpu(target / FILE, threads, options, example)
+        else:
+            executed, provider = profiled(target / FILE, threads, options, example=example)
+            facts = {"executed": executed, "provider": provider}
     return {
         "format": "onnx",
         **facts,
@@ -82,12 +86,6 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
         return session.run(None, inputs)[0]
 
     return run
-
-
-def profiled_on_cpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:
-    """Return `executed` and `provider` of a run of `example`."""
-    executed, provider = profiled(path, threads, options, example=example)
-    return {"executed": executed, "provider": provider}
 
 
 def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:

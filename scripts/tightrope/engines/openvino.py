@@ -4,7 +4,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openvino
+from openvino import opset13
 
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import read_manifest
@@ -13,8 +15,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.onnx.file import load_onnx, max_sequence, signature_of
 from tightrope.runtimes.executed import Executed, counted, is_product
-from tightrope.runtimes.openvino.programs import FILE, ByBucket, Programs, bare_reasons, blob
-from tightrope.runtimes.openvino.tables import halve_tables
+from tightrope.runtimes.openvino import FILE, ByBucket, Programs, bare_reasons, blob
 from tightrope.signature import Signature, of_checkpoint
 
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
@@ -22,6 +23,8 @@ NO_OPERATORS = ("Const", "Input", "Output")
 # all that runs in int8 of a model without attention
 PRODUCTS = ("MatMul", "Convolution")
 Options = dict[str, Any]
+# smaller constants (of shapes, token types) are not worth a conversion
+LEAST_BYTES = 1 << 16
 
 
 def build(
@@ -156,3 +159,26 @@ def executed(program: openvino.CompiledModel) -> Executed:
         for kind, name in kinds
         if kind not in NO_OPERATORS
     )
+
+
+def halve_tables(model: openvino.Model) -> None:
+    """Store the tables that rows are gathered from in float16, in `model` itself.
+
+    For programs that compute in bf16 or int8: of a table in float32 OpenVINO keeps the file's
+    pages, which are twice as many. float16 rounds a value by at most 2^-11 of it, bf16 by 2^-9. A
+    table with a value beyond float16 stays as it is.
+    """
+    for operation in model.get_ordered_ops():
+        if operation.get_type_name() != "Gather":
+            continue
+        table = operation.input_value(0).get_node()
+        if table.get_type_name() != "Constant" or table.get_element_type() != openvino.Type.f32:
+            continue
+        with np.errstate(over="ignore"):
+            halves = np.array(table.data, np.float16)
+        if table.data.nbytes < LEAST_BYTES or not np.isfinite(halves).all():
+            continue
+        converted = opset13.convert(opset13.constant(halves), "f32")
+        # so that constants are not folded back into one of float32
+        converted.get_rt_info()["decompression"] = True
+        operation.input(0).replace_source_output(converted.output(0))

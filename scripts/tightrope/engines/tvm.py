@@ -14,7 +14,7 @@ from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.padding import padded
+from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import of_checkpoint, sizes_of
 
 WEIGHTS = "weights.safetensors"

@@ -15,7 +15,7 @@ from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.files import sha256
 from tightrope.inputs.arrays import example_of
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.edit import before_qdq, constant_of
+from tightrope.onnx.edit import before_qdq, constant_of, copy_of
 from tightrope.onnx.file import load_onnx, signature_of
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
@@ -42,7 +42,11 @@ def measure_costs(
     time includes quantizing the input. Operators of equal sizes are timed once.
     """
     model, other = load_onnx(onnx_path), load_onnx(quantized)
-    exact, rounded = (Operators(one, nodes_of(model, one)) for one in (model, other))
+    names = {node.name for node in weighted_nodes(model)}
+    exact, rounded = (
+        Operators(one, [node for node in one.graph.node if node.name in names])
+        for one in (model, other)
+    )
     costs: dict[str, list[dict[str, Any]]] = {}
     timed: dict[Any, dict[str, float]] = {}
     with ProgressBar("costs", len(shapes)) as bar:
@@ -66,12 +70,6 @@ def measure_costs(
             "operators": costs,
         },
     )
-
-
-def nodes_of(model: onnx.ModelProto, other: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Return the operators of `other` that have weights in `model`, by their names."""
-    names = {node.name for node in weighted_nodes(model)}
-    return [node for node in other.graph.node if node.name in names]
 
 
 Pairs = list[tuple[onnx.NodeProto, onnx.NodeProto, tuple[int, ...]]]
@@ -105,8 +103,7 @@ class Operators:
         self.producers = {name: one for one in model.graph.node for name in one.output}
         known = {one.name for one in (*model.graph.input, *model.graph.output)}
         ends = {name for node in nodes for name in self.ends(node)} - known
-        typed = onnx.ModelProto()
-        typed.CopyFrom(model)
+        typed = copy_of(model)
         # the inputs and outputs of an extracted model need a type; their shapes are free
         typed.graph.value_info.extend(
             helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in sorted(ends)

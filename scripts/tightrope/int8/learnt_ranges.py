@@ -5,10 +5,8 @@ simplifying and compiling rename, transpose and scale them.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
 from safetensors.numpy import load_file
 
 from tightrope.artifacts.manifest import read_manifest
@@ -109,7 +107,9 @@ def with_learnt_ranges(ranges: Ranges, onnx_path: Path | str, checkpoint: Path |
     learnt, model = LearntRanges(checkpoint), load_onnx(onnx_path)
     found: Ranges = {}
     for node in weighted_nodes(model):
-        values = outputs_first(node, weight(model, node))
+        values = weight(model, node)
+        # output channels first
+        values = values if node.op_type == "Conv" else rows_of(node, values).T
         for name, own in (
             (node.input[0], learnt.of_weights(values)),
             (node.output[0], learnt.of_output(values)),
@@ -121,8 +121,3 @@ def with_learnt_ranges(ranges: Ranges, onnx_path: Path | str, checkpoint: Path |
         raise TightropeError(f"{onnx_path}: no operator has the weights of {checkpoint}")
     print(f"{len(found)} of {len(ranges)} ranges were learnt in training, the others are minmax")
     return {**ranges, **found}
-
-
-def outputs_first(node: onnx.NodeProto, values: np.ndarray) -> Any:
-    """Return the weights of an operator with output channels first."""
-    return values if node.op_type == "Conv" else rows_of(node, values).T

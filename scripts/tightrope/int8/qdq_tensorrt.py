@@ -9,8 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
 from tightrope.int8.repairs import SMOOTHED, Ranges
-from tightrope.onnx.edit import constant_of, drop_unused_initializers
-from tightrope.onnx.opset import SMALLEST_SCALE, at_opset
+from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, constant_of, drop_unused_initializers
 from tightrope.onnx.weights import weighted_nodes
 
 # first opset in which Q/DQ supports the type

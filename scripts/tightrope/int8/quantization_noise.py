@@ -11,7 +11,7 @@ import onnx
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.edit import before_qdq, constant_of
+from tightrope.onnx.edit import before_qdq, constant_of, copy_of
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
@@ -91,8 +91,7 @@ def activation_facts(model: onnx.ModelProto, quantize: onnx.NodeProto) -> dict[s
 
 def without_activation_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which activations bypass their Q/DQ."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copy_of(model)
     producers = {name: node for node in copy.graph.node for name in node.output}
     for node in copy.graph.node:
         node.input[:] = [before_qdq(name, producers) for name in node.input]

@@ -10,14 +10,18 @@ from tightrope.artifacts.descent import checkpoint_of
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest_types import InFloat
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.int8.attention import PROBABILITIES, attention_to_quantize
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.int8.qdq_onnxruntime import Repair, onnxruntime_qdq
 from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
-from tightrope.int8.schemes import SCHEMES, Scheme
-from tightrope.int8.tensor_cores import kept_in_float
-from tightrope.onnx.attention_products import Attention
+from tightrope.int8.schemes import (
+    PROBABILITIES,
+    SCHEMES,
+    Scheme,
+    attention_to_quantize,
+    kept_in_float,
+)
+from tightrope.onnx.attention import Attention
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint
 from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 

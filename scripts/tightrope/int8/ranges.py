@@ -12,7 +12,7 @@ import onnx
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.attention_products import attention_in
+from tightrope.onnx.attention import attention_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs

@@ -10,6 +10,7 @@ from tightrope.errors import TightropeError
 from tightrope.onnx.edit import (
     add_constant,
     constant_of,
+    copy_of,
     dequantized_weight,
     drop_unused_initializers,
     place_of,
@@ -38,8 +39,7 @@ def smoothed(
     they are. Raises TightropeError where `channels` has no bounds of an input, as in an imported
     cache.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     ranges = dict(ranges)
     every = [node for node in weighted_nodes(made) if node.op_type != "Conv"]
     chosen = [node for node in every if node.name in nodes]

@@ -17,7 +17,7 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.int8.quantization_noise import decibels
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.ranges import TOKENS
@@ -73,7 +73,8 @@ def search_operators(
     require_enough(inputs.data, len(examples), settings.budget_points)
     rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)
     began = time.perf_counter()
-    judge = Judge(rows, labels_of(examples), settings.budget_points / 100)
+    labels = [one["label"] for one in examples] if "label" in examples[0] else None
+    judge = Judge(rows, labels, settings.budget_points / 100)
     found = searched(judge, inputs, scheme, settings)
     write_artifact(
         target,
@@ -147,11 +148,6 @@ def require_enough(data: Path | str, samples: int, budget_points: float) -> None
         )
 
 
-def labels_of(examples: Sequence[dict[str, Any]]) -> list[int] | None:
-    """Return the labels of the examples, None where they have none."""
-    return [one["label"] for one in examples] if "label" in examples[0] else None
-
-
 class Judge:
     """Compares answers on the encoded calibration split with those in float; keeps the trials."""
 
@@ -221,15 +217,13 @@ def sensitivities(model: SwitchedModel, rows: Sequence[Arrays]) -> dict[str, dic
                 bar.add()
     return {
         name: {
-            "agreement": agreement(logits[None], logits[name]),
+            # the share of rows with the same answer
+            "agreement": float(
+                np.mean(np.argmax(logits[None], axis=1) == np.argmax(logits[name], axis=1))
+            ),
             "logit_error": relative_error(logits[name], logits[None]) or 0.0,
             "kl": mean_divergence(logits[None], logits[name]),
             "sqnr_db": decibels(*power[name]),
         }
         for name in model.operators
     }
-
-
-def agreement(one: list[Any], other: list[Any]) -> float:
-    """Return the share of rows of logits with the same answer."""
-    return float(np.mean(np.argmax(one, axis=1) == np.argmax(other, axis=1)))

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.int8.repairs import smoothing_of
 from tightrope.jobs.progress import Tell, untold
-from tightrope.onnx.edit import add_constant, constant_of, dequantized_weight, rows_of
+from tightrope.onnx.edit import add_constant, constant_of, copy_of, dequantized_weight, rows_of
 from tightrope.onnx.file import load_onnx, require_one_file
 from tightrope.onnx.session import open_model
 from tightrope.onnx.weights import weighted_nodes, with_outputs
@@ -61,8 +61,7 @@ def with_switches(
     Names are in the order of the switches. Each operator is an `If` with an int8 and a float
     branch; only the chosen branch runs.
     """
-    model = onnx.ModelProto()
-    model.CopyFrom(quantized)
+    model = copy_of(quantized)
     producers = {name: node for node in model.graph.node for name in node.output}
     floats = {node.name: constant_of(source, node.input[1]) for node in weighted_nodes(source)}
     names: list[str] = []
@@ -87,8 +86,11 @@ def with_switches(
             nodes.append(node)
         producer = outputs.get(node.output[0])
         if producer is not None and producer.name in names:
-            nodes.append(chosen_output(producer, node))
-            given[node.output[0]] = nodes[-1].output[0]
+            # that of `node` after Q/DQ, or its own
+            name = f"{producer.name}.output"
+            inputs = [f"{producer.name}.switch", node.output[0], producer.output[0]]
+            nodes.append(helper.make_node("Where", inputs, [name], name=name))
+            given[node.output[0]] = name
     switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     model.graph.input.append(switches)
     return only_read(model, nodes), names
@@ -102,8 +104,8 @@ def switched(
     exact: onnx.GraphProto,
 ) -> list[onnx.NodeProto]:
     """Return the nodes that run one of two branches in place of `node`, by switch `place`."""
-    index = add_integer(model, f"{node.name}.index", place)
-    switch = f"{node.name}.switch"
+    index, switch = f"{node.name}.index", f"{node.name}.switch"
+    model.graph.initializer.append(numpy_helper.from_array(np.array(place, np.int64), index))
     return [
         helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
         helper.make_node(
@@ -115,13 +117,6 @@ def switched(
             else_branch=exact,
         ),
     ]
-
-
-def chosen_output(producer: onnx.NodeProto, node: onnx.NodeProto) -> onnx.NodeProto:
-    """Return the choice of a switched operator's output: that of `node` after Q/DQ, or its own."""
-    inputs = [f"{producer.name}.switch", node.output[0], producer.output[0]]
-    name = f"{producer.name}.output"
-    return helper.make_node("Where", inputs, [name], name=name)
 
 
 def in_int8(
@@ -167,8 +162,7 @@ def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.Model
     import onnx_ir  # imports SymPy: 0.2 s
     from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-    kept = onnx.ModelProto()
-    kept.CopyFrom(model)
+    kept = copy_of(model)
     del kept.graph.node[:]
     kept.graph.node.extend(nodes)
     graph = onnx_ir.from_proto(kept)
@@ -187,9 +181,3 @@ def rounded_outputs(
         if source is not None and source.op_type == "Conv":
             found[node.output[0]] = source
     return found
-
-
-def add_integer(model: onnx.ModelProto, name: str, value: int) -> str:
-    """Add an int64 constant to the graph; return its name."""
-    model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
-    return name

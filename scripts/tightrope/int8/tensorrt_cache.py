@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tightrope.artifacts.files import read_bytes, sha256, write_bytes
 from tightrope.errors import TightropeError, WorkFailed
-from tightrope.int8.cache import read_any_cache, write_cache
+from tightrope.int8.calibrate import read_any_cache, write_cache
 from tightrope.onnx.file import load_onnx
 
 Ranges = dict[str, list[float]]

@@ -39,7 +39,7 @@ from tightrope.runtimes.operator_times import (
     Calls,
     OperatorTime,
 )
-from tightrope.runtimes.padding import padded
+from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
@@ -160,9 +160,8 @@ def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[l
 
 def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
     """Return the operators that OpenVINO's performance counters list, in the program of a call."""
-    from tightrope.runtimes.openvino.operator_times import COUNTERS
-    from tightrope.runtimes.openvino.operator_times import operator_times as by_counters
-    from tightrope.runtimes.openvino.programs import Programs
+    from tightrope.runtimes.openvino import COUNTERS, Programs
+    from tightrope.runtimes.openvino import operator_times as by_counters
 
     manifest = open_manifest(engine, EngineManifest)
     precision, options = parse(manifest["variant"]).precision, manifest["options"]

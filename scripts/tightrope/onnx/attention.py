@@ -1,61 +1,234 @@
-"""Attention in the form that is exported: an additive mask, scaled queries.
+"""Attention in an ONNX graph: find it, and replace its operators by one of opset 23."""
 
-The eager attention of transformers indexes a boolean mask into [batch, 1, sequence, sequence]
-(GatherND, Range, Expand) and scales the scores, [batch, heads, sequence, sequence]. Both cost every
-runtime time at each call. Here the mask is [batch, 1, 1, sequence], and the query is scaled, so
-that `onnx.scales` can fold the scale into the weights of its linear layer.
-"""
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from typing import Any
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
-import torch
+from tightrope.onnx.edit import at_opset, replace_operators
+from tightrope.onnx.row_dependencies import Shapes, shapes_seen
 
-NAME = "exported"
-# half of float16's range: no sum with a score is infinite in any float type, and after a softmax in
-# float32 a masked token weighs exactly 0
-MASKED = torch.finfo(torch.float16).min / 2
-
-
-def register_attention() -> str:
-    """Make this attention known to transformers; return its name for `attn_implementation`."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-
-    AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, additive_mask)
-    return NAME
+# what may stand between the scores and their Softmax: scales, additive masks and biases
+ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
+# they move or convert values
+MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+HEADS_FIRST, KEYS_LAST = [0, 2, 1, 3], [0, 2, 3, 1]
+# axes [batch, heads, queries, keys] or [batch, heads, sequence, width]
+RANK = 4
+OPSET = 23
+# constant: the mask is the same for all heads
+ONE_HEAD = "attention_mask_heads"
 
 
-def additive_mask(
-    *, attention_mask: torch.Tensor | None = None, mask_function: Any, **sizes: Any
-) -> torch.Tensor:
-    """Return 0 for tokens and MASKED for padding, [batch, 1, 1, sequence].
+class Attention(NamedTuple):
+    """One attention: names of its three operators, and of the tensors that its products read."""
 
-    `attention_mask` is bool [batch, sequence]. Where it is not the whole mask, as with a sliding
-    window, return the mask of eager attention, [batch, 1, sequence, sequence].
+    softmax: str
+    # query x key, probabilities x value
+    products: tuple[str, str]
+    query: str
+    key: str
+    probabilities: str
+    value: str
+
+    @property
+    def measured(self) -> tuple[str, str, str]:
+        """Return the tensors whose range depends on the data: probabilities are 0 to 1."""
+        return self.query, self.key, self.value
+
+
+class Graph:
+    """Producers and consumers of the tensors of a model."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.constants = {tensor.name for tensor in model.graph.initializer}
+        self.outputs = {one.name for one in model.graph.output}
+        self.producers = {name: node for node in model.graph.node for name in node.output}
+        self.consumers: dict[str, list[onnx.NodeProto]] = {}
+        for node in model.graph.node:
+            for name in node.input:
+                self.consumers.setdefault(name, []).append(node)
+
+    def is_product(self, node: onnx.NodeProto) -> bool:
+        """Return whether an operator multiplies two computed tensors."""
+        return node.op_type == "MatMul" and not self.constants & set(node.input)
+
+    def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that makes a tensor, None for another type."""
+        node = self.producers.get(name)
+        return node if node is not None and node.op_type == kind else None
+
+    def consumer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that alone reads a tensor, else None."""
+        nodes = self.consumers.get(name, [])
+        return nodes[0] if len(nodes) == 1 and nodes[0].op_type == kind else None
+
+
+def attention_in(model: onnx.ModelProto) -> tuple[list[Attention], dict[str, str]]:
+    """Return each attention of a graph, and per other Softmax the reason why it has none."""
+    graph = Graph(model)
+    found: list[Attention] = []
+    others: dict[str, str] = {}
+    for node in model.graph.node:
+        if node.op_type != "Softmax":
+            continue
+        before, stops = products_before(graph, node.input[0])
+        after = product_after(graph, node.output[0])
+        if after is None:
+            others[node.name] = "its result goes to no product of two tensors alone"
+        elif len(before) > 1:
+            others[node.name] = f"its scores are a sum of {len(before)} products"
+        elif not before:
+            others[node.name] = f"its scores come from {', '.join(stops) or 'an input'}"
+        else:
+            products = before[0].name, after.name
+            found.append(Attention(node.name, products, *before[0].input, *after.input))
+    return found, others
+
+
+def products_before(graph: Graph, name: str) -> tuple[list[onnx.NodeProto], list[str]]:
+    """Return the products that make a tensor by sums, scales and moves, and what else does.
+
+    The latter are types of operators, sorted: the way to a product ends at them.
     """
-    from transformers.masking_utils import bidirectional_mask_function, eager_mask
+    products: dict[str, onnx.NodeProto] = {}
+    stops: set[str] = set()
+    waiting, seen = [name], {name}
+    while waiting:
+        node = graph.producers.get(waiting.pop())
+        if node is None:
+            continue
+        if graph.is_product(node):
+            products[node.name] = node
+        elif node.op_type in (*ELEMENTWISE, *MOVES):
+            read: Iterable[str] = node.input if node.op_type in ELEMENTWISE else node.input[:1]
+            waiting += [one for one in read if one not in seen]
+            seen.update(read)
+        else:
+            stops.add(node.op_type)
+    return list(products.values()), sorted(stops)
 
-    if mask_function is not bidirectional_mask_function or attention_mask is None:
-        return eager_mask(attention_mask=attention_mask, mask_function=mask_function, **sizes)
-    return (1.0 - attention_mask[:, None, None, :].to(sizes["dtype"])) * MASKED
+
+def product_after(graph: Graph, name: str) -> onnx.NodeProto | None:
+    """Return the product whose first operand is a tensor, maybe moved, that nothing else reads."""
+    while name not in graph.outputs:
+        consumers = graph.consumers.get(name, [])
+        if len(consumers) != 1 or consumers[0].input[0] != name:
+            return None
+        if graph.is_product(consumers[0]):
+            return consumers[0]
+        if consumers[0].op_type not in MOVES:
+            return None
+        name = consumers[0].output[0]
+    return None
 
 
-def attend(
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float | None = None,
-    **_: Any,
-) -> tuple[torch.Tensor, None]:
-    """Return attention [batch, sequence, heads, width] of tensors [batch, heads, sequence, width].
+class HeadedAttention(NamedTuple):
+    """softmax(query x key + mask) x value per head; inputs [batch, sequence, heads * width]."""
 
-    The signature is that of transformers' attention functions.
+    query: str
+    key: str
+    value: str
+    # added to the scores; broadcast to [batch, heads, queries, keys]
+    mask: str | None
+    heads: int
+    # the operator that makes the output [batch, queries, heads * width]
+    last: onnx.NodeProto
+
+
+def headed_attention(one: Attention, graph: Graph, shapes: Shapes) -> HeadedAttention | None:
+    """Return what `one` reads and which operator ends it, None for attention of another form.
+
+    The form is that of `onnx.export`: between the first product and the Softmax only the sum
+    with a mask, before the products heads split by Reshape and Transpose, behind them joined so.
     """
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = torch.matmul(query * scale, key.transpose(2, 3))
-    if attention_mask is not None:
-        scores = scores + attention_mask
-    mixed = torch.matmul(torch.softmax(scores, dim=-1), value)
-    return mixed.transpose(1, 2).contiguous(), None
+    softmax = graph.producer(one.probabilities, "Softmax")
+    mixed = graph.consumer(one.probabilities, "MatMul")
+    if softmax is None or mixed is None:
+        return None
+    added = graph.producer(softmax.input[0], "Add")
+    scores = added.input if added is not None else softmax.input
+    product = next(
+        node.output[0] for node in graph.consumers[one.query] if node.name == one.products[0]
+    )
+    masks = [name for name in scores if name != product]
+    if len(masks) != len(scores) - 1:
+        return None
+    query = split_heads(one.query, HEADS_FIRST, graph, shapes)
+    key = split_heads(one.key, KEYS_LAST, graph, shapes)
+    value = split_heads(one.value, HEADS_FIRST, graph, shapes)
+    last = joined_heads(mixed.output[0], graph, shapes)
+    if query is None or key is None or value is None or last is None:
+        return None
+    if not query[1] == key[1] == value[1]:
+        return None
+    return HeadedAttention(query[0], key[0], value[0], next(iter(masks), None), query[1][0], last)
+
+
+def split_heads(
+    name: str, order: list[int], graph: Graph, shapes: Shapes
+) -> tuple[str, tuple[int, ...]] | None:
+    """Return the tensor that is split into heads to make `name`, and (heads, width).
+
+    None unless `name` is its Reshape to [batch, sequence, heads, width], transposed by `order`.
+    """
+    transposed = graph.producer(name, "Transpose")
+    if transposed is None or list(transposed.attribute[0].ints) != order:
+        return None
+    reshaped = graph.producer(transposed.input[0], "Reshape")
+    if reshaped is None or len(shapes[reshaped.input[0]][0]) != RANK - 1:
+        return None
+    return reshaped.input[0], shapes[reshaped.output[0]][0][2:]
+
+
+def joined_heads(name: str, graph: Graph, shapes: Shapes) -> onnx.NodeProto | None:
+    """Return the Reshape that makes [batch, sequence, heads * width] of heads, else None."""
+    transposed = graph.consumer(name, "Transpose")
+    if transposed is None or list(transposed.attribute[0].ints) != HEADS_FIRST:
+        return None
+    last = graph.consumer(transposed.output[0], "Reshape")
+    return last if last is not None and len(shapes[last.output[0]][0]) == RANK - 1 else None
+
+
+def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of `model` in which softmax(query x key + mask) x value is one operator.
+
+    Attention of another form stays as it is; the number of those replaced is printed. The operator
+    is ONNX's `Attention` of opset 23, without a scale of its own (https://onnx.ai/onnx/operators/
+    onnx__Attention.html); its mask is expanded to [batch, 1, queries, keys], as ONNX Runtime wants
+    it. Raises TightropeError where the opset cannot be raised.
+    """
+    made = at_opset(model, OPSET)
+    graph, shapes = Graph(made), shapes_seen(made)
+    found = [headed_attention(one, graph, shapes) for one in attention_in(made)[0]]
+    known = [one for one in found if one is not None]
+    print(f"attention operators: {len(known)} of {len(found)}")
+    if known:
+        made.graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), ONE_HEAD))
+    replace_operators(made, {one.last.output[0]: operators_of(one) for one in known})
+    return made
+
+
+def operators_of(one: HeadedAttention) -> list[onnx.NodeProto]:
+    """Return the Attention operator, after those that expand its mask."""
+    name = one.last.name or one.last.output[0]
+    inputs, before = [one.query, one.key, one.value], []
+    if one.mask is not None:
+        batch, queries, keys, sizes, mask = (
+            f"{name}_{part}" for part in ("batch", "queries", "keys", "sizes", "mask")
+        )
+        before = [
+            helper.make_node("Shape", [one.query], [batch], batch, start=0, end=1),
+            helper.make_node("Shape", [one.query], [queries], queries, start=1, end=2),
+            helper.make_node("Shape", [one.key], [keys], keys, start=1, end=2),
+            helper.make_node("Concat", [batch, ONE_HEAD, queries, keys], [sizes], sizes, axis=0),
+            helper.make_node("Expand", [one.mask, sizes], [mask], mask),
+        ]
+        inputs.append(mask)
+    sizes_of_heads: dict[str, Any] = {"q_num_heads": one.heads, "kv_num_heads": one.heads}
+    operator = helper.make_node(
+        "Attention", inputs, list(one.last.output), name, scale=1.0, **sizes_of_heads
+    )
+    return [*before, operator]

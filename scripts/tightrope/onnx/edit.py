@@ -1,10 +1,25 @@
-"""Edit an ONNX graph: read, add and remove initializers."""
+"""Edit an ONNX graph: read, add and remove initializers and operators, raise the opset."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import numpy_helper, version_converter
+
+from tightrope.errors import TightropeError, in_one_line
+
+# float16's smallest normal number: below it a scale loses precision
+SMALLEST_SCALE = 2.0**-14
+STANDARD = ("", "ai.onnx")
+# the IR version that added float8
+IR = 9
+
+
+def copy_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of the model."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
 
 
 def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -110,3 +125,27 @@ def before_qdq(name: str, producers: dict[str, onnx.NodeProto]) -> str:
     source = producers.get(producer.input[0]) if producer is not None else None
     rounds = source is not None and source.op_type == "QuantizeLinear"
     return source.input[0] if source is not None and rounds else name
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """Return the version of ONNX's standard opset."""
+    return max(one.version for one in model.opset_import if one.domain in STANDARD)
+
+
+def at_opset(model: onnx.ModelProto, needed: int) -> onnx.ModelProto:
+    """Return a copy of `model` in opset `needed`, or in its current opset where that is later.
+
+    Raises TightropeError naming both opsets where the model cannot be converted.
+    """
+    found = opset_of(model)
+    if found >= needed:
+        return copy_of(model)
+    try:
+        converted = version_converter.convert_version(model, needed)
+    except Exception as error:  # the converter raises no specific class
+        raise TightropeError(
+            f"opset {found}, {needed} is needed, and the file cannot be converted to it "
+            f"({in_one_line(error)}); export it again in opset {needed}"
+        ) from error
+    converted.ir_version = max(converted.ir_version, IR)
+    return converted

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tightrope.onnx.edit import copy_of
 from tightrope.onnx.file import signature_of
 from tightrope.onnx.row_dependencies import (
     Node,
@@ -17,8 +18,8 @@ from tightrope.onnx.row_dependencies import (
     attribute,
     is_one,
     needed,
+    shapes_seen,
 )
-from tightrope.onnx.trial_shapes import shapes_seen
 from tightrope.signature import SEQUENCE
 
 FIRST = 0
@@ -31,8 +32,7 @@ def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
     without such a Gather is returned unchanged, and so is one of images, and one with branches or
     loops, which may read any tensor. Raises ArtifactError where the model does not run.
     """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = copy_of(model)
     graph = result.graph
     if SEQUENCE not in signature_of(result).free:
         return result

@@ -1,18 +1,168 @@
 """The float32 model in an ONNX file that is quantized already: without Q/DQ, without half types."""
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tightrope.errors import ArtifactError
-from tightrope.onnx.edit import drop_unused_initializers, graphs_in
-from tightrope.onnx.given_qdq import DEQUANTIZE, QUANTIZE, attribute, constants_of
-from tightrope.onnx.implied_clip import implied_clip
+from tightrope.errors import ArtifactError, TightropeError
+from tightrope.onnx.edit import copy_of, drop_unused_initializers, graphs_in
 
+QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
+# operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
+INTEGER_OPERATORS = ("ConvInteger", "MatMulInteger", "DynamicQuantize", "QLinear", "QGemm", "QAtt")
+OF_TENSORRT = "TRT_"
+Producers = Mapping[str, NodeProto]
+Constants = Mapping[str, TensorProto]
+SIX = 6.0
+# operators before a Relu; not those of an attention mask, whose range is [0, 0] without padding
+BEFORE_RELU = (
+    *("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GroupNormalization"),
+    *("InstanceNormalization", "LayerNormalization", "MatMul", "Sum"),
+)
+# outputs that are never negative, and operators whose output is not if their inputs are not
+NEVER_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus")
+OF_ALL_INPUTS = ("Add", "Concat", "Mul")
+OF_FIRST_INPUT = (
+    *("AveragePool", "Cast", "Flatten", "Gather", "GlobalAveragePool", "GlobalMaxPool", "Identity"),
+    *("MaxPool", "ReduceMax", "ReduceMean", "Reshape", "Slice", "Squeeze", "Transpose"),
+    "Unsqueeze",
+)
 FLOAT = TensorProto.FLOAT
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 # attributes that set the type of an output
 TYPES = ("to", "dtype")
+
+
+def is_quantized(model: onnx.ModelProto) -> bool:
+    """Return whether the model has Q/DQ, in branches and loops too."""
+    return any(node.op_type in PAIR for node in all_nodes(model))
+
+
+def require_as_said(model: onnx.ModelProto, source: str, *, quantized: bool) -> None:
+    """Raise TightropeError naming `source` unless it has Q/DQ exactly where it is `quantized`.
+
+    Also where Q/DQ stands in a form that is not supported: integer operators, operators of TensorRT
+    alone, or inside a branch or loop.
+    """
+    found = is_quantized(model)
+    kinds = [node.op_type for node in all_nodes(model)]
+    if custom := [kind for kind in kinds if kind.startswith(OF_TENSORRT)]:
+        raise TightropeError(
+            f"{source}: {custom[0]} is an operator of TensorRT alone; export with ONNX's own "
+            "QuantizeLinear and DequantizeLinear, in opset 19 or later for E4M3"
+        )
+    if integer := [kind for kind in kinds if kind.startswith(INTEGER_OPERATORS)]:
+        raise TightropeError(
+            f"{source}: {integer[0]} computes in integers itself; only Q/DQ is supported: quantize "
+            "statically, with onnxruntime by quant_format=QuantFormat.QDQ, or give the float file"
+        )
+    if found and not quantized:
+        raise TightropeError(
+            f"{source}: is quantized already (it has QuantizeLinear or DequantizeLinear); set the "
+            "model's key `quantized: true` to run it as it is, or give the float file"
+        )
+    if quantized and not found:
+        raise TightropeError(
+            f"{source}: has no QuantizeLinear or DequantizeLinear; remove `quantized`, and this "
+            "project quantizes it"
+        )
+    if found and not any(node.op_type in PAIR for node in model.graph.node):
+        raise TightropeError(
+            f"{source}: not supported: Q/DQ inside a branch or loop; export without them"
+        )
+
+
+def all_nodes(model: onnx.ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of the graph and of its branches and loops."""
+    return (node for graph in graphs_in(model.graph) for node in graph.node)
+
+
+def constants_of(model: onnx.ModelProto) -> dict[str, TensorProto]:
+    """Return the constants of the graph by name: initializers and tensors of Constant nodes."""
+    nodes = (node for node in model.graph.node if node.op_type == "Constant")
+    inside = {
+        node.output[0]: part.t for node in nodes for part in node.attribute if part.name == "value"
+    }
+    return inside | {tensor.name: tensor for tensor in model.graph.initializer}
+
+
+def attribute(node: NodeProto, name: str, default: int) -> int:
+    """Return an integer attribute of a node, `default` where it is not set."""
+    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+
+
+def implied_clip(
+    quantizer: NodeProto, source: str, constants: Constants, producers: Producers
+) -> tuple[NodeProto, list[TensorProto]] | None:
+    """Return the operator on `source` in the place of a QuantizeLinear's range, and its bounds.
+
+    Clip(0, 6) where the range ends at 6, else Relu. None where the range has negative values, where
+    the quantized tensor has none anyway, and where its producer has no Relu after it.
+    """
+    data = quantizer.input[0]
+    producer = producers.get(data)
+    if producer is None or producer.op_type not in BEFORE_RELU:
+        return None
+    if not starts_at_zero(quantizer, constants):
+        return None
+    output, top = f"{quantizer.output[0]}_clipped", end_of(quantizer, constants)
+    if np.isclose(top, SIX, rtol=1e-3):
+        kind = constants[quantizer.input[1]].data_type
+        names = [f"{output}_low", f"{output}_high"]
+        bounds = [
+            helper.make_tensor(name, kind, [], [bound])
+            for name, bound in zip(names, (0.0, SIX), strict=True)
+        ]
+        return helper.make_node("Clip", [source, *names], [output], output), bounds
+    if is_never_negative(data, constants, producers):
+        return None
+    return helper.make_node("Relu", [source], [output], output), []
+
+
+def starts_at_zero(quantizer: NodeProto, constants: Constants) -> bool:
+    """Return whether 0 is the least number that a QuantizeLinear with integers can give."""
+    zero = zero_point(quantizer, constants)
+    return zero is not None and bool((zero == np.iinfo(zero.dtype).min).all())
+
+
+def end_of(quantizer: NodeProto, constants: Constants) -> float:
+    """Return the greatest number that a QuantizeLinear can give, NaN where it is not known."""
+    zero, name = zero_point(quantizer, constants), quantizer.input[1]
+    if zero is None or name not in constants:
+        return float("nan")
+    scale = numpy_helper.to_array(constants[name]).astype(np.float32)
+    return float(((np.iinfo(zero.dtype).max - zero.astype(np.float32)) * scale).max())
+
+
+def zero_point(quantizer: NodeProto, constants: Constants) -> np.ndarray | None:
+    """Return the zero-point of a QuantizeLinear, None where it is no constant integer."""
+    name = quantizer.input[2] if len(quantizer.input) > 2 else ""
+    if not name:
+        kind = attribute(quantizer, "output_dtype", 0) or TensorProto.UINT8
+        found = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
+    elif name in constants:
+        found = numpy_helper.to_array(constants[name])
+    else:
+        return None
+    return found if np.issubdtype(found.dtype, np.integer) else None
+
+
+def is_never_negative(name: str, constants: Constants, producers: Producers) -> bool:
+    """Return whether the operators and Q/DQ before a tensor let no negative value through."""
+    node = producers.get(name)
+    if node is None:
+        return False
+    if node.op_type == QUANTIZE and starts_at_zero(node, constants):
+        return True
+    if node.op_type in NEVER_NEGATIVE:
+        return True
+    if node.op_type in (*OF_FIRST_INPUT, QUANTIZE, DEQUANTIZE):
+        return is_never_negative(node.input[0], constants, producers)
+    return node.op_type in OF_ALL_INPUTS and all(
+        is_never_negative(one, constants, producers) for one in node.input
+    )
 
 
 def in_float(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -42,8 +192,7 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
 
     DequantizeLinear of stored integers and float8 stays. Raises as `in_float` does.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     constants, producers = constants_of(made), producers_of(made)
     # for the output of each node that is left out, the tensor in its place
     bypassed: dict[str, str] = {}
@@ -128,8 +277,7 @@ def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block: int)
 
 def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which float16 and bfloat16 are float32, which holds all of their numbers."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     del made.graph.value_info[:]
     for graph in graphs_in(made.graph):
         for tensor in graph.initializer:

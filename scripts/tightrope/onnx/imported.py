@@ -16,8 +16,7 @@ from tightrope.inputs.image_settings import load_settings
 from tightrope.model.labels import output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
-from tightrope.onnx.float_model import in_float, with_activations_in_float
-from tightrope.onnx.given_qdq import is_quantized
+from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
 from tightrope.onnx.interface import TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE
@@ -105,7 +104,11 @@ def import_checkpoint(
         inputs=inputs,
         recipe=None,
         training=None,
-        **input_facts(standard, size, origin["source"]),
+        **(
+            {"height": size[0], "width": size[1]}
+            if size
+            else {"vocabulary": vocabulary(standard, path)}
+        ),
     )
 
 
@@ -120,15 +123,6 @@ def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
         return in_float(model)
     except ArtifactError as error:
         raise TightropeError(f"{source}: {error}") from error
-
-
-def input_facts(
-    model: onnx.ModelProto, size: tuple[int, int] | None, source: str
-) -> dict[str, int]:
-    """Return the manifest's fields on the inputs of a standardized model."""
-    if size is None:
-        return {"vocabulary": vocabulary(model, source)}
-    return {"height": size[0], "width": size[1]}
 
 
 def image_size(folder: Path, task: str) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ import onnx
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.image_settings import FILE as PROCESSOR
+from tightrope.onnx.edit import copy_of
 from tightrope.signature import BATCH, SEQUENCE
 
 TOKENS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
@@ -25,8 +26,7 @@ def standardized(
     [batch, sequence]. `inputs` maps these and, if present, `token_type_ids`, which become zeros, to
     names in the file. Raises TightropeError for inputs or outputs that do not fit.
     """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = copy_of(model)
     if size is None:
         take_texts(result.graph, inputs, source)
     else:
@@ -191,8 +191,7 @@ def rename_output(graph: onnx.GraphProto, source: str) -> None:
 
 def with_outputs_in(order: list[int], model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a standardized model whose logit i is the given model's logit `order[i]`."""
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = copy_of(model)
     graph = result.graph
     names = ["tightrope_logits", "tightrope_label_order"]
     rename(graph, "logits", names[0])

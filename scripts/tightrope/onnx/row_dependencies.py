@@ -1,12 +1,16 @@
-"""Which slice of its inputs an ONNX operator needs for a slice of its output."""
+"""Which slice of its inputs an ONNX operator needs, by the shapes that trial runs have shown."""
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 
-from tightrope.onnx.opset import STANDARD
+from tightrope.inputs.arrays import example_of
+from tightrope.onnx.edit import STANDARD, copy_of
+from tightrope.onnx.file import signature_of
+from tightrope.onnx.session import run_all
 
 ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub")
 UNARY = (
@@ -28,6 +32,8 @@ Node = onnx.NodeProto
 Reads = list[int | None]
 # tensor -> its shape in each trial
 Shapes = dict[str, list[tuple[int, ...]]]
+# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
+TRIALS = ((3, 7), (2, 11))
 
 
 def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
@@ -114,3 +120,23 @@ RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] =
     "Softmax": along_another_axis,
     "Transpose": transpose,
 }
+
+
+def shapes_seen(model: onnx.ModelProto) -> Shapes:
+    """Return the shape of each tensor in both TRIALS; the file alone does not determine it.
+
+    Raises ArtifactError where the model does not run.
+    """
+    copy = copy_of(model)
+    names = [name for node in copy.graph.node for name in node.output if name]
+    del copy.graph.output[:]
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    batches = [example_of(signature_of(model), *trial) for trial in TRIALS]
+    given = [{name: array.shape for name, array in batch.items()} for batch in batches]
+    constants = {tensor.name: tuple(tensor.dims) for tensor in copy.graph.initializer}
+    found = [
+        {name: np.shape(value) for name, value in zip(names, values, strict=True)}
+        for values in run_all(copy, batches, threads=1)
+    ]
+    trials = [{**constants, **one, **seen} for one, seen in zip(given, found, strict=True)]
+    return {name: [trial[name] for trial in trials] for name in trials[0]}

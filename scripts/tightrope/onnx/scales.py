@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from tightrope.onnx.edit import drop_unused_initializers
+from tightrope.onnx.edit import copy_of, drop_unused_initializers
 from tightrope.onnx.weights import is_plain
 
 # they move values without changing them
@@ -21,8 +21,7 @@ def with_scales_folded(model: onnx.ModelProto) -> onnx.ModelProto:
     The weights and the bias of the layer are multiplied instead. Operators that only move values
     may lie between the two. Weights that other operators read are copied.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     graph = made.graph
     constants = {one.name: one for one in graph.initializer if one.data_type == TensorProto.FLOAT}
     producers = {name: node for node in graph.node for name in node.output}

@@ -17,8 +17,7 @@ from tightrope.logit_distance import relative_error
 from tightrope.model.module import load_module
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
-from tightrope.onnx.float_model import has_halves, in_float
-from tightrope.onnx.given_qdq import is_quantized
+from tightrope.onnx.float_model import has_halves, in_float, is_quantized
 from tightrope.onnx.imported import original_outputs
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx

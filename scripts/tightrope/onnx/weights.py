@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from tightrope.onnx.edit import copy_of
+
 # products of two activations, as in attention, stay in float
 WEIGHTED = ("Conv", "Gemm", "MatMul")
 
@@ -63,8 +65,7 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
 
 def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
     """Return a copy of `model` that also outputs `tensors`, float32, except its inputs."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copy_of(model)
     known = {one.name for one in (*copy.graph.output, *copy.graph.input)}
     copy.graph.output.extend(
         helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)

@@ -1,4 +1,4 @@
-"""One program per request shape, created at the first request of the shape."""
+"""One program per request shape, created at its first request, which may be padded to it."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,13 +8,31 @@ import numpy as np
 
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.padding import padded
 from tightrope.signature import sizes_of
 
 # from inputs to the program for their shape
 Make = Callable[[Arrays], Any]
 # each program keeps buffers, and perhaps a CUDA graph, in GPU memory
 MOST_SHAPES = 64
+
+
+def padded(inputs: Arrays, bucket: Bucket) -> Arrays:
+    """Return `inputs` padded to the bucket: [batch, sequence] of texts, [batch] of images.
+
+    Added tokens are zeros, and so is their mask. Added rows repeat the last row; drop them from the
+    outputs.
+    """
+    return {name: enlarged(array, bucket) for name, array in inputs.items()}
+
+
+def enlarged(array: np.ndarray, bucket: Bucket) -> np.ndarray:
+    """Pad one input to the bucket along its first axes."""
+    if array.shape[: len(bucket)] == bucket:
+        return array
+    added = [(0, size - own) for size, own in zip(bucket, array.shape, strict=False)]
+    kept = [(0, 0)] * (array.ndim - len(bucket))
+    filled = np.pad(array, [(0, 0), *added[1:], *kept])
+    return np.pad(filled, [added[0], *[(0, 0)] * (array.ndim - 1)], mode="edge")
 
 
 class ByShape:

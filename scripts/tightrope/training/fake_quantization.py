@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from tightrope.onnx.opset import SMALLEST_SCALE
+from tightrope.onnx.edit import SMALLEST_SCALE
 
 # AdamW moves a parameter by about the learning rate per step; ranges move faster than weights and
 # in proportion to their size (Jain et al. 2020, "Trained Quantization Thresholds", section 5.2)

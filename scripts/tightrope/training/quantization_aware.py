@@ -34,7 +34,7 @@ from tightrope.training.recipe import Recipe
 
 # training examples on which the first ranges are calibrated, by their lowest and highest value
 SAMPLES = 256
-# least channels, and of E4M3 their divisor, of what TensorRT quantizes (`int8/tensor_cores.py`)
+# least channels, and of E4M3 their divisor, of what TensorRT quantizes (`int8/schemes.py`)
 CHANNELS = 16
 Quantizers = dict[str, InputQuantizer]
 
@@ -180,7 +180,7 @@ def observed(
 
 
 def stays_in_float(module: Any, values: torch.Tensor, grid: Grid, *, given: set[int]) -> bool:
-    """Return whether a file for TensorRT keeps the module in float, see `int8/tensor_cores.py`."""
+    """Return whether a file for TensorRT keeps the module in float, see `int8/schemes.py`."""
     if isinstance(module, torch.nn.Conv2d):
         depthwise = module.groups > 1 and module.weight.shape[1] == 1
         return depthwise or values.data_ptr() in given

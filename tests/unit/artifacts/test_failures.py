@@ -11,7 +11,7 @@ from tightrope.artifacts.failures import (
     write_failure,
 )
 from tightrope.errors import ArtifactError, WorkFailed
-from tightrope.int8.cache import read_any_cache, read_cache
+from tightrope.int8.calibrate import read_any_cache, read_cache
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.onnx.file import load_onnx
 from tiny_model import TinyModel

@@ -23,7 +23,7 @@ from tightrope.artifacts.manifest_types import (
 )
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.inputs.encode import read_split
-from tightrope.int8.cache import read_cache
+from tightrope.int8.calibrate import read_cache
 from tightrope.onnx.file import load_onnx
 from tightrope.report import html
 from tightrope.report.graphs.describe import describe
@@ -264,7 +264,8 @@ def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(
 def test_every_reader_of_json_says_which_type_it_expects() -> None:
     """Those without one check the type themselves."""
     own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/reach.py"}
-    own |= {"int8/cache.py", "records/record.py", "summary/int8.py", "inputs/image_settings.py"}
+    own |= {"int8/calibrate.py", "records/record.py", "summary/int8.py"}
+    own |= {"inputs/image_settings.py"}
     package = ROOT / "scripts/tightrope"
     without = {
         file.relative_to(package).as_posix()

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tightrope.bundle.archive import SUMS, write_archive
+from tightrope.bundle.write import SUMS, write_archive
 from tightrope.errors import ArtifactError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tightrope.bundle.stated import interval
+from tightrope.bundle.facts import interval
 from tightrope.records.latency import LOAD_ORDER_STD
 
 QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}

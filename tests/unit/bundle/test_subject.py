@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from manifests import ENGINE
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.bundle.facts import required
 from tightrope.bundle.subject import require_built, require_own_program
 from tightrope.errors import TightropeError
 from tightrope.variants import parse
@@ -39,3 +41,21 @@ def test_an_engine_that_was_not_built_is_refused_with_the_reason() -> None:
     with pytest.raises(TightropeError, match=r"^cpu-pytorch-fp32 was not built: killed: out"):
         require_built(cast(EngineManifest, failed))
     require_built(cast(EngineManifest, ENGINE))
+
+
+@pytest.mark.parametrize(
+    ("files", "compiled"),
+    [
+        (["model.onnx"], False),
+        (["model.pt2"], True),
+        (["16x128.so", "weights.safetensors"], True),
+        (["model.xml", "model.bin", "1x32.blob"], True),
+    ],
+)
+def test_what_was_compiled_for_a_processor_requires_its_instructions(
+    files: list[str], compiled: bool
+) -> None:
+    subject: Any = SimpleNamespace(
+        engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
+    )
+    assert required(subject) == (["avx2"] if compiled else [])

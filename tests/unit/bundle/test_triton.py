@@ -3,10 +3,19 @@
 from typing import Any
 
 import pytest
-from tightrope.bundle.text_proto import Enum, text_proto
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
-from triton_engines import EXAMPLE, LABELS, MODEL, engine, point, result, row, throughput
+from triton_engines import (
+    EXAMPLE,
+    LABELS,
+    MODEL,
+    TEMPLATES,
+    engine,
+    point,
+    result,
+    row,
+    throughput,
+)
 from triton_schema import parameters_of, parsed, schema
 
 ONNX = "cpu-onnxruntime-fp32"
@@ -18,7 +27,7 @@ def files_of(variant: str, **changes: Any) -> dict[str, str]:
     """The text files for a variant with real results; `changes` are arguments of triton_files."""
     whole = {
         **{"model": MODEL, "engine": engine(variant), "labels": LABELS},
-        **{"result": result(variant), "throughput": [], "traffic": []},
+        **{"result": result(variant), "throughput": [], "traffic": [], "templates": TEMPLATES},
     }
     return triton_files(**{**whole, **changes})
 
@@ -96,66 +105,62 @@ def test_batches_threads_and_delay_are_those_of_the_measured_latency() -> None:
     assert parameters_of(config)["intra_op_thread_count"] == str(result(ONNX)["threads"]) == "2"
 
 
-def test_instances_and_their_threads_are_those_of_the_best_throughput() -> None:
-    points = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
-    config = config_of(ONNX, throughput=[throughput(points, ONNX)])
-    assert config.instance_group[0].count == 2
-    assert parameters_of(config)["intra_op_thread_count"] == "1"
-    assert list(config.dynamic_batching.preferred_batch_size) == [4]
-    # of the same two instances at batch 1
-    assert config.dynamic_batching.max_queue_delay_microseconds == 1600
-    # the largest batch of all measurements
-    assert config.max_batch_size == 16
-
-
-def test_the_best_within_the_bound_comes_before_the_best_of_all() -> None:
-    points = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
-    bound = {"p99_bound_s": 0.0245, "best_within_bound": points[1]}
-    entry = throughput(points, ONNX, **bound)
-    config = config_of(ONNX, throughput=[entry])
-    assert list(config.dynamic_batching.preferred_batch_size) == [1]
-    assert config.dynamic_batching.max_queue_delay_microseconds == 0
-    readme = files_of(ONNX, throughput=[entry])["README.md"]
-    assert "within the bound on p99" in readme
+POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
 
 
 @pytest.mark.parametrize(
-    ("bound_s", "delay_us"), [(0.2, 1600), (0.0755, 500), (0.075, 0), (0.07, 0)]
+    ("bound", "preferred", "delay_us"),
+    [
+        # of the same two instances at batch 1, a tenth of a call
+        ({}, 4, 1600),
+        ({"p99_bound_s": 0.0245, "best_within_bound": POINTS[1]}, 1, 0),
+        # what the bound on p99 leaves of it
+        ({"p99_bound_s": 0.0755, "best_within_bound": POINTS[2]}, 4, 500),
+        ({"p99_bound_s": 0.07, "best_within_bound": POINTS[2]}, 4, 0),
+    ],
 )
-def test_no_request_waits_longer_than_the_bound_on_p99_leaves(
-    bound_s: float, delay_us: int
+def test_instances_threads_batch_and_delay_are_those_of_the_best_throughput(
+    bound: dict[str, Any], preferred: int, delay_us: int
 ) -> None:
-    points = [point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
-    within = {"p99_bound_s": bound_s, "best_within_bound": points[1]}
-    config = config_of(ONNX, throughput=[throughput(points, ONNX, **within)])
-    found = config.dynamic_batching.max_queue_delay_microseconds
-    assert found == pytest.approx(delay_us, abs=1)
+    files = files_of(ONNX, throughput=[throughput(POINTS, ONNX, **bound)])
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    assert config.instance_group[0].count == 2
+    assert parameters_of(config)["intra_op_thread_count"] == "1"
+    batching = config.dynamic_batching
+    assert list(batching.preferred_batch_size) == [preferred]
+    assert batching.max_queue_delay_microseconds == pytest.approx(delay_us, abs=1)
+    # the largest batch of all measurements
+    assert config.max_batch_size == 16
+    assert ("within the bound on p99" in files["README.md"]) == bool(bound)
 
 
-def test_no_request_waits_where_batches_are_slower_per_sample() -> None:
-    slower = [row(1, 0.01, sequence=64), row(8, 0.1, sequence=64)]
-    config = config_of(ONNX, result=result(ONNX, latency=slower))
-    assert config.max_batch_size == 8
-    # said, for Triton would else make batches of 8
-    assert list(config.dynamic_batching.preferred_batch_size) == [1]
-    assert config.dynamic_batching.max_queue_delay_microseconds == 0
+BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
 
 
-def test_a_lone_request_waits_little_where_only_a_large_batch_was_measured() -> None:
-    only = result(ONNX, latency=[row(16, 0.16, sequence=64)])
-    config = config_of(ONNX, result=only)
-    assert config.dynamic_batching.max_queue_delay_microseconds == 1000
-
-
-def test_no_batch_is_beyond_what_the_engine_was_built_for() -> None:
-    rows = [row(1, 0.01, sequence=64), row(8, 0.04, sequence=64), row(32, 0.1, sequence=64)]
-    held = engine("cuda-onnxruntime-fp32", buckets={"batch": [1, 8], "sequence": [64]}, graphs=True)
-    measured = result("cuda-onnxruntime-fp32", latency=rows)
-    config = config_of("cuda-onnxruntime-fp32", engine=held, result=measured)
-    assert config.max_batch_size == 8
-    assert list(config.dynamic_batching.preferred_batch_size) == [8]
-    config = config_of("cuda-tensorrt-fp16", result=result("cuda-tensorrt-fp16", latency=rows))
-    assert config.max_batch_size == 8  # measured, and less than the 16 of its profiles
+@pytest.mark.parametrize(
+    ("variant", "options", "calls", "expected"),
+    [
+        # said, for Triton would else make batches of 8
+        (ONNX, {}, {1: 0.01, 8: 0.1}, (8, 1, 0)),
+        (ONNX, {}, {16: 0.16}, (16, 16, 1000)),
+        ("cuda-onnxruntime-fp32", BUILT_FOR_8, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
+        # measured, and less than the 16 of its profiles
+        ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
+    ],
+)
+def test_batches_and_delay_are_those_of_the_latencies_that_the_engine_is_built_for(
+    variant: str,
+    options: dict[str, Any],
+    calls: dict[int, float],
+    expected: tuple[int, int, int],
+) -> None:
+    rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
+    measured = result(variant, latency=rows)
+    config = config_of(variant, engine=engine(variant, **options), result=measured)
+    batching = config.dynamic_batching
+    (preferred,) = batching.preferred_batch_size
+    found = (config.max_batch_size, preferred, batching.max_queue_delay_microseconds)
+    assert found == expected
 
 
 def test_batches_under_traffic_count_for_the_largest_batch() -> None:
@@ -240,15 +245,12 @@ def test_openvino_is_refused_where_it_would_compute_in_bf16_unasked(precision: s
     assert files_of(ONNX, isa=["amx_bf16"]) == files_of(ONNX)
 
 
-def test_torchscript_has_the_threads_that_were_timed() -> None:
-    expected = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
-    assert parameters_of(config_of("cpu-torchscript-fp32")) == expected
-
-
-def test_torchscript_in_fp16_has_logits_in_fp16_and_asks_for_no_classes() -> None:
+def test_torchscript_has_its_threads_and_in_fp16_logits_in_fp16_and_no_classes() -> None:
     files = files_of("cuda-torchscript-fp16")
-    (output,) = parsed(files[f"{MODEL}/config.pbtxt"]).output
-    assert type_of(output) == "TYPE_FP16"
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    assert type_of(config.output[0]) == "TYPE_FP16"
+    threads = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
+    assert parameters_of(config) == threads
     assert "class_count" not in files["README.md"]
 
 
@@ -271,9 +273,9 @@ def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:
 
 
 def test_a_gpu_gets_as_many_instances_as_the_best_number_of_streams() -> None:
-    streams = {"rates": [], "best": 3}
+    variant, streams = "cuda-tensorrt-fp16", {"rates": [], "best": 3}
     rows = [row(1, 0.01, sequence=64), row(8, 0.02, sequence=64, streams=streams)]
-    config = config_of("cuda-tensorrt-fp16", result=result("cuda-tensorrt-fp16", latency=rows))
+    config = config_of(variant, result=result(variant, latency=rows))
     assert config.instance_group[0].count == 3
 
 
@@ -287,14 +289,10 @@ def test_each_label_is_one_line_whatever_is_in_it() -> None:
     assert list(parsed(files[f"{MODEL}/config.pbtxt"]).output[0].dims) == [7]
 
 
-@pytest.mark.parametrize(
-    "text", ['a"b', "a\\b", "a\nb\t\x00", "é€😀", "'", "", "\\n", "# no comment", "\x7f9"]
-)
-def test_any_string_is_read_back_as_it_was(text: str) -> None:
-    message = {"name": text, "max_batch_size": 3, "input": [{"name": text, "optional": True}]}
-    config = parsed(text_proto({**message, "output": {"data_type": Enum("TYPE_FP32")}}))
-    assert (config.name, config.input[0].name, config.input[0].optional) == (text, text, True)
-    assert type_of(config.output[0]) == "TYPE_FP32"
+@pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb\t\x00", "é€😀", "", "# no comment", "\x7f9"])
+def test_any_name_of_an_input_is_read_back_as_it_was(text: str) -> None:
+    named = {**engine(ONNX), "inputs": [[text, "int64", ["batch", "sequence"]]]}
+    assert [one.name for one in config_of(ONNX, engine=named).input] == [text]
 
 
 @pytest.mark.parametrize(
@@ -317,19 +315,21 @@ def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason
         assert "\n" not in line
 
 
-def test_an_engine_of_the_tensorrt_provider_is_refused() -> None:
-    with pytest.raises(TightropeError, match="would build another TensorRT engine"):
-        engine_files(MODEL, engine("cuda-onnxruntime-fp16", provider="tensorrt"))
-
-
-def test_openvino_converted_from_pytorch_is_refused() -> None:
-    with pytest.raises(TightropeError, match=r"has no name, .*; convert from ONNX"):
-        engine_files(MODEL, engine("cpu-openvino-fp32", route="pytorch"))
-
-
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "-rf", ".hidden", "a b", "é", "a\n", "x" * 101, "README.md"]
+    ("variant", "options", "reason"),
+    [
+        ("cuda-onnxruntime-fp16", {"provider": "tensorrt"}, "would build another TensorRT engine"),
+        ("cpu-openvino-fp32", {"route": "pytorch"}, r"has no name, .*; convert from ONNX"),
+    ],
 )
+def test_options_that_no_backend_serves_are_refused(
+    variant: str, options: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(TightropeError, match=reason):
+        engine_files(MODEL, engine(variant, **options))
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "-rf", "a b", "a\n", "x" * 101, "README.md"])
 def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
     with pytest.raises(TightropeError, match="name the model") as error:
         engine_files(name, engine(ONNX))

@@ -7,7 +7,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import run_onnx
@@ -72,26 +72,14 @@ def channel_axis(dequantize: NodeProto) -> int:
 
 
 @SCHEMES
-def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
-    quantize_onnx(tiny.simplified, tiny.minmax, tmp_path / "again.onnx", scheme=scheme)
-    assert (tmp_path / "again.onnx").read_bytes() == getattr(tiny, scheme).read_bytes()
-
-
-@SCHEMES
-def test_the_file_is_valid_and_smaller(tiny: TinyModel, scheme: str) -> None:
+def test_the_file_is_valid_and_smaller_and_a_repeat_gives_the_same_bytes(
+    tiny: TinyModel, tmp_path: Path, scheme: str
+) -> None:
     path = getattr(tiny, scheme)
     onnx.checker.check_model(str(path), full_check=True)
     assert path.stat().st_size < 0.8 * tiny.simplified.stat().st_size
-
-
-@SCHEMES
-def test_nodes_stand_after_what_they_read(graphs: dict[str, Graph], scheme: str) -> None:
-    graph = graphs[scheme]
-    known = {"", *graph.constants, *(one.name for one in graph.model.graph.input)}
-    for node in graph.nodes:
-        assert set(node.input) <= known, node.name
-        known |= set(node.output)
-    assert {one.name for one in graph.model.graph.output} <= known
+    quantize_onnx(tiny.simplified, tiny.minmax, tmp_path / "again.onnx", scheme=scheme)
+    assert (tmp_path / "again.onnx").read_bytes() == path.read_bytes()
 
 
 ONE_ROW = [
@@ -135,8 +123,11 @@ def test_e4m3_weights_have_one_scale(tiny: TinyModel, graphs: dict[str, Graph]) 
 
 
 @IN_INT8
-def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], scheme: str) -> None:
-    graph = graphs[scheme]
+def test_weights_are_int8_per_channel_symmetric_and_the_checkpoints_to_half_a_step(
+    tiny: TinyModel, graphs: dict[str, Graph], scheme: str
+) -> None:
+    graph, tensors = graphs[scheme], load_onnx(tiny.simplified).graph.initializer
+    floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
     for node in in_eight_bits(graph):
         dequantize = graph.producers[node.input[1]]
         weight, scale, zero = (graph.constants[name] for name in dequantize.input)
@@ -144,9 +135,13 @@ def test_weights_are_int8_per_channel_and_symmetric(graphs: dict[str, Graph], sc
         assert not zero.any()
         assert (scale > 0).all()
         transposed = any(one.name == "transB" and one.i for one in node.attribute)
-        assert channel_axis(dequantize) == (0 if transposed else 1)
-        assert scale.size == weight.shape[channel_axis(dequantize)]
+        axis = channel_axis(dequantize)
+        assert axis == (0 if transposed else 1)
+        assert scale.size == weight.shape[axis]
         assert np.abs(weight.astype(int)).max() == 127
+        original = floats[dequantize.input[0].removesuffix("_quantized")]
+        scale = scale[:, None] if axis == 0 else scale[None, :]
+        assert (np.abs(weight * scale - original) <= 0.501 * scale).all()
 
 
 @SCHEMES
@@ -163,21 +158,6 @@ def test_activations_are_quantized_per_tensor_in_the_type_of_the_scheme(
         scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
         assert (scale.size, zero.dtype) == (1, wanted)
         assert scale > 0
-
-
-@IN_INT8
-def test_weights_are_the_checkpoints_to_half_a_step(
-    tiny: TinyModel, graphs: dict[str, Graph], scheme: str
-) -> None:
-    graph = graphs[scheme]
-    tensors = load_onnx(tiny.simplified).graph.initializer
-    floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
-    for node in in_eight_bits(graph):
-        dequantize = graph.producers[node.input[1]]
-        weight, scale, _ = (graph.constants[name] for name in dequantize.input)
-        original = floats[dequantize.input[0].removesuffix("_quantized")]
-        scale = scale[:, None] if channel_axis(dequantize) == 0 else scale[None, :]
-        assert (np.abs(weight * scale - original) <= 0.501 * scale).all()
 
 
 @FOR_TENSORRT
@@ -202,7 +182,7 @@ def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph], scheme: s
 
 
 @FOR_TENSORRT
-def test_tensorrt_gets_biases_in_float(graphs: dict[str, Graph], scheme: str) -> None:
+def test_tensorrt_gets_biases_and_outputs_in_float(graphs: dict[str, Graph], scheme: str) -> None:
     graph = graphs[scheme]
     assert TensorProto.INT32 not in {
         tensor.data_type
@@ -212,19 +192,12 @@ def test_tensorrt_gets_biases_in_float(graphs: dict[str, Graph], scheme: str) ->
     stored = {"s8s8": np.int8, "e4m3": E4M3}[scheme]
     for node in graph.of_kind("DequantizeLinear"):
         assert graph.constants.get(node.input[0], np.zeros(1, stored)).dtype == stored
+    made = {name for node in weighted(graph) for name in node.output}
+    assert not [node.name for node in graph.of_kind("QuantizeLinear") if node.input[0] in made]
     biased = [node for node in graph.of_kind("Gemm") if len(node.input) == 3]
     assert biased
     for node in biased:
         assert graph.constants[node.input[2]].dtype == np.float32
-
-
-@FOR_TENSORRT
-def test_outputs_of_weighted_operators_stay_float_for_tensorrt(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
-    graph = graphs[scheme]
-    made = {name for node in weighted(graph) for name in node.output}
-    assert not [node.name for node in graph.of_kind("QuantizeLinear") if node.input[0] in made]
 
 
 @SCHEMES
@@ -309,33 +282,42 @@ def test_the_ranges_of_the_cache_decide_the_scales(
         assert usual.constants[name] == pytest.approx(absmax / largest, rel=2**-11)
 
 
+def with_ranges(tiny: TinyModel, target: Path, **ranges: list[float]) -> Path:
+    """The cache with other ranges of these tensors, without those that are empty."""
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    del cache["schema"]
+    known = {**cache["ranges"], **ranges}
+    write_cache(target, **{**cache, "ranges": {name: one for name, one in known.items() if one}})
+    return target
+
+
 def test_a_tensor_that_is_always_zero_gets_a_scale_that_float16_holds(
     tiny: TinyModel, tmp_path: Path
 ) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    write_cache(tmp_path / "a.json", **{**cache, "ranges": {**cache["ranges"], "gelu": [0, 0]}})
-    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="s8s8")
+    cache = with_ranges(tiny, tmp_path / "a.json", gelu=[0, 0])
+    quantize_onnx(tiny.simplified, cache, tmp_path / "a.onnx", scheme="s8s8")
     assert Graph(tmp_path / "a.onnx").constants["gelu_scale"] == 2**-14
 
 
-def test_a_range_beyond_float16_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    write_cache(tmp_path / "a.json", **{**cache, "ranges": {**cache["ranges"], "gelu": [0, 1e8]}})
-    paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx")
-    with pytest.raises(
-        TightropeError, match=r"gelu: values up to 1e\+08 are beyond float16; leave"
-    ):
-        quantize_onnx(*paths, scheme="s8s8")
-
-
-@FOR_TENSORRT
-def test_asymmetric_activations_are_refused_for_tensorrt(
-    tiny: TinyModel, tmp_path: Path, scheme: str
+@pytest.mark.parametrize(
+    ("scheme", "gelu", "said"),
+    [
+        ("s8s8", [0, 1e8], r"gelu: values up to 1e\+08 are beyond float16; leave"),
+        ("u8s8", [], r"a\.json: has no range for gelu .*; calibrate"),
+        ("s8s8", [], r"a\.json: has no range for gelu .*; calibrate"),
+    ],
+)
+def test_a_range_that_is_missing_or_beyond_float16_is_refused(
+    tiny: TinyModel, tmp_path: Path, scheme: str, gelu: list[float], said: str
 ) -> None:
+    cache = with_ranges(tiny, tmp_path / "a.json", gelu=gelu)
+    with pytest.raises(TightropeError, match=said):
+        quantize_onnx(tiny.simplified, cache, tmp_path / "a.onnx", scheme=scheme)
+
+
+def test_asymmetric_activations_are_refused_for_tensorrt(tiny: TinyModel, tmp_path: Path) -> None:
     with pytest.raises(TightropeError, match=r"TensorRT has zero-point 0 only: take .* out"):
-        quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair={"activations": "asymmetric"})
+        quantized(tiny, tmp_path / "a.onnx", scheme="s8s8", repair={"activations": "asymmetric"})
     assert not (tmp_path / "a.onnx").exists()
 
 
@@ -354,17 +336,6 @@ def test_repairs_go_with_the_schemes_of_tensorrt(
     )
     assert (found.argmax(1) == expected.argmax(1)).mean() > 0.98
     assert (found != plain).any()
-
-
-@SCHEMES
-def test_a_cache_that_lacks_a_tensor_is_refused(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"], cache["ranges"]["gelu"]
-    write_cache(tmp_path / "a.json", **cache)
-    with pytest.raises(TightropeError, match=r"a\.json: has no range for gelu .*; calibrate"):
-        quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme=scheme)
 
 
 def test_outputs_need_a_range_only_where_they_are_quantized(

@@ -10,9 +10,9 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder
 from tightrope.int8.calibrate import calibration_examples
-from tightrope.int8.ranges import BINS, Statistics, collect_statistics
+from tightrope.int8.ranges import BINS, LEVELS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
-from tightrope.onnx.attention_products import attention_in
+from tightrope.onnx.attention import attention_in
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
@@ -137,7 +137,10 @@ def test_percentile_cuts_as_many_values_as_it_says(tmp_path: Path) -> None:
     assert ranges["rows"] == pytest.approx([-1 + 4 * 0.005, 3 - 4 * 0.005], abs=2 * width)
 
 
-def test_the_order_of_the_samples_changes_no_histogram(tmp_path: Path) -> None:
+def test_the_order_of_the_samples_changes_no_histogram(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tightrope.int8.ranges.BINS", 2 * LEVELS)
     path = table_model(tmp_path, np.random.default_rng(0).standard_normal(600) ** 3)
     one, other = table_rows(list(range(100)), list(range(100, 600))), None
     other = one[::-1]
@@ -210,8 +213,10 @@ def test_collecting_leaves_the_samples_and_the_file_as_they_are(tiny: TinyModel)
 
 
 def test_each_pass_tells_how_many_samples_or_tensors_are_done(
-    tiny: TinyModel, told: Callable[[], dict[str, list[int]]]
+    tiny: TinyModel, told: Callable[[], dict[str, list[int]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # few, for entropy tries every range of them
+    monkeypatch.setattr("tightrope.int8.ranges.BINS", 2 * LEVELS)
     statistics_of(tiny.simplified, rows_of(tiny, 16), "entropy")
     steps = told()
     assert list(steps) == ["ranges", "histograms", "entropy"]

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.repairs import smoothed, smoothing
 from tightrope.onnx.edit import dequantized_weight, weight

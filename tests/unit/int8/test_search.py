@@ -10,7 +10,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8 import search
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.int8.search import (
     Judge,
@@ -174,15 +174,6 @@ def test_a_broken_calibration_is_mended_by_operators_in_float_and_without_channe
     assert [one["verdict"] == "kept" for one in found["trials"]].index(True) > 0
     assert found["trials"][-1]["in_float"] == found["in_float"]
     assert 0 < len(found["in_float"]) < 14
-
-
-def test_without_smoothquant_it_is_left_out(
-    tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None]
-) -> None:
-    kept([False, True])
-    found = searched(tiny, tmp_path, smoothquant=None)
-    assert [len(one["in_float"]) for one in found["trials"]] == [0, 1]
-    assert found["smoothquant"] is None
 
 
 def test_each_trial_tells_its_samples(

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper, parser
-from tightrope.int8.tensor_cores import kept_in_float
+from tightrope.int8.schemes import kept_in_float
 
 IMAGES = """<ir_version: 10, opset_import: ["" : 21]>
 net (float[batch, 3, 8, 8] pixel_values) => (float[batch, 5] logits)

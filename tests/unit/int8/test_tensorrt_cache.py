@@ -11,8 +11,7 @@ from onnx import TensorProto, helper
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.int8.cache import read_any_cache, read_cache, write_cache
-from tightrope.int8.calibrate import calibration_batches
+from tightrope.int8.calibrate import calibration_batches, read_any_cache, read_cache, write_cache
 from tightrope.int8.tensorrt_cache import export_cache, export_text, import_cache, import_text
 from tightrope.onnx.file import save_onnx
 from tiny_model import SAMPLES, TinyModel
@@ -64,16 +63,9 @@ def command_line(repository: Path, *words: object) -> subprocess.CompletedProces
     return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
 
 
-def test_a_text_of_tensorrt_gives_method_and_symmetric_ranges() -> None:
-    method, ranges = import_text(TEXT, path="a.cache")
-    assert (method, ranges) == ("entropy", RANGES)
-    assert list(ranges) == list(RANGES)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "method"),
     [
-        ("EntropyCalibration2", "entropy"),
         ("EntropyCalibration", "entropy"),
         ("MinMaxCalibration", "minmax"),
         ("LegacyCalibration", "percentile"),
@@ -84,8 +76,9 @@ def test_the_header_gives_the_method(algorithm: str, method: str) -> None:
     assert import_text(text, path="a") == (method, {"x": [-127.0, 127.0]})
 
 
-def test_lines_may_end_as_on_windows_and_the_last_one_anyhow() -> None:
+def test_a_text_gives_method_and_symmetric_ranges_however_its_lines_end() -> None:
     expected = import_text(TEXT, path="a")
+    assert expected == ("entropy", RANGES) and list(expected[1]) == list(RANGES)
     assert import_text(TEXT.replace("\n", "\r\n"), path="a") == expected
     assert import_text(TEXT.rstrip("\n"), path="a") == expected
     assert import_text(TEXT + "\n\n", path="a") == expected
@@ -97,83 +90,39 @@ def test_only_line_ends_separate_lines() -> None:
     assert import_text(export_text(ranges, method="minmax"), path="a") == ("minmax", ranges)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "",
-        "calibration",
-        "TRT-8601",
-        "TRT-8601-BestCalibration",
-        "TRT-8601-EntropyCalibration3",
-        "RTR-8601-EntropyCalibration2",
-        "x: 3f800000",
-        " TRT-8601-EntropyCalibration2",
-    ],
-)
-def test_a_text_without_a_header_is_refused(header: str) -> None:
-    with pytest.raises(TightropeError, match=r"a\.cache: line 1: no header of a calibration cache"):
-        import_text(f"{header}\nx: 3f800000\n", path="a.cache")
+TWO = "TRT-8601-MinMaxCalibration\nx: 3f800000\n"
+NO_HEADER = "line 1: no header of a calibration cache"
+NO_LINE = "line 3: not 'tensor: 8 hex digits'"
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("text", "said"),
     [
-        "y",
-        "y:",
-        "y: ",
-        "y: 3f80000",
-        "y: 3f8000000",
-        "y: 0x3f8000",
-        "y: 3f80000g",
-        "y:3f800000",
-        ": 3f800000",
-        "y: 3f800000 ",
-        "",
+        *((f"{one}\nx: 3f800000\n", NO_HEADER) for one in ("", "TRT-8601", "x: 3f800000")),
+        ("TRT-8601-BestCalibration\nx: 3f800000\n", NO_HEADER),
+        (" TRT-8601-EntropyCalibration2\nx: 3f800000\n", NO_HEADER),
+        *((f"{TWO}{line}\nz: 3f800000\n", NO_LINE) for line in ("", "y", "y: ", "y:3f800000")),
+        *((f"{TWO}y: {digits}\n", NO_LINE) for digits in ("3f80000", "3f8000000", "0x3f8000")),
+        (f"{TWO}: 3f800000\n", NO_LINE),
+        *((f"{TWO}y: {digits}\n", "line 3: scale -?0 of y") for digits in ("00000000", "80000000")),
+        (f"{TWO}y: bf800000\n", "line 3: scale -1 of y"),
+        (f"{TWO}y: 7f800000\n", "line 3: scale inf of y"),
+        (f"{TWO}y: 7fc00000\n", "line 3: scale nan of y"),
+        (f"{TWO}x: 3f800000\n", "line 3: x for the second time"),
+        ("TRT-8601-MinMaxCalibration\n", "no tensors after the header"),
     ],
 )
-def test_a_malformed_line_is_refused_with_its_number(line: str) -> None:
-    text = f"TRT-8601-MinMaxCalibration\nx: 3f800000\n{line}\nz: 3f800000\n"
-    with pytest.raises(TightropeError, match=r"a\.cache: line 3: not 'tensor: 8 hex digits'"):
+def test_a_text_that_is_no_cache_is_refused_with_the_line(text: str, said: str) -> None:
+    with pytest.raises(TightropeError, match=rf"a\.cache: {said}"):
         import_text(text, path="a.cache")
-
-
-@pytest.mark.parametrize(
-    ("digits", "said"),
-    [
-        ("00000000", "scale 0 of y"),
-        ("80000000", "scale -0 of y"),
-        ("bf800000", "scale -1 of y"),
-        ("7f800000", "scale inf of y"),
-        ("ff800000", "scale -inf of y"),
-        ("7fc00000", "scale nan of y"),
-    ],
-)
-def test_a_scale_that_is_no_positive_number_is_refused(digits: str, said: str) -> None:
-    text = f"TRT-8601-MinMaxCalibration\nx: 3f800000\ny: {digits}\n"
-    with pytest.raises(TightropeError, match=f"a.cache: line 3: {said}"):
-        import_text(text, path="a.cache")
-
-
-def test_a_tensor_for_the_second_time_is_refused() -> None:
-    text = "TRT-8601-MinMaxCalibration\nx y: 3f800000\nx y: 3f800000\n"
-    with pytest.raises(TightropeError, match="line 3: x y for the second time"):
-        import_text(text, path="a.cache")
-
-
-def test_a_text_that_ends_after_its_header_is_refused() -> None:
-    with pytest.raises(TightropeError, match=r"a\.cache: no tensors after the header"):
-        import_text("TRT-8601-MinMaxCalibration\n", path="a.cache")
 
 
 @pytest.mark.parametrize(
     ("bounds", "digits"),
     [
         ([-127.0, 3.0], "3f800000"),
-        ([-3.0, 127.0], "3f800000"),
-        ([0.0, 254.0], "40000000"),
         ([-1.0, 1.0], "3c010204"),
         ([2.0, 63.5], "3f000000"),
-        ([-190.5, -1.0], "3fc00000"),
     ],
 )
 def test_a_scale_is_the_absolute_maximum_over_127(bounds: list[float], digits: str) -> None:
@@ -181,15 +130,10 @@ def test_a_scale_is_the_absolute_maximum_over_127(bounds: list[float], digits: s
     assert text == f"TRT-8601-MinMaxCalibration\na: b: {digits}\n"
 
 
-def test_a_text_comes_back_to_the_byte() -> None:
-    method, ranges = import_text(TEXT, path="a")
-    assert export_text(ranges, method=method, version="8601") == TEXT
-
-
 def test_every_positive_float32_comes_back_to_the_bit() -> None:
     draw = random.Random(0)
     numbers = [1, 2, 0x007FFFFF, 0x00800000, 0x7F7FFFFF]  # the least and the largest of all
-    numbers += [draw.randrange(1, 0x7F800000) for _ in range(20000)]
+    numbers += [draw.randrange(1, 0x7F800000) for _ in range(2000)]
     lines = [f"t{i}: {number:08x}" for i, number in enumerate(numbers)]
     text = "\n".join(["TRT-100000-EntropyCalibration2", *lines, ""])
     method, ranges = import_text(text, path="a")
@@ -201,32 +145,32 @@ def test_every_positive_float32_comes_back_to_the_bit() -> None:
         assert ranges[f"t{i}"][1] / 127 == scale
 
 
-@pytest.mark.parametrize("method", ["nncf", "random"])
-def test_a_method_that_tensorrt_does_not_have_is_refused(method: str) -> None:
-    with pytest.raises(TightropeError, match=f"no calibration by {method}; export a cache of min"):
-        export_text(RANGES, method=method)
+@pytest.mark.parametrize(
+    ("ranges", "method", "version", "said"),
+    [
+        (RANGES, "nncf", "8601", "no calibration by nncf; export a cache of min"),
+        (RANGES, "minmax", "8.6.1", r"no version; TensorRT 8\.6\.1 is 8601"),
+        ({"x y": [0.0, 0.0]}, "minmax", "8601", r"tensor x y: the range .* has no scale"),
+        ({"x y": [0.0, 1e41]}, "minmax", "8601", r"tensor x y: the range .* has no scale"),
+        ({"x\ny": [-1.0, 1.0]}, "minmax", "8601", "its name has a line break"),
+    ],
+)
+def test_what_a_text_cannot_hold_is_refused(
+    ranges: dict[str, list[float]], method: str, version: str, said: str
+) -> None:
+    with pytest.raises(TightropeError, match=said):
+        export_text(ranges, method=method, version=version)
 
 
-@pytest.mark.parametrize("version", ["", "8.6.1", "-1", "8601\n"])
-def test_a_version_is_digits(version: str) -> None:
-    with pytest.raises(TightropeError, match=r"no version; TensorRT 8\.6\.1 is 8601"):
-        export_text(RANGES, method="minmax", version=version)
-
-
-@pytest.mark.parametrize("bounds", [[0.0, 0.0], [-1e-44, 1e-44], [0.0, 1e41], [-1e400, 0.0]])
-def test_a_range_without_a_float32_scale_is_refused(bounds: list[float]) -> None:
-    with pytest.raises(TightropeError, match=r"tensor x y: the range .* has no scale"):
-        export_text({"x y": bounds}, method="minmax")
-
-
-def test_a_name_with_a_line_break_is_refused() -> None:
-    with pytest.raises(TightropeError, match="its name has a line break"):
-        export_text({"x\ny": [-1.0, 1.0]}, method="minmax")
-
-
-def test_an_imported_cache_says_where_it_is_from(bert: Path, text: Path, tmp_path: Path) -> None:
+def test_an_imported_cache_says_where_it_is_from_and_goes_out_as_it_came_in(
+    bert: Path, text: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "calibration" / "entropy-512.json"
     assert import_cache(text, bert, target) == 2
+    assert export_cache(target, tmp_path / "out", version="8601") == 0
+    assert set((tmp_path / "out").read_text().splitlines()) == {
+        line for line in TEXT.splitlines() if line.rpartition(": ")[0] in {"", *BERT_NAMES}
+    }
     cache = read_cache(target, model=bert)
     assert cache == {
         "channels": {},
@@ -242,15 +186,7 @@ def test_an_imported_cache_says_where_it_is_from(bert: Path, text: Path, tmp_pat
     }
 
 
-def test_an_imported_cache_goes_out_as_it_came_in(bert: Path, text: Path, tmp_path: Path) -> None:
-    import_cache(text, bert, tmp_path / "entropy-8.json")
-    assert export_cache(tmp_path / "entropy-8.json", tmp_path / "out", version="8601") == 0
-    assert set((tmp_path / "out").read_text().splitlines()) == {
-        line for line in TEXT.splitlines() if line.rpartition(": ")[0] in {"", *BERT_NAMES}
-    }
-
-
-@pytest.mark.parametrize("name", ["entropy.json", "entropy-0.json", "entropy-8", "a/8.json"])
+@pytest.mark.parametrize("name", ["entropy.json", "entropy-0.json", "entropy-8"])
 def test_the_name_of_the_target_must_say_method_and_samples(
     bert: Path, text: Path, tmp_path: Path, name: str
 ) -> None:
@@ -274,18 +210,17 @@ def test_the_text_of_another_model_is_refused(tiny: TinyModel, text: Path, tmp_p
     assert not target.exists()
 
 
-def test_a_binary_file_and_a_missing_one_are_refused(bert: Path, tmp_path: Path) -> None:
+def test_files_that_are_none_are_refused(bert: Path, text: Path, tmp_path: Path) -> None:
     target = tmp_path / "entropy-8.json"
     with pytest.raises(TightropeError, match=r"gone: cannot be read"):
         import_cache(tmp_path / "gone", bert, target)
     (tmp_path / "plan").write_bytes(b"ftrt\xff\xfe\x00")
     with pytest.raises(TightropeError, match="plan: no text"):
         import_cache(tmp_path / "plan", bert, target)
-
-
-def test_a_file_that_is_no_model_is_refused(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"calibration\.cache: no readable ONNX file|not the"):
-        import_cache(text, text, tmp_path / "entropy-8.json")
+        import_cache(text, text, target)
+    with pytest.raises(TightropeError, match="a folder; give the path of a file"):
+        export_cache(target, tmp_path, force=True)
 
 
 def with_zeros(cache: Path, target: Path) -> Path:
@@ -310,14 +245,10 @@ def test_a_cache_is_exported_without_its_model(tiny: TinyModel, tmp_path: Path) 
         assert scale == np.float32(max(map(abs, cache["ranges"][name])) / 127)
 
 
-def test_an_edited_cache_is_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
+def test_an_edited_cache_and_a_failure_are_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(tiny.minmax.read_text().replace('"minmax"', '"entropy"'))
     with pytest.raises(ArtifactError, match=r"a\.json: its content is not what was written"):
         export_cache(tmp_path / "a.json", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_calibration_that_failed_is_not_exported(tmp_path: Path) -> None:
     write_failure(tmp_path / "a.json", reason="not calibrated: out of memory", transient=True)
     with pytest.raises(TightropeError, match=r"a\.json: not calibrated: out of memory"):
         export_cache(tmp_path / "a.json", tmp_path / "out")
@@ -364,36 +295,16 @@ def test_the_command_line_exports_and_imports(
         assert high == pytest.approx(max(map(abs, original["ranges"][name])), rel=1e-6)
 
 
-def test_the_command_line_replaces_a_file_only_by_force(
-    repository: Path, tiny: TinyModel, bert: Path, text: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "entropy-8.json"
-    for words in (("export", tiny.minmax, tmp_path / "out"), ("import", text, bert, target)):
-        words[-1].write_text("mine")
-        done = command_line(repository, *words)
-        expected = f"error: {words[-1]}: exists; take another path, or --force to replace it\n"
-        assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
-        assert words[-1].read_text() == "mine"
-        assert command_line(repository, *words, "--force").returncode == 0
-        assert words[-1].read_text() != "mine"
-
-
-def test_the_command_line_says_an_error_in_one_line(
+def test_the_command_line_says_an_error_in_one_line_and_replaces_only_by_force(
     repository: Path, bert: Path, text: Path, tmp_path: Path
 ) -> None:
-    text.write_text(TEXT + "broken\n")
     target = tmp_path / "entropy-8.json"
+    target.write_text("mine")
     done = command_line(repository, "import", text, bert, target)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {text}: line 7: not 'tensor: 8 hex digits' but 'broken'")
-    assert done.stderr.count("\n") == 1
-    assert not target.exists()
+    expected = f"error: {target}: exists; take another path, or --force to replace it\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+    assert target.read_text() == "mine"
+    assert command_line(repository, "import", text, bert, target, "--force").returncode == 0
+    assert target.read_text() != "mine"
     done = command_line(repository, "export", tmp_path / "gone.json", tmp_path / "out")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    folder = command_line(repository, "import", text, bert, tmp_path / "out", "--force")
-    assert folder.returncode == 1
-
-
-def test_a_folder_is_no_target(tiny: TinyModel, tmp_path: Path) -> None:
-    with pytest.raises(TightropeError, match="a folder; give the path of a file"):
-        export_cache(tiny.minmax, tmp_path, force=True)

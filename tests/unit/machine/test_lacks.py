@@ -17,7 +17,7 @@ from tightrope.machine.lacks import (
     require_gpu,
 )
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.runtimes.tensorrt.version import require_same, require_version
+from tightrope.runtimes.tensorrt.errors import require_same, require_version
 from tiny_model import LIMITS
 
 OPTIONS = {"version_compatible": False, "hardware_compatibility": "none"}

@@ -10,7 +10,7 @@ from splits import split_of
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.int8.cache import read_cache, write_cache
+from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.measure.audit import audit_variant, collapse

@@ -3,7 +3,7 @@
 import onnx
 import pytest
 from onnx import parser
-from tightrope.onnx.attention_products import Attention, attention_in
+from tightrope.onnx.attention import Attention, attention_in
 
 GRAPH = """<ir_version: 10, opset_import: ["" : 21]>
 net (float[b, h, s, d] q, float[b, h, d, s] k, float[b, h, s, d] v, float[b, 1, 1, s] mask)

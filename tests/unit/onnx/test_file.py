@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_text import kinds, onnx_model
 from tightrope.errors import ArtifactError
-from tightrope.onnx import trial_shapes
+from tightrope.onnx import row_dependencies
 from tightrope.onnx.file import (
     load_onnx,
     max_sequence,
@@ -105,8 +105,9 @@ def test_a_file_that_was_changed_or_is_missing_is_refused(
         load_onnx(path)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.9, 0.99999])
-@pytest.mark.parametrize("truncated", [True, False])
+@pytest.mark.parametrize(
+    ("share", "truncated"), [(0.0, True), (0.9, True), (0.01, False), (0.99999, False)]
+)
 def test_a_truncated_file_and_one_with_a_flipped_bit_are_refused(
     tiny: TinyModel, tmp_path: Path, share: float, truncated: bool
 ) -> None:
@@ -206,7 +207,7 @@ def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
     tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """Here the calls in which shapes are seen are longer than the model takes."""
-    monkeypatch.setattr(trial_shapes, "TRIALS", ((1, 10_000), (2, 10_000)))
+    monkeypatch.setattr(row_dependencies, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"
     simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.split("timing"), target, threads=1)
     printed = capsys.readouterr().out

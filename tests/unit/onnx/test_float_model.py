@@ -8,8 +8,13 @@ from onnx import TensorProto, numpy_helper
 from onnx_text import kinds, onnx_model
 from tightrope.errors import ArtifactError
 from tightrope.onnx.edit import constant_of
-from tightrope.onnx.float_model import has_halves, in_float, in_float32, with_activations_in_float
-from tightrope.onnx.given_qdq import is_quantized
+from tightrope.onnx.float_model import (
+    has_halves,
+    in_float,
+    in_float32,
+    is_quantized,
+    with_activations_in_float,
+)
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures

@@ -6,7 +6,7 @@ from given_files import given_model, quantized_by_onnxruntime
 from onnx import helper
 from onnxruntime.quantization import QuantFormat
 from tightrope.errors import TightropeError
-from tightrope.onnx.given_qdq import is_quantized, require_as_said
+from tightrope.onnx.float_model import is_quantized, require_as_said
 from tiny_convolutions import make_convolutions
 
 

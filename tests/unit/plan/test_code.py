@@ -86,7 +86,7 @@ machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
 measure:collapse -> audit_variant
 measure:StopRule -> measure_latency
-measure/profile/bounds:verdict -> measure_profile
+measure/profile:verdict -> measure_profile
 measure:product -> measure_peaks
 measure/rounds:ROUNDS -> BUILDS
 measure:bucket_edges -> measure_traffic

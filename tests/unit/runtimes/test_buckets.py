@@ -5,7 +5,7 @@ import pytest
 from tightrope.inputs.arrays import Arrays
 from tightrope.plan.shapes import buckets_of
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
-from tightrope.runtimes.padding import padded
+from tightrope.runtimes.program_by_shape import padded
 
 TEXTS = {"task": "text-classification"}
 BUCKETS = Buckets({"batch": [16, 1, 4], "sequence": [128, 32, 64]})

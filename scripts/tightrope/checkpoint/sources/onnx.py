@@ -52,7 +52,7 @@ def fetch(source: Source, folder: Path) -> None:
 
 def check(source: Source, folder: Path) -> dict[str, Any]:
     """Check the ONNX file; return a substitute for config.json."""
-    from tightrope.onnx.given_qdq import require_as_said
+    from tightrope.onnx.float_model import require_as_said
     from tightrope.onnx.imported import FILE, read_onnx_file
 
     model = read_onnx_file(source.text, folder / FILE)

@@ -1,13 +1,16 @@
-"""Report TensorRT's error for a failed build: Polygraphy's error says only that it failed."""
+"""Why TensorRT fails: its own error for a build, another version, another GPU for a plan."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from polygraphy.exception import PolygraphyException
 from polygraphy.logger import G_LOGGER
 
 from tightrope.errors import WorkFailed, is_out_of_memory
+
+NEEDED = 11
 
 
 class Errors(logging.Handler):
@@ -48,3 +51,32 @@ def failed(errors: Errors, error: Exception) -> WorkFailed:
     lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
     full = any(is_out_of_memory(RuntimeError(line)) for line in lines)
     return WorkFailed(f"TensorRT: {lines[0][:300]}", transient=full)
+
+
+def require_version(found: str) -> None:
+    """Raise WorkFailed where TensorRT `found`, such as 11.4.0.106, is older than NEEDED."""
+    if int(found.partition(".")[0]) < NEEDED:
+        raise WorkFailed(
+            f"TensorRT {found} found, {NEEDED} needed: since {NEEDED} the ONNX file alone decides "
+            "every type, flags for precisions and calibrators are gone; install what envs/gpu.txt "
+            "names",
+            transient=False,
+        )
+
+
+def require_same(built: dict[str, str], here: dict[str, str], options: dict[str, Any]) -> None:
+    """Raise WorkFailed where a plan was built by another TensorRT or for another GPU.
+
+    Both dicts have `tensorrt` (version) and `gpu` (model); `options` may allow a difference.
+    """
+    allowed = {
+        "tensorrt": options["version_compatible"],
+        "gpu": options["hardware_compatibility"] != "none",
+    }
+    other = [name for name in allowed if built[name] != here[name] and not allowed[name]]
+    if other:
+        raise WorkFailed(
+            f"the plan was built by TensorRT {built['tensorrt']} for {built['gpu']}, here is "
+            f"TensorRT {here['tensorrt']} on {here['gpu']}: delete the engine's folder, run again",
+            transient=False,
+        )

@@ -8,8 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
-from tightrope.onnx.edit import graphs_in
-from tightrope.onnx.opset import SMALLEST_SCALE, STANDARD, at_opset, opset_of
+from tightrope.onnx.edit import SMALLEST_SCALE, STANDARD, at_opset, graphs_in, opset_of
 
 FLOAT = TensorProto.FLOAT
 # type that replaces float32

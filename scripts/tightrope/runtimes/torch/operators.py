@@ -1,5 +1,6 @@
 """List the operators that PyTorch runs and their precision, by its profiler or oneDNN's log."""
 
+import ctypes
 import os
 import re
 import sys
@@ -112,15 +113,8 @@ def captured_output() -> Iterator[list[str]]:
             yield lines
         finally:
             sys.stdout.flush()
-            flush_c_output()
+            ctypes.CDLL(None).fflush(None)
             os.dup2(before, 1)
             os.close(before)
             file.seek(0)
             lines += file.read().splitlines()
-
-
-def flush_c_output() -> None:
-    """Flush C's buffered output."""
-    import ctypes
-
-    ctypes.CDLL(None).fflush(None)

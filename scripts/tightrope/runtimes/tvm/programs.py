@@ -13,8 +13,7 @@ from tvm.s_tir import dlight
 
 from tightrope.model.module import example_inputs, logits_module
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Rows
-from tightrope.runtimes.tvm.tiles import Product, product_of
+from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Product, Rows, product_of
 from tightrope.signature import Signature
 
 

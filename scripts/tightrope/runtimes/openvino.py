@@ -1,8 +1,9 @@
 """Programs of an OpenVINO IR: one per shape bucket, compiled when a request first needs it."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,31 @@ from openvino import frontend
 
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
-from tightrope.runtimes.padding import padded
+from tightrope.runtimes.operator_times import (
+    OperatorTime,
+    Tensor,
+    group_of,
+    operator_time,
+    per_call,
+)
+from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 
 FILE = "model.xml"
 # without a hint an fp32 model runs in bf16 on CPUs that support it
 HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32", "int8-bf16": "bf16", "given": "f32"}
+TYPES = {
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "i8": "int8",
+    "u8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+    "boolean": "bool",
+}
+COUNTERS = {"PERF_COUNT": True}
+Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 
 
 class Programs:
@@ -157,3 +177,55 @@ def bare_reasons() -> Iterator[None]:
         places = ("Exception from ", "Check '")
         reasons = [line for line in str(error).splitlines() if line and not line.startswith(places)]
         raise RuntimeError(" ".join(reasons) or str(error)) from error
+
+
+def operator_times(
+    program: openvino.CompiledModel, inputs: Arrays, calls: int
+) -> list[OperatorTime]:
+    """Return the time of each operator per call of `inputs`, the longest first.
+
+    `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
+    """
+    request = program.create_infer_request()
+    operands = operands_of(program)
+    # an operator is read once: that takes longer than many an operator
+    known = cache(partial(operator_of, operands))
+    request.infer(inputs)
+    found = []
+    for _ in range(calls):
+        request.infer(inputs)
+        for one in request.profiling_info:
+            if one.status == openvino.ProfilingInfo.Status.EXECUTED:
+                seconds = one.real_time.total_seconds()
+                found.append(known(one.node_name, one.node_type)._replace(seconds=seconds))
+    return per_call(found, calls)
+
+
+def operands_of(program: openvino.CompiledModel) -> Operands:
+    """Return inputs, outputs and the number of fused Softmax operators of each operator."""
+    found = {}
+    for node in program.get_runtime_model().get_ops():
+        facts = node.get_rt_info()
+        inputs = [
+            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
+            for one in node.inputs()
+        ]
+        outputs = [
+            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
+            for one in node.outputs()
+        ]
+        layers = facts["originalLayersNames"].astype(str).casefold()
+        found[node.get_friendly_name()] = inputs, outputs, layers.count("softmax")
+    return found
+
+
+def type_of(name: str) -> str:
+    """Return this project's name of an element type."""
+    return TYPES.get(name, name)
+
+
+def operator_of(operands: Operands, name: str, kind: str) -> OperatorTime:
+    """Return an operator without its time; one that a Softmax was fused into is attention."""
+    inputs, outputs, softmaxes = operands.get(name, ([], [], 0))
+    group = group_of(kind, products=2 if softmaxes and kind == "Subgraph" else 1)
+    return operator_time(name, kind, 0.0, inputs, outputs, group=group)

@@ -1,1 +1,0 @@
-"""Code of the OpenVINO engine beside the engine itself."""

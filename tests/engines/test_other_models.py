@@ -1,0 +1,370 @@
+"""Models that no checkpoint of transformers is: engines answer as the original does in PyTorch.
+
+Sizes that config.json has no field for, a swapped activation, an ONNX file of another exporter, and
+an ONNX file that onnxruntime.quantization has quantized.
+"""
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.engines.build import build_engine
+from tightrope.engines.load import load_engine
+from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.jobs.child import supervised
+from tightrope.measure.audit import audit_variant
+from tightrope.model.changes import Changes
+from tightrope.model.noted_sizes import FIELD
+from tightrope.onnx.edit import graphs_in
+from tightrope.onnx.file import load_onnx
+from tightrope.onnx.float_model import is_quantized
+from tightrope.signature import IMAGE, TEXT
+from tightrope.variants import parse
+from tiny_images import BUCKETS, SIDE
+from tiny_model import (
+    EXECUTION,
+    LIMITS,
+    LONGEST,
+    OPTIONS,
+    SAMPLES,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+    model_files,
+    skip_where_emulated,
+)
+
+FP32, INT8 = "cpu-onnxruntime-fp32", f"cpu-onnxruntime-int8-minmax-{SAMPLES}"
+OPENVINO, TVM = "cpu-openvino-fp32", "cpu-tvm-fp32"
+PYTORCH, TORCHSCRIPT = "cpu-pytorch-fp32", "cpu-torchscript-fp32"
+GIVEN_ORT, GIVEN_OPENVINO = "cpu-onnxruntime-given", "cpu-openvino-given"
+# The norm of the difference of a batch's logits over the norm of its logits.
+CLOSE, NEAR, INTEGER, ROUNDED = 1e-5, 1e-4, 0.05, 0.1
+# of a ConvNeXt with 64 and 128 neurons, and of a BERT with two heads
+PRUNED: dict[str, dict[str, int]] = {"narrow": {"intermediate": 48}, "few heads": {"heads": 1}}
+NOTED: dict[str, dict[str, Any]] = {"narrow": {"inner": [48, 96]}, "few heads": {"heads": 1}}
+# what a model is, the engine, its options, the tolerance
+CASES: list[tuple[str, str, dict[str, Any], float]] = [
+    ("narrow", PYTORCH, {}, CLOSE),
+    ("narrow", TORCHSCRIPT, {}, CLOSE),
+    ("narrow", FP32, {}, NEAR),
+    ("narrow", INT8, {}, ROUNDED),
+    ("narrow", OPENVINO, {}, NEAR),
+    ("few heads", PYTORCH, {}, CLOSE),
+    ("few heads", TORCHSCRIPT, {}, CLOSE),
+    ("few heads", FP32, {}, NEAR),
+    ("few heads", FP32, {"attention_operator": True}, NEAR),
+    ("few heads", INT8, {}, ROUNDED),
+    ("few heads", OPENVINO, {}, NEAR),
+    # those that compile C++ are judged in tests/unit/model/test_fast_swish.py
+    ("fast swish", PYTORCH, {}, NEAR),
+    ("fast swish", TORCHSCRIPT, {}, NEAR),
+    ("fast swish", FP32, {}, NEAR),
+    ("fast swish", OPENVINO, {"route": "pytorch"}, NEAR),
+    ("fast swish", OPENVINO, {}, NEAR),
+    ("fast swish", TVM, {}, NEAR),
+    ("of another exporter", FP32, {}, NEAR),
+    ("of another exporter", INT8, {}, ROUNDED),
+    ("of another exporter", OPENVINO, {}, NEAR),
+    # beside the quantized file itself, in float but for what activations are rounded to
+    ("quantized", GIVEN_ORT, {}, INTEGER / 5),
+    ("quantized", GIVEN_OPENVINO, {}, INTEGER),
+    ("quantized", FP32, {}, INTEGER),
+    ("quantized", OPENVINO, {}, INTEGER),
+]
+IMAGES = ("narrow", "of another exporter")
+
+
+class Made(NamedTuple):
+    """The files of a model, requests, and the logits that its engines should give."""
+
+    model: TinyModel
+    batches: list[Arrays]
+    expected: list[np.ndarray]
+    # of what the model was made from
+    of_parent: list[np.ndarray]
+
+
+def derived(model: TinyModel, source: str, task: str, **settings: Any) -> None:
+    """Run in a child: the checkpoint, without training."""
+    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.training.train import TrainingSettings, train_model
+
+    begun = model.checkpoint.parents[1] / "source" / "checkpoint.json"
+    quantized = settings.pop("quantized", False)
+    options: dict[str, Any] = {"expected_sha256": None, "seed": 0, "task": task}
+    prepare_checkpoint(begun, source=source, quantized=quantized, **options)
+    chosen = TrainingSettings(**{"recipe": None, "inputs": {}, "seed": 0, "threads": 1, **settings})
+    files = {"source": begun, "data": model.split("train"), "terminal": io.StringIO()}
+    train_model(model.checkpoint, chosen, **files)
+
+
+def make_onnx(model: TinyModel, longest: int, *, quantized: bool) -> None:
+    """Run in a child: what rules make of the checkpoint."""
+    from tightrope.int8.calibrate import calibrate
+    from tightrope.int8.quantize import quantize_onnx
+    from tightrope.onnx.export import export_onnx
+    from tightrope.onnx.simplify import simplify_onnx
+
+    export_onnx(model.checkpoint, model.onnx, threads=1)
+    simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
+    if quantized:
+        facts: dict[str, Any] = {"threads": 1, "percentile": None, "libraries": {}}
+        paths = (model.simplified, model.split("calibration"), model.checkpoint, model.minmax)
+        calibrate(*paths, method="minmax", samples=SAMPLES, max_sequence=longest, **facts)
+        quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
+
+
+def export_otherwise(parent: TinyModel, folder: Path) -> str:
+    """As the exporter of TorchScript makes it: another input name, and every size but 3 free."""
+    import torch
+    from tightrope.model.module import logits_module
+
+    folder.mkdir()
+    torch.onnx.export(
+        logits_module(parent.checkpoint, torch.float32),
+        (torch.zeros(2, 3, SIDE, SIDE),),
+        str(folder / "convnext.onnx"),
+        input_names=["image"],
+        output_names=["scores"],
+        dynamic_axes={"image": {0: "n", 2: "h", 3: "w"}, "scores": {0: "n"}},
+        opset_version=17,
+        dynamo=False,
+    )
+    shutil.copy(parent.checkpoint.parent / "preprocessor_config.json", folder)
+    return f"onnx:{folder}/convnext.onnx"
+
+
+def quantize_otherwise(parent: TinyModel, folder: Path) -> str:
+    """As onnxruntime.quantization makes it, of the encoded calibration texts in padded pairs."""
+    from onnxruntime.quantization import (
+        CalibrationDataReader,
+        QuantFormat,
+        QuantType,
+        quantize_static,
+    )
+    from tightrope.machine.host import describe_host, saturates
+
+    class Samples(CalibrationDataReader):
+        def __init__(self) -> None:
+            encode = load_encoder(parent.checkpoint, max_sequence=LONGEST)
+            rows = list(encode(read_split(parent.split("calibration"))))
+            self.left: Iterator[Arrays] = (stack(rows[n : n + 2]) for n in range(0, len(rows), 2))
+
+        def get_next(self) -> Arrays | None:
+            return next(self.left, None)
+
+    folder.mkdir()
+    quantize_static(
+        parent.simplified,
+        folder / "quantized.onnx",
+        Samples(),
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        reduce_range=saturates(describe_host()),
+        # sums with an attention mask have the range of its large negative number
+        op_types_to_quantize=["Gather", "Gemm", "MatMul"],
+    )
+    shutil.copy(parent.checkpoint.parent / "tokenizer.json", folder)
+    return f"onnx:{folder}/quantized.onnx"
+
+
+def make(folder: Path, kind: str, parent: TinyModel) -> Made:
+    """Run in a child: the chain of rules from the model to its files, and logits."""
+    import torch
+    from tightrope.model.fast_swish import FastSwish
+    from tightrope.model.module import load_module
+    from tightrope.onnx.session import run_onnx
+    from transformers import BertForSequenceClassification
+
+    torch.set_num_threads(1)
+    model = model_files(folder)._replace(data=parent.data)
+    task, longest = (IMAGE, 1) if kind in IMAGES else (TEXT, LONGEST)
+    source = f"path:{parent.checkpoint.parent}"
+    if kind in PRUNED:
+        derived(model, source, task, changes=Changes(prune=PRUNED[kind]))
+    elif kind == "fast swish":
+        derived(model, source, task, changes=Changes("fast_swish"))
+    elif kind == "of another exporter":
+        place = export_otherwise(parent, folder / "own")
+        derived(model, place, task, inputs={"pixel_values": "image"})
+    else:
+        place = quantize_otherwise(parent, folder / "own")
+        with pytest.raises(TightropeError, match="is quantized already"):
+            derived(model, place, task)
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        derived(model, place, task, inputs={name: name for name in names}, quantized=True)
+    make_onnx(model, longest, quantized=any(name == INT8 for one, name, *_ in CASES if one == kind))
+
+    rows = load_encoder(model.checkpoint, max_sequence=longest)(
+        read_split(model.split("evaluation"))[:4]
+    )
+    batches = [stack(rows[:1]), stack(rows[1:4])]
+    tensors = [{name: torch.from_numpy(one) for name, one in batch.items()} for batch in batches]
+
+    def answered(module: Any) -> list[np.ndarray]:
+        with torch.inference_mode():
+            return [module(**one).logits.numpy() for one in tensors]
+
+    of_parent = answered(load_module(parent.checkpoint.parent, torch.float32, attention="eager"))
+    expected = of_parent
+    if kind in PRUNED:
+        folder = model.checkpoint.parent
+        expected = answered(load_module(folder, torch.float32, attention="eager"))
+    elif kind == "fast swish":
+        module = BertForSequenceClassification.from_pretrained(model.checkpoint.parent).eval()
+        for layer in module.bert.encoder.layer:
+            layer.intermediate.intermediate_act_fn = FastSwish()
+        expected = answered(module)
+    elif kind == "quantized":
+        expected = run_onnx(load_onnx(model.onnx), batches, threads=1)
+    return Made(model, batches, expected, of_parent)
+
+
+@pytest.fixture(scope="module")
+def made(
+    tiny: TinyModel, tiny_images: TinyModel, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Made]:
+    """From what a model is to its files, each made once."""
+    known: dict[str, Made] = {}
+
+    def of(kind: str) -> Made:
+        if kind not in known:
+            parent = tiny_images if kind in IMAGES else tiny
+            folder = tmp_path_factory.mktemp(kind.replace(" ", "-"))
+            known[kind] = supervised(make, folder, kind, parent, limits=LIMITS)
+        return known[kind]
+
+    return of
+
+
+def answer(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
+    """Run in a child, which alone starts the runtime's threads."""
+    run, _ = load_engine(path, threads=1)
+    return [run(batch) for batch in batches]
+
+
+def difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """The largest of the batches."""
+    pairs = zip(found, expected, strict=True)
+    return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs)
+
+
+def build(kind: str, name: str, model: TinyModel, target: Path, changes: dict[str, Any]) -> Any:
+    """Build the variant of the model as its rule does; return its manifest."""
+    variant = parse(name)
+    options = {**OPTIONS.get(variant.engine, {}), **changes}
+    if "buckets" in options:
+        # one of texts: TVM compiles four seconds for each
+        options["buckets"] = BUCKETS if kind in IMAGES else {"batch": [4], "sequence": [LONGEST]}
+    facts: dict[str, Any] = {"options": options}
+    if options.get("route") == "pytorch":
+        facts["source"] = model.checkpoint
+    elif variant.precision == "given":
+        facts["source"] = model.onnx
+    engine = json.loads(build_variant(model, variant, target, **facts).read_text())
+    skip_where_emulated(variant, engine)
+    assert engine["status"] == "ok", engine["reason"]
+    return engine
+
+
+@pytest.mark.parametrize(("kind", "name", "changes", "tolerance"), CASES)
+def test_engines_answer_as_the_original(
+    kind: str,
+    name: str,
+    changes: dict[str, Any],
+    tolerance: float,
+    made: Callable[[str], Made],
+    tmp_path: Path,
+) -> None:
+    model, batches, expected, _ = made(kind)
+    target = tmp_path / "engine.json"
+    engine = build(kind, name, model, target, changes)
+    assert difference(supervised(answer, target, batches, limits=LIMITS), expected) <= tolerance
+    counts = engine["executed"]
+    if kind in IMAGES:
+        assert engine["inputs"] == [["pixel_values", "float32", ["batch", 3, SIDE, SIDE]]]
+        assert name != INT8 or counts["QLinearConv"] == {"int8": 4}
+    if name in (GIVEN_ORT, GIVEN_OPENVINO):
+        assert sum(count.get("int8", 0) for count in counts.values()) >= 12
+
+
+@pytest.mark.parametrize("kind", PRUNED)
+def test_the_manifest_and_config_json_say_what_is_smaller(
+    kind: str, made: Callable[[str], Made]
+) -> None:
+    checkpoint = made(kind).model.checkpoint
+    assert read_manifest(checkpoint, CheckpointManifest)["prune"] == PRUNED[kind]
+    assert json.loads(checkpoint.with_name("config.json").read_text())[FIELD] == NOTED[kind]
+
+
+def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(
+    made: Callable[[str], Made],
+) -> None:
+    model, _, expected, of_parent = made("fast swish")
+    assert difference(expected, of_parent) > 10 * NEAR
+    before, after = (load_onnx(path) for path in (model.onnx, model.simplified))
+    for one in (before, after):
+        assert {node.domain for node in one.graph.node} == {""}
+        assert {imported.domain for imported in one.opset_import} == {""}
+        assert not one.functions
+    # the feed-forward of the last layer is computed for the first token alone
+    slices = [sum(node.op_type == "Slice" for node in one.graph.node) for one in (before, after)]
+    assert slices[1] > slices[0]
+
+
+@pytest.mark.parametrize("kind", ["of another exporter", "quantized"])
+def test_facts_of_an_onnx_file_are_those_of_the_original(
+    kind: str, made: Callable[[str], Made], tiny: TinyModel, tiny_images: TinyModel
+) -> None:
+    parent = tiny_images if kind in IMAGES else tiny
+    kept, original = (
+        read_manifest(one.checkpoint, CheckpointManifest) for one in (made(kind).model, parent)
+    )
+    keys = ("task", "labels", "height", "width") if kind in IMAGES else ("labels", "vocabulary")
+    assert [kept[key] for key in keys] == [original[key] for key in keys]
+    assert kept["parameters"] == pytest.approx(original["parameters"], rel=0.05)
+
+
+def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(
+    made: Callable[[str], Made], tiny: TinyModel
+) -> None:
+    model, _, expected, of_parent = made("quantized")
+    assert difference(expected, of_parent) < ROUNDED
+    simplified = load_onnx(model.simplified)
+    assert is_quantized(load_onnx(model.onnx)) and not is_quantized(simplified)
+    products = [
+        sum(node.op_type in ("MatMul", "Gemm") for node in graph.node)
+        for one in (simplified, load_onnx(tiny.simplified))
+        for graph in graphs_in(one.graph)
+    ]
+    assert products[0] == products[1]
+
+
+def test_a_quantized_file_is_audited_against_its_float_model_and_fails_without_integers(
+    made: Callable[[str], Made], tmp_path: Path
+) -> None:
+    model = made("quantized").model
+    engine, record = tmp_path / "engine.json", tmp_path / "audit.json"
+    build("quantized", GIVEN_ORT, model, engine, {})
+    settings = {"variant": GIVEN_ORT, "max_sequence": LONGEST, "execution": EXECUTION}
+    audit_variant(artifacts_of(model, engine), None, record, **settings)
+    found = json.loads(record.read_text())
+    assert (found["status"], found["tensors"]) == ("ok", [])
+    assert found["answers"]["agreement"] > 0.9
+    options = OPTIONS["onnxruntime"]
+    build_engine(GIVEN_ORT, model.simplified, engine, execution=EXECUTION, options=options)
+    built = json.loads(engine.read_text())
+    assert built["status"] == "failed"
+    assert built["reason"] == "ran in fp32: no matrix product ran in int8 or fp8"
