@@ -8,7 +8,7 @@ sys.path.insert(0, f"{PROJECT}/scripts")
 
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.data.ranges import SPLITS
+from tightrope.data.splits import SPLITS
 from tightrope.jobs import ended
 from tightrope.plan import (
     announce,

@@ -9,7 +9,7 @@ import pytest
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine

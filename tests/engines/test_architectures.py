@@ -68,7 +68,7 @@ def batch() -> Arrays:
 def make(folder: Path, source: str) -> np.ndarray:
     """Run in a child: the chain up to the quantized files, and logits by hand."""
     import torch
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx

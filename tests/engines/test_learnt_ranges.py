@@ -43,8 +43,7 @@ def answers_in_training(trained: QuantizedTraining, batches: list[Arrays]) -> np
     """Logits of the fake-quantized PyTorch model, [examples, classes]."""
     import torch
     from tightrope.model.module import load_module, runner
-    from tightrope.training.fake_quantization import GRIDS, InputQuantizer
-    from tightrope.training.quantization_aware import fake_quantized
+    from tightrope.training.quantization_aware import GRIDS, InputQuantizer, fake_quantized
 
     torch.set_num_threads(1)
     model, grid = load_module(trained.checkpoint.parent, torch.float32), GRIDS["u8s8"]

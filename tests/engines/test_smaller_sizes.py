@@ -18,7 +18,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.model.changes import Changes
 from tightrope.model.module import load_module
-from tightrope.model.noted_sizes import FIELD
+from tightrope.model.pruning import FIELD
 from tightrope.signature import IMAGE, TEXT
 from tightrope.training.train import TrainingSettings, train_model
 from tightrope.variants import parse
@@ -53,7 +53,7 @@ NOTED = {IMAGE: {"inner": [48, 96]}, TEXT: {"heads": 1}}
 
 def make_smaller(folder: Path, parent: TinyModel, task: str) -> TinyModel:
     """Run in a child: a tiny model that is pruned, and its files."""
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from splits import prepare_splits, split_of
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.training.train import TrainingSettings, train_model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from tightrope.data.ranges import SPLITS
+from tightrope.data.splits import SPLITS
 from tiny_project import (
     CONFIG,
     JOB,

@@ -5,7 +5,7 @@ from typing import TypedDict
 from tightrope.bundle.requirements import imported
 from tightrope.bundle.subject import Subject
 from tightrope.machine.distributions import licence_of
-from tightrope.sources.packages import distribution_of
+from tightrope.sources.local import distribution_of
 
 PACKAGE, DOCSTRINGS, HUB = "package", "docstrings", "hub"
 

@@ -11,7 +11,7 @@ import pyarrow
 
 from tightrope.artifacts.files import storage_errors, writing
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_decoding import decode_rgb
+from tightrope.inputs.images import decode_rgb
 
 # limit of an image file, and approximate limit of a record batch
 LARGEST_BYTES = 2**26

@@ -13,9 +13,15 @@ from transformers import (
 
 from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.model.activations import restore_activation
-from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
-from tightrope.model.labels import output_order, require_names
-from tightrope.model.noted_sizes import load_sized
+from tightrope.model.config import (
+    OTHER_PROBLEMS,
+    SINGLE_LABEL,
+    is_classifier,
+    output_order,
+    require_names,
+    unusable_head,
+)
+from tightrope.model.pruning import load_sized
 from tightrope.signature import IMAGE
 
 
@@ -44,7 +50,17 @@ def load_classifier(
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, info = load_model(kind, folder, source, config, **changes)
+    with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
+        model, info = load_sized(
+            kind,
+            folder,
+            config,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **changes,
+        )
     if fits and info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
@@ -84,24 +100,6 @@ def head_fits(
             "outputs are the labels of the data; remove labels"
         )
     return fits
-
-
-def load_model(
-    kind: Any, folder: Path, source: str, config: Any, **options: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Return the fp32 model in `folder` and what transformers says of its loading."""
-    with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
-        model, info = load_sized(
-            kind,
-            folder,
-            config,
-            dtype=torch.float32,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
-        )
-    return model, info
 
 
 def require_masked_padding(model: Any, source: str) -> None:

@@ -15,7 +15,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
-from tightrope.model.noted_sizes import load_sized
+from tightrope.model.pruning import load_sized
 from tightrope.signature import SEQUENCE, Signature
 
 # transformers imports these if installed; no classifier needs them, and they take half a second

@@ -9,8 +9,7 @@ from tightrope.data.material import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
 from tightrope.plan.job_inputs import data_source
 from tightrope.signature import TEXT
-from tightrope.sources.table_header import column_names
-from tightrope.sources.tables import TABLES, table_suffix
+from tightrope.sources.tables import TABLES, column_names, table_suffix
 
 Document = dict[str, Any]
 # larger sources of texts are read by the job alone: these take a few tenths of a second

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from tightrope.artifacts.files import open_regular
 from tightrope.errors import TightropeError
-from tightrope.sources.regular import allowed_bytes
+from tightrope.sources.local import allowed_bytes
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # the largest file in an archive

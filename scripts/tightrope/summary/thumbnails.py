@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_split import Example
+from tightrope.inputs.encode import Example
 from tightrope.summary.result_types import Result
 
 MOST = 40
@@ -45,7 +45,7 @@ def flipped_indices(results: Iterable[Result]) -> list[int]:
 def thumbnail(image: bytes, name: str) -> str | None:
     """Return an encoded image as a small JPEG in a data URI, None if it cannot be decoded."""
     # imports Pillow, which texts do not need
-    from tightrope.inputs.image_decoding import decode_rgb
+    from tightrope.inputs.images import decode_rgb
 
     try:
         picture = decode_rgb(image, name=name)

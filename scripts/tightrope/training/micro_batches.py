@@ -61,8 +61,10 @@ def out_of_memory_message(failed: WorkFailed, batch: int, micro_batches: int) ->
     """Return the error message for a batch that does not fit in memory, with a remedy."""
     reason = failed.reason.partition(";")[0]
     if micro_batches == 1 and batch > 1:
-        remedy = f"lower train.batch = {batch}, or say train.out_of_memory: halve"
-        return f"a batch of {batch} does not fit in memory ({reason}); {remedy}"
+        return (
+            f"a batch of {batch} does not fit in memory ({reason}); lower train.batch = {batch}, "
+            "or say train.out_of_memory: halve"
+        )
     return (
         f"not even {-(-batch // micro_batches)} of a batch of {batch} fit in memory ({reason}); "
         "take a smaller model or input, or more memory"

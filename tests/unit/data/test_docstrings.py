@@ -7,10 +7,9 @@ import sklearn
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
-from tightrope.data.splits import fingerprint
+from tightrope.data.splits import SPLITS, fingerprint
 from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
 

@@ -10,13 +10,21 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
-from tightrope.data.ranges import SPLITS, TIMING_SAMPLES, rows_of
 from tightrope.data.source import local_files
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
-from tightrope.data.splits import TEXTS, fingerprint, limited, stratified, unique
+from tightrope.data.splits import (
+    SPLITS,
+    TIMING_SAMPLES,
+    fingerprint,
+    limited,
+    rows_of,
+    stratified,
+    unique,
+)
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
+from tightrope.signature import TEXT
 
 POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 
@@ -31,7 +39,7 @@ def split(
 ) -> dict[str, list[Row]]:
     """The rows of each split, as prepare_data and split_data choose them."""
     sizes = {"train": train, "evaluation": evaluation, "calibration": pool}
-    parts = checked_parts("files:x", material, sizes, 0, kind=TEXTS)
+    parts = checked_parts(material, sizes, {"source": "files:x", "task": TEXT, "seed": 0})
     parts = limited(parts, limits or {"train": None, "evaluation": None})
     counts = {part: len(rows) for part, rows in parts.items()}
     chosen = {name: rows_of(name, sizes, counts) for name in SPLITS}

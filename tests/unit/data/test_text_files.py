@@ -4,14 +4,13 @@ from pathlib import Path
 import pandas
 import pytest
 from splits import prepare_splits, split_of
-from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
+from tightrope.data.splits import SPLITS
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
-from tightrope.sources import regular
-from tightrope.sources.table_header import column_names
-from tightrope.sources.tables import read_columns
+from tightrope.sources import local
+from tightrope.sources.tables import column_names, read_columns
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]
@@ -51,8 +50,8 @@ def test_every_format_gives_the_same_texts_and_labels(tmp_path: Path, name: str)
 def test_a_table_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regular, "ALWAYS_ALLOWED", 10_000)
-    monkeypatch.setattr(regular, "LARGEST_RATIO", 1)
+    monkeypatch.setattr(local, "ALWAYS_ALLOWED", 10_000)
+    monkeypatch.setattr(local, "LARGEST_RATIO", 1)
     for name in ("a.csv.gz", "a.jsonl.gz"):
         write_table(tmp_path / name, [("the same again", "good")] * 20_000)
         with pytest.raises(TightropeError, match=rf"{name}: unpacks to more than 10000 bytes"):

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 from small_images import encoded, noise
 from tightrope.errors import TightropeError
-from tightrope.inputs import image_decoding
-from tightrope.inputs.image_decoding import decode_rgb
+from tightrope.inputs import images
+from tightrope.inputs.images import decode_rgb
 
 RED = (255, 0, 0)
 
@@ -112,7 +112,7 @@ def test_what_is_no_image_a_huge_and_a_damaged_one_are_named(image: bytes, said:
 
 
 def test_an_image_of_just_the_largest_size_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_decoding, "LARGEST_PIXELS", 12)
+    monkeypatch.setattr(images, "LARGEST_PIXELS", 12)
     assert pixels(encoded(noise(4, 3))).shape == (4, 3, 3)
     with pytest.raises(TightropeError, match="a: 13 x 1 pixels"):
         decode_rgb(encoded(noise(1, 13)), name="a")

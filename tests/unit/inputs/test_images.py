@@ -9,9 +9,8 @@ import pytest
 from PIL import Image
 from small_images import encoded, noise
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_processors import PROCESSORS
-from tightrope.inputs.image_settings import ImageSettings, load_settings, save_settings
-from tightrope.inputs.image_split import ImageSplit
+from tightrope.inputs.encode import ImageSplit
+from tightrope.inputs.image_settings import PROCESSORS, ImageSettings, load_settings, save_settings
 from tightrope.inputs.images import EncodedImages, pixel_values
 from transformers import AutoImageProcessor
 

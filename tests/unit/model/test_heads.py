@@ -1,5 +1,5 @@
 import pytest
-from tightrope.model.heads import unusable_head
+from tightrope.model.config import unusable_head
 from transformers import BertConfig
 
 ONLY = "only models that give a whole text or image one label are supported"

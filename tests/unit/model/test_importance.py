@@ -12,7 +12,6 @@ from tightrope.model.importance import (
     importance_of,
     mean_loss,
     narrowing_losses,
-    neuron_importance,
     taylor,
 )
 from tightrope.model.pruning import prune
@@ -56,8 +55,9 @@ def test_the_importance_of_several_examples_is_the_mean_of_each() -> None:
         ({name: tensor[place : place + 1] for name, tensor in inputs.items()}, label[None])
         for place, label in enumerate(labels)
     ]
-    each = [neuron_importance(model, [single]) for single in singles]
-    found = torch.tensor(neuron_importance(model, [text_batch()]))
+    out: Any = stages_of(model)[0][1].get_submodule("output.dense")
+    each = [taylor(model, [single], {out: 1})[out] for single in singles]
+    found = torch.tensor(taylor(model, [text_batch()], {out: 1})[out])
     torch.testing.assert_close(found, torch.tensor(each).mean(0), rtol=1e-3, atol=0)
 
 
@@ -85,7 +85,7 @@ def test_a_layer_is_as_important_as_the_loss_that_its_removal_adds() -> None:
 
 def test_a_narrower_model_loses_what_its_neurons_are_worth() -> None:
     model = model_of("wide_bert")
-    neurons = neuron_importance(model, [text_batch()])
+    neurons = [one.neurons for one in importance_of(model, [text_batch()], [text_batch()])[0][0]]
     found = narrowing_losses(model, neurons, [text_batch()])
     assert list(found) == [64, 128, 160]
     assert found[64] >= found[128] >= found[160] == 0

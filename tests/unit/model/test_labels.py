@@ -2,7 +2,7 @@
 
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.model.labels import output_order, require_names
+from tightrope.model.config import output_order, require_names
 
 
 def test_each_label_of_the_data_gets_the_output_of_its_name() -> None:

@@ -9,12 +9,10 @@ import torch
 from page_blocks import block
 from pruned_models import logits, model_of
 from tightrope.errors import ArtifactError
-from tightrope.model.attention_heads import heads_of
-from tightrope.model.blocks import stage_widths
+from tightrope.model.blocks import heads_of, stage_widths
 from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
-from tightrope.model.noted_sizes import FIELD
-from tightrope.model.pruning import parameters, prune
+from tightrope.model.pruning import FIELD, parameters, prune
 from tightrope.signature import IMAGE
 from transformers import ConvNextForImageClassification
 

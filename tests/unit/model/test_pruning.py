@@ -7,10 +7,8 @@ import pytest
 import torch
 from pruned_models import logits, model_of
 from tightrope.errors import TightropeError
-from tightrope.model.attention_heads import heads_in, heads_of
-from tightrope.model.blocks import stage_widths
-from tightrope.model.noted_sizes import FIELD
-from tightrope.model.pruning import evenly, parameters, prune
+from tightrope.model.blocks import heads_in, heads_of, stage_widths
+from tightrope.model.pruning import FIELD, evenly, parameters, prune
 from transformers import (
     AutoConfig,
     AutoModelForImageClassification,

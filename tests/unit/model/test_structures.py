@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from pruned_models import model_of
 from tightrope.model.blocks import width_of
+from tightrope.model.importance import parameter_table
 from tightrope.model.pruning import parameters, prune
-from tightrope.model.sizes import parameter_table
 from tightrope.model.structures import (
     Costs,
     Importance,

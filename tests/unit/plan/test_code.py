@@ -46,7 +46,7 @@ PRESENTING = ("bundle", "describe", "render", "summarize")
 # load by name for an engine, a source or a recipe.
 PLANTED = {
     "bundle/write:contents": {"bundle"},
-    "checkpoint/prepare:prepare_checkpoint": {"prepare_checkpoint"},
+    "checkpoint/source:prepare_checkpoint": {"prepare_checkpoint"},
     "checkpoint/sources/onnx:fetch": {"checkpoint: onnx"},
     "checkpoint/sources/path:check": {"checkpoint: path"},
     "checkpoint/sources/scratch:fetch": {"checkpoint: scratch"},
@@ -146,7 +146,7 @@ PLANTED = {
     "measure/traffic/padding:bucket_edges": {"measure_traffic"},
     "model/activations:swap_activation": {"choose_structure", "measure_training", "train_model"},
     "model/classifier:load_classifier": {"choose_structure", "measure_training", "train_model"},
-    "model/heads:is_classifier": {"choose_structure", "measure_training", "train_model"},
+    "model/config:is_classifier": {"choose_structure", "measure_training", "train_model"},
     "onnx/export:OPSET": {"choose_structure", "export_onnx", "measure_structures"},
     "onnx/imported:import_checkpoint": {"training: onnx"},
     "onnx/interface:adapted": {
@@ -180,7 +180,7 @@ PLANTED = {
     "runtimes/padding:padded": {*LOADED, "build onnxruntime", "measure_profile"},
     "sources/archives:guarded": {"data: local_images"},
     "sources/hub:fetch_error": {"checkpoint: hub", "data: hub_images", "data: hub_texts"},
-    "sources/packages:package_folder": {"checkpoint: package", "data: docstrings"},
+    "sources/local:package_folder": {"checkpoint: package", "data: docstrings"},
     "sources/tables:header": {"data: local_images", "data: text_files"},
     "statistics:RESAMPLES": {"summarize"},
     "statistics:mcnemar_p_value": {"race_family", "race_finalists", "summarize"},
@@ -195,7 +195,7 @@ PLANTED = {
     "summary/reasons:beaten": {"summarize"},
     "summary/recommend:choose": {"summarize"},
     "terminal/decision:closing_words": set(),
-    "training/augmentation:flip_crop": {"choose_structure", "measure_training", "train_model"},
+    "training/examples:flip_crop": {"choose_structure", "measure_training", "train_model"},
     "training/loop:fine_tune": {"measure_training", "train_model", "training: qat"},
     "training/quantization_aware:fine_tune_quantized": {"training: qat"},
     "variants:parse": {

@@ -1,5 +1,5 @@
 import numpy as np
-from tightrope.training.augmentation import flip_crop
+from tightrope.training.examples import flip_crop
 
 
 def test_an_image_is_moved_by_at_most_an_eighth_and_mirrored_in_half_the_cases() -> None:

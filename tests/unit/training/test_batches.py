@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from tightrope.training.batches import (
+from tightrope.training.examples import (
     draw_epochs,
     draw_validation,
     prefetched,

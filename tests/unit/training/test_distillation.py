@@ -15,9 +15,12 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.training.objective import DistillationLoss, DistillationWeights, divergence
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
-from tightrope.training.teaching import read_teaching
+from tightrope.training.teaching import (
+    DistillationLoss,
+    DistillationWeights,
+    read_teaching,
+)
 from tiny_training import RECIPE, TINY, logits, prepare_source, prepare_texts, train
 from transformers import AutoModelForSequenceClassification
 
@@ -202,4 +205,7 @@ def test_the_divergence_is_that_of_its_definition() -> None:
     ours, theirs = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
     p, q = (torch.softmax(one / 2, -1) for one in (theirs, ours))
     expected = 4 * (p * (p / q).log()).sum(-1).mean()
-    assert divergence(ours, theirs, 2).item() == pytest.approx(expected.item(), rel=1e-5)
+    loss = DistillationLoss(DistillationWeights(2.0, 0.0, 0.0), None)
+    targets = {"labels": torch.tensor([0, 1]), "teacher_logits": theirs}
+    found = loss(SimpleNamespace(logits=ours), targets)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from onnxruntime.quantization.quant_utils import compute_scale_zp
 from tightrope.int8.schemes import SCHEMES
-from tightrope.training.fake_quantization import GRIDS, InputQuantizer, WeightQuantizer
+from tightrope.training.quantization_aware import GRIDS, InputQuantizer, WeightQuantizer
 
 LOW, HIGH = -0.7, 2.9
 

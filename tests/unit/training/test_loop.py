@@ -9,8 +9,7 @@ import pytest
 import torch
 from breaking import Breaking, Killed
 from tightrope.errors import TightropeError
-from tightrope.training.augmentation import flip_crop
-from tightrope.training.examples import Subject, image_subject
+from tightrope.training.examples import Subject, flip_crop, image_subject
 from tightrope.training.loop import fine_tune
 from tightrope.training.recipe import resolve_amp, whole_recipe
 from tightrope.training.state import TrainingState

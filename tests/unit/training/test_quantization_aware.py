@@ -9,10 +9,13 @@ import pytest
 import torch
 from breaking import Breaking, Killed
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import stack
 from tightrope.training.examples import Subject, image_subject
-from tightrope.training.fake_quantization import GRIDS
-from tightrope.training.quantization_aware import calibrated, fake_quantized, fine_tune_quantized
+from tightrope.training.quantization_aware import (
+    GRIDS,
+    calibrated,
+    fake_quantized,
+    fine_tune_quantized,
+)
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
@@ -47,7 +50,6 @@ def texts() -> Subject:
         labels=labels,
         unit="texts",
         lengths=[len(row["input_ids"]) for row in rows],
-        stack=stack,
         prepare=lambda model, _: model.train(),
     )
 

@@ -17,8 +17,7 @@ from tightrope.onnx.file import save_onnx, simplified
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.training.examples import Subject, image_subject
-from tightrope.training.fake_quantization import GRIDS_WITH_OUTPUTS
-from tightrope.training.quantization_aware import calibrated, fake_quantized
+from tightrope.training.quantization_aware import GRIDS_WITH_OUTPUTS, calibrated, fake_quantized
 from tightrope.training.quantized_outputs import OUTPUT, places_of
 from transformers import (
     ConvNextConfig,

@@ -8,23 +8,23 @@ from breaking import Breaking, Killed
 from splits import split_of
 from tightrope.inputs.encode import read_split
 from tightrope.model.module import load_module
-from tightrope.training.sparsity import kept, share_at, sparse_weights
+from tightrope.training.step import SparseTraining, kept, share_at
 from tiny_training import RECIPE, logits, prepare_source, prepare_texts, train
 
 SPARSE = {**RECIPE, "sparsity": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("share", "first", "second"),
+    ("count", "first", "second"),
     [
-        (0.0, [1, 1, 1, 1], [1, 1, 1, 1]),
-        (0.25, [1, 0, 1, 0], [1, 1, 1, 1]),
-        (0.625, [0, 0, 0, 0], [1, 1, 1, 0]),
+        (0, [1, 1, 1, 1], [1, 1, 1, 1]),
+        (2, [1, 0, 1, 0], [1, 1, 1, 1]),
+        (5, [0, 0, 0, 0], [1, 1, 1, 0]),
     ],
 )
-def test_the_smallest_weights_are_zero(share: float, first: list[int], second: list[int]) -> None:
+def test_the_smallest_weights_are_zero(count: int, first: list[int], second: list[int]) -> None:
     sizes = torch.tensor([[4.0, 1.0, 3.0, 2.0], [8.0, 7.0, 6.0, 5.0]])
-    assert kept(sizes, share).int().tolist() == [first, second]
+    assert kept(sizes, count).int().tolist() == [first, second]
 
 
 def test_the_share_grows_and_stays_in_the_last_third() -> None:
@@ -36,7 +36,10 @@ def test_the_share_grows_and_stays_in_the_last_third() -> None:
 def test_a_trained_model_is_as_sparse_as_asked_and_knows_the_labels(tmp_path: Path) -> None:
     source, texts = prepare_source(tmp_path / "source"), prepare_texts(tmp_path / "texts")
     student = train(tmp_path / "sparse", source, texts, SPARSE)
-    for weight in sparse_weights(load_module(student.parent, torch.float32)):
+    model = load_module(student.parent, torch.float32)
+    weights = SparseTraining(model, 0.5, steps=1).weights
+    assert len(weights) == 2 * 6 + 1  # with the pooler, without the output layer
+    for weight in weights:
         assert (weight == 0).float().mean().item() == pytest.approx(0.5, abs=0.01)
     labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
     assert (logits(student, texts).argmax(-1) == labels).mean() > 0.95

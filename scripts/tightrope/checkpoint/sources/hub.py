@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tightrope.artifacts.files import storage_errors
+from tightrope.checkpoint.folder import FILES, check_folder, check_present, copy
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present, copy
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
 REMEDY = (

@@ -5,8 +5,8 @@ from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.checkpoint.folder import check_folder, copy, files_in
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder, copy, files_in
 
 check = check_folder
 CHECKPOINT = Path("checkpoint/checkpoint.json")

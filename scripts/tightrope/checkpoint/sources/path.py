@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import (
+from tightrope.checkpoint.folder import (
     PICKLES,
     check_folder,
     config_in,
@@ -12,8 +11,9 @@ from tightrope.checkpoint.sources.folder import (
     files_in,
     pickled,
 )
+from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
-from tightrope.sources.patterns import home_expanded
+from tightrope.sources.local import home_expanded
 
 check = check_folder
 

@@ -9,9 +9,8 @@ import yaml
 
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.provenance import library_versions
-from tightrope.checkpoint.settings import loads_code
+from tightrope.checkpoint.folder import check_folder, loads_code
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
 
 check = check_folder

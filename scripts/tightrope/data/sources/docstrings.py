@@ -16,7 +16,7 @@ from typing import Any
 from tightrope.data.material import Material
 from tightrope.data.splits import fingerprint
 from tightrope.errors import ConfigError
-from tightrope.sources.packages import package_folder, package_version
+from tightrope.sources.local import package_folder, package_version
 
 SHORTEST, LONGEST = 30, 400
 # Oversampling factor, because texts that duplicate another package's are dropped later.

@@ -7,7 +7,7 @@ from typing import Any
 from tightrope.artifacts.provenance import library_versions
 from tightrope.data.material import Material, number_labels, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.sources.patterns import matching_paths
+from tightrope.sources.local import matching_paths
 from tightrope.sources.tables import (
     ROWS,
     TABLES,

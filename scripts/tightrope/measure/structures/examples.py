@@ -13,15 +13,13 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import LabelsManifest
 from tightrope.errors import TightropeError
 from tightrope.model.changes import Changes
-from tightrope.model.importance import Batch, importance_of
-from tightrope.model.sizes import parameter_table
+from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.structures import Judged, Table
-from tightrope.training.batches import draw_epochs
-from tightrope.training.examples import Subject
-from tightrope.training.objective import LABELS
+from tightrope.training.examples import Subject, draw_epochs
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.start import load_start
 from tightrope.training.step import prepare_device
+from tightrope.training.teaching import LABELS
 
 # so many examples judge neurons, and fewer judge blocks, each with a pass of its own
 EXAMPLES, FEWER, BATCH = 512, 128, 16

@@ -10,8 +10,7 @@ import torch
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.model.attention_heads import heads_of
-from tightrope.model.blocks import feed_forward_of, stages_of, width_of
+from tightrope.model.blocks import feed_forward_of, heads_of, stages_of, width_of
 from tightrope.model.module import load_module
 from tightrope.model.pruning import parameters, prune
 from tightrope.model.structures import Structure, in_proportion
