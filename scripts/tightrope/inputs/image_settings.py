@@ -1,6 +1,6 @@
 """Image preprocessing settings, which transformers keeps in preprocessor_config.json."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -116,36 +116,6 @@ class ImageSettings:
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
 
-    def resized(self, height: int, width: int) -> "ImageSettings":
-        """Return the settings for another output size, cropping the same proportion."""
-        if (height, width) == (self.height, self.width):
-            return self
-        new = replace(self, height=height, width=width)
-        if self.crop_pct is not None and height == width:
-            return replace(new, **convnext(height, self.crop_pct))
-        if isinstance(self.resize, tuple):
-            edges = (self.resize[0] * height / self.height, self.resize[1] * width / self.width)
-            new = replace(new, resize=(round(edges[0]), round(edges[1])))
-        elif self.resize is not None:
-            scale = max(height / self.height, width / self.width)
-            new = replace(new, resize=round(self.resize * scale))
-        if self.crop_pct is None:
-            return new
-        # transformers' ConvNext supports squares only
-        return replace(new, processor="BitImageProcessor", crop_pct=None)
-
-
-def convnext(edge: int, crop_pct: float) -> dict[str, Any]:
-    """Return the ImageSettings fields by which ConvNextImageProcessor makes a square."""
-    squeezed = edge >= SQUEEZED
-    return {
-        "height": edge,
-        "width": edge,
-        "resize": (edge, edge) if squeezed else int(edge / crop_pct),
-        "crop": not squeezed,
-        "crop_pct": crop_pct,
-    }
-
 
 def load_settings(folder: Path | str) -> ImageSettings:
     """Load the settings of the checkpoint in `folder`.
@@ -202,7 +172,15 @@ def settings_of(fields: dict[str, Any]) -> ImageSettings:
         crop_pct = float(fields["crop_pct"])
         if crop or not isinstance(size, int) or not 0 < crop_pct <= 1:
             raise ValueError("ConvNext has a shortest_edge, a crop_pct up to 1, no do_center_crop")
-        return ImageSettings(**values, **convnext(size, crop_pct))
+        squeezed = size >= SQUEEZED
+        return ImageSettings(
+            **values,
+            height=size,
+            width=size,
+            resize=(size, size) if squeezed else int(size / crop_pct),
+            crop=not squeezed,
+            crop_pct=crop_pct,
+        )
     result = fields["crop_size"] if crop else size
     if isinstance(result, int):
         raise ValueError("a shortest_edge without do_center_crop gives images of several sizes")

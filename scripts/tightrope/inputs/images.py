@@ -72,21 +72,12 @@ def to_rgb(image: Image.Image, name: str) -> Image.Image:
     return image.convert("RGB")
 
 
-def pixel_values(
-    image: bytes,
-    settings: ImageSettings,
-    *,
-    height: int | None = None,
-    width: int | None = None,
-    name: str = "",
-) -> np.ndarray:
+def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") -> np.ndarray:
     """Return contiguous float32 [3, height, width] of an encoded image, like transformers.
 
-    Without `height` and `width`, `settings` gives the size. Raises TightropeError with `name` if
-    `decode_rgb` does, and for an image of another size if the settings do not resize.
+    Raises TightropeError with `name` if `decode_rgb` does, and for an image of another size if the
+    settings do not resize.
     """
-    name = name or "image"
-    settings = settings.resized(height or settings.height, width or settings.width)
     rgb = np.asarray(to_size(decode_rgb(image, name=name), settings))
     if rgb.shape[:2] != (settings.height, settings.width):
         if not settings.crop:
@@ -146,17 +137,9 @@ class EncodedImages(Sequence[dict[str, np.ndarray]]):
     of an image that cannot be decoded.
     """
 
-    def __init__(
-        self,
-        examples: Sequence[dict[str, Any]],
-        settings: ImageSettings,
-        *,
-        height: int | None = None,
-        width: int | None = None,
-    ) -> None:
-        """Use the size of `settings`, or `height` and `width`."""
-        self._examples = examples
-        self._settings = settings.resized(height or settings.height, width or settings.width)
+    def __init__(self, examples: Sequence[dict[str, Any]], settings: ImageSettings) -> None:
+        """Preprocess as the settings say."""
+        self._examples, self._settings = examples, settings
         self._numbers = range(len(examples))
 
     def __len__(self) -> int:

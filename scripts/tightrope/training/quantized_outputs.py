@@ -34,7 +34,9 @@ def places_of(model: Any, inputs: Mapping[str, torch.Tensor]) -> Places:
     made: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
     def ran(name: str, module: Any, output: torch.Tensor) -> None:
-        places.setdefault(name, Place(name, has_separate_bias(module, output)))
+        # it becomes MatMul and Add, which is no Gemm and no convolution
+        linear = isinstance(module, torch.nn.Linear) and module.bias is not None
+        places.setdefault(name, Place(name, linear and output.ndim > 2))
         if isinstance(module, torch.nn.Conv2d):
             made[version_of(output)] = name, output
 
@@ -57,12 +59,6 @@ def places_of(model: Any, inputs: Mapping[str, torch.Tensor]) -> Places:
             stack.callback(hook.remove)
         model(**inputs)
     return places
-
-
-def has_separate_bias(module: Any, output: torch.Tensor) -> bool:
-    """Return whether a module becomes MatMul and Add, which is no Gemm and no convolution."""
-    linear = isinstance(module, torch.nn.Linear)
-    return linear and module.bias is not None and output.ndim > 2
 
 
 def product_of(module: Any, output: torch.Tensor, place: Place) -> torch.Tensor:

@@ -134,9 +134,8 @@ class Teaching:
 
     def objective(self, model: Any) -> DistillationLoss:
         """Return the loss of a student."""
-        if self.states is None:
-            return DistillationLoss(self.weights, None)
-        return DistillationLoss(self.weights, (hidden_size(model), self.states.shape[1]))
+        sizes = None if self.states is None else (hidden_size(model), self.states.shape[1])
+        return DistillationLoss(self.weights, sizes)
 
     def unlabelled(self) -> list[Example]:
         """Return the texts without a label that follow the labelled examples."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def test_a_local_folder_is_copied_and_its_files_are_inputs(
     assert local_files(source) == [str(texts / "config.json"), str(texts / "model.safetensors")]
     assert longest_sequence(source) == 64
     # and an image processor
-    save_settings(images, load_settings(images).resized(48, 40))
+    save_settings(images, replace(load_settings(images), height=48, width=40, resize=(48, 40)))
     source, processor = f"path:{images}", images / "preprocessor_config.json"
     assert str(processor) in local_files(source, task=IMAGE)
     assert processor.name in prepare_checkpoint(tmp_path / "copy", source, task=IMAGE)["files"]

@@ -8,7 +8,7 @@ from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.source import libraries, local_files
-from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
+from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read
 from tightrope.data.splits import SPLITS, fingerprint
 from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
 
 def test_packages_are_read_up_to_the_quota_but_never_imported() -> None:
     before = set(sys.modules)
-    material = read_docstrings("x", ["altair", "narwhals"], texts=50, seed=0)
+    material = read("x", "altair, narwhals", texts=50, seed=0)
     assert {label for _, label in material.train} == {0, 1}
     assert 50 <= len(material.train) <= 56
     assert not {"altair", "narwhals"} & (set(sys.modules) - before)

@@ -132,7 +132,7 @@ def test_batches_by_length_say_which_rows_they_hold_the_longest_first(size: int)
 
 @pytest.mark.parametrize(
     ("batch", "sequence", "tokens"),
-    [(1, 1, None), (3, 17, None), (16, 128, None), (3, 17, 16), (16, 128, 64), (4, 16, 16)],
+    [(1, 1, None), (16, 128, None), (3, 17, 16), (4, 16, 16)],
 )
 def test_a_filled_batch_has_the_exact_shape_and_so_many_real_tokens(
     batch: int, sequence: int, tokens: int | None

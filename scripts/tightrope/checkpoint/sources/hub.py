@@ -33,23 +33,19 @@ def config_json(_source: Source) -> None:
 
 def fetch(source: Source, folder: Path) -> str:
     """Download the model files into `folder`; return the fetched commit."""
-    with storage_errors(folder):
-        revision = fetch_model(source, folder)
-    check_present(source.text, folder)
-    return revision
-
-
-def fetch_model(source: Source, folder: Path) -> str:
-    """Download the model files like `fetch`, but without checks."""
     from huggingface_hub import HfApi, snapshot_download
 
     repository = parse_repository(source.text, source.location)
-    check_reachable(source.text, REMEDY)
-    try:
-        commit = HfApi().model_info(repository.name, revision=repository.revision, timeout=30).sha
-        snapshot = snapshot_download(repository.name, revision=commit, allow_patterns=list(FILES))
-    except Exception as error:
-        raise fetch_error(source.text, error, REMEDY) from error
-    files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
-    copy(source.text, files, folder)
-    return str(commit)
+    with storage_errors(folder):
+        check_reachable(source.text, REMEDY)
+        try:
+            info = HfApi().model_info(repository.name, revision=repository.revision, timeout=30)
+            snapshot = snapshot_download(
+                repository.name, revision=info.sha, allow_patterns=list(FILES)
+            )
+        except Exception as error:
+            raise fetch_error(source.text, error, REMEDY) from error
+        files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
+        copy(source.text, files, folder)
+    check_present(source.text, folder)
+    return str(info.sha)
