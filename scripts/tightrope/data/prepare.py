@@ -9,13 +9,7 @@ from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.data.material import Material, Row, require_clear
 from tightrope.data.source import load_kind, parse_source
-from tightrope.data.splits import (
-    LabelledParts,
-    Sizes,
-    check_ranges,
-    limited,
-    ordered,
-)
+from tightrope.data.splits import LabelledParts, Sizes, check_ranges, limited, ordered
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import SUFFIX
 from tightrope.signature import IMAGE, TEXT
@@ -85,11 +79,7 @@ def check_labels(material: Material) -> None:
 
 
 def write_parts(
-    manifest: Path | str,
-    material: Material,
-    parts: Parts,
-    write: Writer,
-    fields: dict[str, Any],
+    manifest: Path | str, material: Material, parts: Parts, write: Writer, fields: dict[str, Any]
 ) -> None:
     """Write each part with `write`, then the manifest with `fields` and the material's fields."""
     folder, written = clear_folder(manifest), {}

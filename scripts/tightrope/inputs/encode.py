@@ -68,7 +68,11 @@ def read_split(split: Path | str) -> Sequence[Example]:
     """
     manifest = read_manifest(split, SplitManifest)
     require_split(split, manifest)
-    rows = rows_in(split, manifest)
+    require_type(split, manifest["rows"], tuple[int, int, int])
+    try:
+        rows = range(*manifest["rows"])
+    except ValueError as error:
+        raise ArtifactError(f"{split}: rows: {error}; delete it and run again") from error
     if manifest["file"] is None:
         return [{"random": seed} for seed in rows]
     file = Path(split).parent / manifest["file"]
@@ -87,15 +91,6 @@ def require_split(split: Path | str, manifest: SplitManifest) -> None:
             f"{split}: the split {manifest['split']}, not {Path(split).stem}; delete it and run "
             "again"
         )
-
-
-def rows_in(split: Path | str, manifest: SplitManifest) -> range:
-    """Return the rows of a split; raise ArtifactError where the manifest has none of its form."""
-    require_type(split, manifest["rows"], tuple[int, int, int])
-    try:
-        return range(*manifest["rows"])
-    except ValueError as error:
-        raise ArtifactError(f"{split}: rows: {error}; delete it and run again") from error
 
 
 def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:

@@ -167,7 +167,13 @@ def keep_heads(model: Any, count: int, kept: Sequence[Sequence[int]] | None = No
     if not 0 < count <= whole:
         raise TightropeError(f"prune.heads = {count}: keep 1 to {whole}, which are there")
     for number, heads in enumerate(layer_heads(model)):
-        keep_only_heads(heads, largest_heads(heads, count) if kept is None else kept[number])
+        if kept is not None:
+            keep_only_heads(heads, kept[number])
+            continue
+        values = heads.into[-1].weight.detach().reshape(heads.number, -1)
+        columns = heads.out.weight.detach().T.reshape(heads.number, -1)
+        importance = values.norm(dim=1) * columns.norm(dim=1)
+        keep_only_heads(heads, importance.topk(count).indices.sort().values.tolist())
 
 
 def layer_heads(model: Any) -> list[Heads]:
@@ -176,14 +182,6 @@ def layer_heads(model: Any) -> list[Heads]:
         return []
     found = [heads_in(layer) for layer in stages_of(model)[0]]
     return [heads for heads in found if heads is not None]
-
-
-def largest_heads(heads: Heads, count: int) -> list[int]:
-    """Return so many heads with the largest product of the norms of their weights, in order."""
-    values = heads.into[-1].weight.detach().reshape(heads.number, -1)
-    columns = heads.out.weight.detach().T.reshape(heads.number, -1)
-    importance = values.norm(dim=1) * columns.norm(dim=1)
-    return [int(head) for head in importance.topk(count).indices.sort().values]
 
 
 def keep_only_heads(heads: Heads, kept: Sequence[int]) -> None:

@@ -68,7 +68,10 @@ def load_classifier(
     if model.config.problem_type in OTHER_PROBLEMS:
         model.config.problem_type = SINGLE_LABEL
     if names is not None:
-        name_outputs(model, names, labels, source)
+        require_names(source, names, model.config.num_labels)
+        if labels:
+            permute_outputs(model, output_order(source, names, labels))
+        model.config.update(label_fields(labels or names))
     elif fits and labels:
         order_outputs(model, labels)
     model.eval()
@@ -133,18 +136,6 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
     }
 
 
-def name_outputs(model: Any, names: list[str], labels: list[str] | None, source: str) -> None:
-    """Give the outputs these `names`, and put them in the order of the data's `labels`, if any.
-
-    Raises TightropeError where they do not name each output, or are not those labels.
-    """
-    require_names(source, names, model.config.num_labels)
-    if labels:
-        permute_outputs(model, output_order(source, names, labels))
-    for field, value in label_fields(labels or names).items():
-        setattr(model.config, field, value)
-
-
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
     names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
@@ -154,8 +145,7 @@ def order_outputs(model: Any, labels: list[str]) -> None:
     elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *expected]):
         pairs = ", ".join(f"{name} = {label}" for name, label in zip(names, expected, strict=True))
         print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
-    for field, value in label_fields(labels).items():
-        setattr(model.config, field, value)
+    model.config.update(label_fields(labels))
 
 
 def permute_outputs(model: Any, order: list[int]) -> None:

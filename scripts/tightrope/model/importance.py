@@ -120,10 +120,7 @@ def narrowing_losses(
 
 
 def smaller_losses(
-    model: Any,
-    sizes: Iterable[int],
-    shrink: Callable[[Any, int], None],
-    batches: Sequence[Batch],
+    model: Any, sizes: Iterable[int], shrink: Callable[[Any, int], None], batches: Sequence[Batch]
 ) -> dict[int, float]:
     """Return by how much the mean loss of copies grows that `shrink` brings to these sizes."""
     whole, worst = mean_loss(model, batches), 0.0

@@ -77,11 +77,7 @@ def read_table(file: Path, content: str) -> Any:
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options: dict[str, Any] = {
-        "dtype": {content: str},
-        "keep_default_na": False,
-        "na_values": [""],
-    }
+    options: dict[str, Any] = {"dtype": {content: str}, "keep_default_na": False, "na_values": [""]}
     suffix = table_suffix(file)
     if suffix in SEPARATED:
         require_narrow(file)

@@ -225,9 +225,7 @@ def test_links_are_followed_but_not_in_a_circle(
     assert libraries(source, task=IMAGE) != known
 
 
-def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(
-    tmp_path: Path,
-) -> None:
+def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(tmp_path: Path) -> None:
     class_folders(tmp_path / "pets")
     for name in (".DS_Store", "cat/._00.png", "cat/notes.txt", "LICENSE", ".git/x.png"):
         file = tmp_path / "pets" / name

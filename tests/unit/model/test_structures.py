@@ -44,22 +44,26 @@ def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table
     }
 
 
+def require_best(judged: Judged, table: Table, limit: float, sizes: list[int]) -> None:
+    """The chosen structure keeps the most of all within the limit."""
+    structure, cost = choose(judged, table, limit)
+    assert cost == pytest.approx(table[structure[1:]].of(structure.depths)) and cost <= limit
+    within = [
+        Structure(depths, *kept)
+        for kept, costs in table.items()
+        for depths in product(*(range(1, size + 1) for size in sizes))
+        if costs.of(depths) <= limit
+    ]
+    assert structure in within
+    assert judged.kept(structure) == pytest.approx(max(map(judged.kept, within)))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_other_structure_within_the_limit_keeps_more(seed: int) -> None:
     sizes, widths = [2, 3, 4], [None] if seed % 2 else [1, 2, 4]
-    judged = random_judged(seed, sizes, 0 if seed % 2 else 4)
     table = random_table(seed, sizes, widths)
     limit = table[widths[-1], None].of(sizes) * 0.6
-    structure, cost = choose(judged, table, limit)
-    assert cost == pytest.approx(table[structure.width, None].of(structure.depths))
-    assert cost <= limit
-    within = [
-        Structure(depths, width)
-        for width in widths
-        for depths in product(*(range(1, size + 1) for size in sizes))
-        if table[width, None].of(depths) <= limit
-    ]
-    assert judged.kept(structure) == pytest.approx(max(map(judged.kept, within)))
+    require_best(random_judged(seed, sizes, 0 if seed % 2 else 4), table, limit, sizes)
 
 
 def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
@@ -114,16 +118,7 @@ def test_no_other_structure_with_fewer_heads_keeps_more(seed: int) -> None:
         for width in (2, 4)
         for heads in (1, 2)
     }
-    structure, cost = choose(judged, table, 3.0)
-    assert cost == pytest.approx(table[structure.width, structure.heads].of(structure.depths))
-    within = [
-        Structure((depth,), *sizes)
-        for sizes, costs in table.items()
-        for depth in (1, 2, 3)
-        if costs.of([depth]) <= 3.0
-    ]
-    assert structure in within
-    assert judged.kept(structure) == max(map(judged.kept, within))
+    require_best(judged, table, 3.0, [3])
 
 
 def test_the_most_important_heads_are_kept() -> None:

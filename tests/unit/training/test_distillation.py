@@ -15,11 +15,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManife
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
-from tightrope.training.teaching import (
-    DistillationLoss,
-    DistillationWeights,
-    read_teaching,
-)
+from tightrope.training.teaching import DistillationLoss, DistillationWeights, read_teaching
 from tiny_training import RECIPE, TINY, accuracy, prepare_source, prepare_texts, train
 from transformers import AutoModelForSequenceClassification
 

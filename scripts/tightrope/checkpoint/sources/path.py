@@ -3,14 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.checkpoint.folder import (
-    PICKLES,
-    check_folder,
-    config_in,
-    copy,
-    files_in,
-    pickled,
-)
+from tightrope.checkpoint.folder import PICKLES, check_folder, config_in, copy, files_in, pickled
 from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
 from tightrope.sources.local import home_expanded

@@ -146,7 +146,8 @@ def read_class_folders(
         if not is_image(path):
             left_out += 1
             continue
-        group = class_folder(path)
+        # the folder whose name is the class of the image
+        group = path.parent.parent if path.parent.name == INNER else path.parent
         if group in roots:
             raise TightropeError(
                 f"{path}: lies in no class folder; put the images of each class into a folder of "
@@ -162,12 +163,6 @@ def read_class_folders(
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
     return number_labels(train, evaluation)._replace(left_out=left_out)
-
-
-def class_folder(image: Path) -> Path:
-    """Return the folder whose name is the class of the image."""
-    folder = image.parent
-    return folder.parent if folder.name == INNER else folder
 
 
 def role_of_folders(folder: Path, base: Path) -> str:

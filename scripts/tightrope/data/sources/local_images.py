@@ -21,13 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.data.material import (
-    POOL,
-    Labelled,
-    number_labels,
-    role_of,
-    train_and_evaluation,
-)
+from tightrope.data.material import POOL, Labelled, number_labels, role_of, train_and_evaluation
 from tightrope.data.sources.image_folders import reader_of, role_of_folders
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
@@ -81,12 +75,7 @@ class Row(NamedTuple):
 
 
 def read_image_tables(
-    source: str,
-    pattern: str,
-    store: "ImageStore",
-    *,
-    columns: dict[str, str],
-    images: str | None,
+    source: str, pattern: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
 ) -> Material:
     """Read the images of every row of the tables that `pattern` matches.
 
