@@ -222,3 +222,13 @@ def loads_code(name: str) -> bool:
     """Return whether a field of a settings file loads code or names a file elsewhere."""
     implementation = name.removeprefix("_").startswith(IMPLEMENTATIONS)
     return implementation or name in CODE or name in PATHS or name.endswith("_file")
+
+
+def no_libraries(_source: Source) -> dict[str, str | None]:
+    """Return nothing: the files themselves, or the revision, say what is copied."""
+    return {}
+
+
+def no_config(_source: Source) -> dict[str, Any] | None:
+    """Return None: there is no config.json before the files are fetched."""
+    return None

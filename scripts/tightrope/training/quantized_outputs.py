@@ -7,6 +7,7 @@ its bias is added, and of a convolution behind the normalization, which is folde
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -145,17 +146,15 @@ def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places)
             module = model.get_submodule(name)
             module.output_quantizer = quantizers[name + OUTPUT]
             stack.callback(delattr, module, "output_quantizer")
-            hook = output_hook(once, module, place)
+            hook = partial(quantized_output, once, module, place)
             stack.callback(model.get_submodule(place.module).register_forward_hook(hook).remove)
         yield once.read
 
 
-def output_hook(once: RoundedOnce, module: Any, place: Place) -> Any:
-    """Return the hook behind `place` that quantizes the output of a module."""
-
-    def hook(_: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-        if place.before_bias:
-            return module.output_quantizer(product_of(module, output, place)) + module.bias
-        return once.rounded(module.output_quantizer, output)
-
-    return hook
+def quantized_output(
+    once: RoundedOnce, module: Any, place: Place, _: Any, inputs: Any, output: torch.Tensor
+) -> torch.Tensor:
+    """Return the quantized output of a module, as the hook behind `place`."""
+    if place.before_bias:
+        return module.output_quantizer(product_of(module, output, place)) + module.bias
+    return once.rounded(module.output_quantizer, output)

@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from tightrope.artifacts.files import storage_errors
-from tightrope.checkpoint.folder import FILES, check_folder, check_present, copy
+from tightrope.checkpoint.folder import (
+    FILES,
+    check_folder,
+    check_present,
+    copy,
+    no_config,
+    no_libraries,
+)
 from tightrope.checkpoint.source import Source
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
@@ -12,23 +19,13 @@ REMEDY = (
     "for example with --config 'models={NAME: {checkpoint: \"path:my/folder\"}}'"
 )
 
-check = check_folder
+check, libraries, config_json = check_folder, no_libraries, no_config
 
 
 def local_files(source: Source) -> list[Path]:
     """Return no files; raise ConfigError for an invalid Hub source."""
     parse_repository(source.text, source.location)
     return []
-
-
-def libraries(_source: Source) -> dict[str, str | None]:
-    """Return nothing: the revision determines the fetched files."""
-    return {}
-
-
-def config_json(_source: Source) -> None:
-    """Return None: unknown before the model is fetched."""
-    return None
 
 
 def fetch(source: Source, folder: Path) -> str:
