@@ -100,7 +100,7 @@ def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
 def test_a_student_may_learn_with_quantized_outputs(
     outputs: Path, small: Path, texts: Path, tmp_path: Path
 ) -> None:
-    qat = {**RECIPE, "scheme": "s8s8", "outputs": True}
+    qat = {**RECIPE, "epochs": 1, "scheme": "s8s8", "outputs": True}
     options = {"qat": qat, "teacher": outputs, "distill": DISTILL}
     student = train(tmp_path / "student", small, texts, **options)
     manifest = read_manifest(student, CheckpointManifest)
