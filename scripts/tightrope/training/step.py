@@ -14,7 +14,7 @@ from tightrope.training.recipe import Recipe
 from tightrope.training.teaching import LABELS, LabelLoss
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
-# inputs and targets, see `training.objective`
+# inputs and targets, see `training.teaching`
 Batch = tuple[Arrays, Arrays]
 Tensors = dict[str, torch.Tensor]
 # steps of a training between two choices of the weights that are zero

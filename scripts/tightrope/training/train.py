@@ -30,7 +30,7 @@ class TrainingSettings:
     of a training with quantized values; it says the `scheme`. `inputs` maps to the input names of
     an ONNX file, `labels` names the outputs of the checkpoint in their order. `changes` are made to
     the model before training. `distill` are the weights of the loss of a student, see
-    `training.objective`. Folder `state` holds the last state during training: a killed run resumes
+    `training.teaching`. Folder `state` holds the last state during training: a killed run resumes
     from it if `provenance`, which identifies code and libraries, has not changed.
     """
 
