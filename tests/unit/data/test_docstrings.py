@@ -1,3 +1,4 @@
+import gc
 import re
 import sys
 from pathlib import Path
@@ -22,6 +23,12 @@ def prepare(folder: Path, source: str = SOURCE, seed: int = 0, **sizes: int) -> 
     splits = {**SIZES, **sizes}
     prepare_splits(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
     return manifest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_sessions() -> None:
+    """Packages are read in forks: one that freed an earlier session would wait for its threads."""
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
