@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 from archive_files import pack
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
+from table_files import table_file
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
@@ -282,15 +282,8 @@ def test_images_that_cannot_be_taken_are_named_in_one_line_and_nothing_is_left(
     assert re.search(said, error_of(tmp_path / "out", f"files:{tmp_path}/{place}"))
 
 
-def write_table(top: Path, rows: list[tuple[Any, Any]], name: str = "labels.csv") -> Path:
-    frame = pandas.DataFrame(rows, columns=["file", "kind"])
-    if name.endswith(".parquet"):
-        frame.to_parquet(top / name)
-    elif name.endswith(".json"):
-        frame.to_json(top / name, orient="records")
-    else:
-        frame.to_csv(top / name, index=False, sep="\t" if ".tsv" in name else ",")
-    return top / name
+def write_table(top: Path, rows: list[Any], name: str = "labels.csv") -> Path:
+    return table_file(top / name, rows, ["file", "kind"])
 
 
 COLUMNS = {"columns": {"text": "text", "image": "file", "label": "kind"}}

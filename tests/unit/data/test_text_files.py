@@ -4,6 +4,7 @@ from pathlib import Path
 import pandas
 import pytest
 from splits import prepare_splits, split_of
+from table_files import table_file
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.data.splits import SPLITS
@@ -16,24 +17,12 @@ COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]
 
 
-def frame(rows: list = ROWS) -> pandas.DataFrame:
-    return pandas.DataFrame(rows, columns=["sentence", "mood"])
-
-
 def read(pattern: Path):
     return read_files(f"files:{pattern}", str(pattern), columns=COLUMNS)
 
 
 def write_table(path: Path, rows: list = ROWS) -> None:
-    kind = path.name.removesuffix(".gz").rpartition(".")[2]
-    if kind == "parquet":
-        frame(rows).to_parquet(path)
-    elif kind == "json":
-        frame(rows).to_json(path, orient="records")
-    elif kind == "jsonl":
-        frame(rows).to_json(path, orient="records", lines=True)
-    else:
-        frame(rows).to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    table_file(path, rows, ["sentence", "mood"])
 
 
 @pytest.mark.parametrize(
