@@ -21,16 +21,9 @@ NEEDED = ("config.json", WEIGHTS)
 PICKLES = {".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth", ".th"}
 # files of the tokenizer or the image processor
 ENCODERS = (
-    PROCESSOR,
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
+    *(PROCESSOR, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),
+    *("spiece.model", "sentencepiece.bpe.model"),
 )
 FILES = (*NEEDED, *ENCODERS)
 # files of settings

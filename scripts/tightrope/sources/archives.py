@@ -20,14 +20,8 @@ LARGEST_FILE = 2**26
 BLOCK = 512
 PADDING = 2**20
 BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,  # a zip file with a password
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError),
+    *(NotImplementedError, RuntimeError),  # the latter for a zip file with a password
 )
 Reader = Callable[[], bytes]
 

@@ -18,14 +18,8 @@ MOST_COLUMNS, LONGEST_HEADER = 10_000, 2**20
 FIRST_ROWS = 100
 # what pandas and pyarrow raise for files that are no tables
 UNREADABLE = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    OSError,
-    EOFError,
-    zlib.error,
+    *(ValueError, TypeError, LookupError, AttributeError, RecursionError),
+    *(OSError, EOFError, zlib.error),
 )
 
 

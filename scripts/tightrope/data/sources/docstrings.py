@@ -23,19 +23,12 @@ SPARE = 1.03
 MASK = "package"
 # Other names of a package.
 ALIASES = {
-    "datasets": ("hugging face", "huggingface"),
-    "huggingface_hub": ("hugging face", "huggingface"),
-    "networkx": ("nx",),
-    "numpy": ("np",),
-    "onnxruntime": ("ort",),
-    "openvino": ("ov",),
-    "pandas": ("pd",),
-    "pyarrow": ("pa",),
-    "sklearn": ("scikit-learn", "scikits"),
-    "sqlalchemy": ("sa",),
-    "sympy": ("sp",),
-    "torch": ("pytorch",),
-    "transformers": ("hugging face", "huggingface"),
+    **dict.fromkeys(
+        ("datasets", "huggingface_hub", "transformers"), ("hugging face", "huggingface")
+    ),
+    **{"networkx": ("nx",), "numpy": ("np",), "onnxruntime": ("ort",), "openvino": ("ov",)},
+    **{"pandas": ("pd",), "pyarrow": ("pa",), "sklearn": ("scikit-learn", "scikits")},
+    **{"sqlalchemy": ("sa",), "sympy": ("sp",), "torch": ("pytorch",)},
 }
 SKIPPED_FOLDERS = {"test", "tests", "testing", "_vendor", "vendored"}
 Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
