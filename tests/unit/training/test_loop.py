@@ -11,6 +11,7 @@ import pytest
 import torch
 from breaking import Breaking, Killed
 from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import Arrays
 from tightrope.training.examples import Subject, flip_crop, image_subject
 from tightrope.training.loop import fine_tune
 from tightrope.training.recipe import resolve_amp, whole_recipe
@@ -73,6 +74,17 @@ def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -
     assert course.epochs[0]["accuracy"] is None
     # another seed draws other batches
     assert not same(train(changes={"seed": 5, "epochs": 3})[0], plain[0])
+
+
+def test_each_image_of_each_step_is_moved_by_chance_of_its_own() -> None:
+    one, drawn = subject(), []
+
+    def draw(row: Arrays, generator: np.random.Generator) -> Arrays:
+        drawn.append(generator.random())
+        return row
+
+    train(image_subject(one.model, one.rows, one.labels, augment=draw), {"epochs": 1})
+    assert len(drawn) == len(set(drawn)) == 100
 
 
 def test_a_gpu_would_not_round_float32_to_tf32() -> None:
