@@ -10,7 +10,7 @@ sys.path.insert(0, f"{PROJECT}/scripts")
 from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.data.ranges import SPLITS
+from tightrope.data.splits import SPLITS
 from tightrope.errors import or_exit
 from tightrope.plan import (
     announce,

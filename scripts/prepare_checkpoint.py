@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 

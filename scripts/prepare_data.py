@@ -3,7 +3,7 @@
 from functools import partial
 
 from tightrope.data.prepare import prepare_data
-from tightrope.data.ranges import sizes_of
+from tightrope.data.splits import sizes_of
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.signature import IMAGE

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from tightrope.data.ranges import sizes_of
-from tightrope.data.split import split_data
+from tightrope.data.splits import sizes_of, split_data
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 

@@ -82,7 +82,7 @@ def batch() -> Arrays:
 def make(name: str, folder: Path) -> Files:
     """Run in a child: the chain up to the quantized files, and logits by hand."""
     import torch
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.attention import with_attention_operators

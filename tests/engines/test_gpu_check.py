@@ -88,8 +88,7 @@ def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_pat
 def test_an_engine_that_cannot_be_built_is_one_line(
     on_path: None, name: str, reason: str, tmp_path: Path
 ) -> None:
-    from direct import Bench, Case
-    from direct_rows import lines_of
+    from direct import Bench, Case, lines_of
 
     found = Bench(tmp_path, "cpu", tiny=True).case(Case(name), {})
     assert found["status"] == "failed"
@@ -131,7 +130,7 @@ def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path
 
 
 def test_a_row_on_a_gpu_says_all_that_is_known(on_path: None) -> None:
-    from direct_rows import in_line
+    from direct import in_line
     from gpu_states import GPU
 
     rates = [{"streams": count, "throughput_per_s": 900.0 * count} for count in (1, 4)]

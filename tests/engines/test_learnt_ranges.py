@@ -63,8 +63,12 @@ def answers_in_training(trained: QuantizedTraining, batches: list[Arrays]) -> np
     """Logits of the fake-quantized PyTorch model, [examples, classes]."""
     import torch
     from tightrope.model.module import load_module, runner
-    from tightrope.training.fake_quantization import GRIDS, GRIDS_WITH_OUTPUTS, InputQuantizer
-    from tightrope.training.quantization_aware import fake_quantized
+    from tightrope.training.quantization_aware import (
+        GRIDS,
+        GRIDS_WITH_OUTPUTS,
+        InputQuantizer,
+        fake_quantized,
+    )
     from tightrope.training.quantized_outputs import OUTPUT, places_of
 
     torch.set_num_threads(1)

@@ -23,7 +23,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.measure.audit import audit_variant
 from tightrope.model.changes import Changes
-from tightrope.model.noted_sizes import FIELD
+from tightrope.model.pruning import FIELD
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.float_model import is_quantized
@@ -96,7 +96,7 @@ class Made(NamedTuple):
 
 def derived(model: TinyModel, source: str, task: str, **settings: Any) -> None:
     """Run in a child: the checkpoint, without training."""
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.training.train import TrainingSettings, train_model
 
     begun = model.checkpoint.parents[1] / "source" / "checkpoint.json"

@@ -11,7 +11,7 @@ import pytest
 from short_timing import SHAPE, timing_settings
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import read_json
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.jobs.child import supervised
 from tightrope.measure import structure_choice
@@ -23,7 +23,7 @@ from tightrope.measure.structures import (
     timed_structures,
 )
 from tightrope.model.changes import Changes
-from tightrope.model.noted_sizes import FIELD
+from tightrope.model.pruning import FIELD
 from tightrope.model.structures import Structure
 from tightrope.signature import IMAGE
 from tightrope.training.train import TrainingSettings, train_model

@@ -35,10 +35,7 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 
-PACKAGES = (
-    *("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao"),
-    "triton",
-)
+PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
 ENGINES = ("pytorch", "onnxruntime", "tensorrt")
 # what each part needs
 TORCH = ("torch", "transformers", "psutil", "scipy")

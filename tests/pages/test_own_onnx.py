@@ -16,7 +16,7 @@ from page_blocks import block, blocks
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split

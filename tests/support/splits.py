@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.data.prepare import prepare_data
-from tightrope.data.ranges import SPLITS
-from tightrope.data.split import split_data
+from tightrope.data.splits import SPLITS, split_data
 
 
 def split_of(data: Path, split: str) -> Path:

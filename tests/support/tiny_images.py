@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from splits import prepare_splits
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.int8.calibrate import calibrate
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised

@@ -124,7 +124,7 @@ def run_chain(folder: Path, model: TinyModel) -> None:
 
 def make_checkpoint(folder: Path, model: TinyModel) -> None:
     """Write the data and train the checkpoint."""
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.training.train import TrainingSettings, train_model
 
     write_data(folder / "moods.csv", model.data)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from splits import prepare_splits, split_of
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.model.module import load_module
 from tightrope.training.train import TrainingSettings, train_model
-from transformers import AutoModelForSequenceClassification
 
 TINY = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
@@ -62,8 +62,14 @@ def train(
 
 
 def logits(checkpoint: Path, data: Path) -> np.ndarray:
+    """The answers to the evaluation split."""
     rows = load_encoder(checkpoint, max_sequence=32)(read_split(split_of(data, "evaluation")))
-    model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
+    batch = {name: torch.from_numpy(array) for name, array in stack(rows).items()}
     with torch.inference_mode():
-        batch = {name: torch.from_numpy(array) for name, array in stack(rows).items()}
-        return model(**batch).logits.numpy()
+        return load_module(checkpoint.parent, torch.float32)(**batch).logits.numpy()
+
+
+def accuracy(checkpoint: Path, data: Path) -> float:
+    """The share of right answers on the evaluation split."""
+    labels = [example["label"] for example in read_split(split_of(data, "evaluation"))]
+    return float(np.mean(logits(checkpoint, data).argmax(-1) == labels))

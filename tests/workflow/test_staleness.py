@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import onnx
-from tightrope.data.ranges import SPLITS
+from tightrope.data.splits import SPLITS
 from tiny_project import (
     CONFIG,
     MODEL,

@@ -49,7 +49,7 @@ def write_reviews(path: Path) -> None:
 
 def write_own(folder: Path) -> None:
     """Run in a child: own/text.onnx with random weights, and its tokenizer."""
-    from tightrope.checkpoint.prepare import prepare_checkpoint
+    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.onnx.export import export_onnx
     from tightrope.training.train import TrainingSettings, train_model
 

@@ -20,7 +20,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.signature import IMAGE
-from tightrope.sources.packages import distribution_of
+from tightrope.sources.local import distribution_of
 
 UNAVAILABLE = "unavailable"
 FILTERS = {

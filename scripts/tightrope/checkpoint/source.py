@@ -1,12 +1,13 @@
-"""Checkpoint sources as written in the configuration."""
+"""Checkpoint sources as written in the configuration, and the files that they become."""
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ConfigError
-from tightrope.model import heads
-from tightrope.model.config import positions
+from tightrope.model import config as fields
 from tightrope.signature import TEXT
 
 # kind and the form after its colon; each has a module of that name in `checkpoint/sources`
@@ -94,17 +95,48 @@ def local_config(text: str) -> dict[str, Any] | None:
 def longest_sequence(text: str) -> int | None:
     """Return a local model's token limit from its config.json; None if unknown."""
     config = local_config(text)
-    return None if config is None else positions(config)
+    return None if config is None else fields.positions(config)
 
 
 def unusable_head(text: str) -> str | None:
     """Return why a local model cannot be used without training; None if it can, or is unknown."""
     source = parse_source(text)
     config = None if source.kind == "scratch" else local_config(text)
-    return None if config is None else heads.unusable_head(config)
+    return None if config is None else fields.unusable_head(config)
 
 
 def known_outputs(text: str) -> int | None:
     """Return the outputs of a local model's head from its config.json; None if unknown."""
     config = local_config(text)
-    return None if config is None or not heads.is_classifier(config) else heads.outputs(config)
+    return None if config is None or not fields.is_classifier(config) else fields.outputs(config)
+
+
+def prepare_checkpoint(
+    manifest: Path | str,
+    *,
+    source: str,
+    expected_sha256: str | None,
+    seed: int,
+    task: str = TEXT,
+    quantized: bool = False,
+) -> None:
+    """Put the files of `source` next to `manifest`, check them, and write the manifest last.
+
+    Raises TightropeError if weights are missing, truncated, not safetensors, or do not match
+    `expected_sha256`, if they do not fit a model of the task, or if an ONNX file has Q/DQ and is
+    not said to be `quantized`, or the other way round. Code of the source is never run.
+    """
+    settings = {"task": task, "seed": seed, "sha256": expected_sha256, "quantized": quantized}
+    origin = parse_source(source, **settings)
+    kind = load_kind(origin)
+    folder = clear_folder(manifest)
+    revision = kind.fetch(origin, folder)
+    config = kind.check(origin, folder)
+    write_manifest(
+        manifest,
+        source=source,
+        revision=revision,
+        task=task,
+        model_type=config["model_type"],
+        architecture=next(iter(config.get("architectures") or []), None),
+    )

@@ -11,7 +11,7 @@ import pyarrow
 
 from tightrope.artifacts.files import storage_errors, writing
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_decoding import decode_rgb
+from tightrope.inputs.images import decode_rgb
 
 # limit of an image file, and approximate limit of a record batch
 LARGEST_BYTES = 2**26
@@ -68,24 +68,18 @@ class ImageStore:
     def write(self, file: Path, examples: Sequence[dict[str, Any]]) -> None:
         """Write {"label": int, "image": StoredImage} as an Arrow file, see `ImageSplit`."""
         with writing(file) as stream, pyarrow.ipc.new_file(stream, SCHEMA) as arrow:
-            for batch in self._batches(examples):
-                arrow.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=SCHEMA))
-
-    def _batches(self, examples: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """Yield rows of SCHEMA in batches that limit memory."""
-        batch: list[dict[str, Any]] = []
-        size = 0
-        for example in examples:
-            stored = example["image"]
-            self._stream.seek(stored.offset)
-            image = self._stream.read(stored.size)
-            batch.append({"label": example["label"], "image": image, "name": stored.name})
-            size += stored.size
-            if size >= LARGEST_BYTES or len(batch) >= BATCH_ROWS:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+            batch: list[dict[str, Any]] = []
+            size = 0
+            for number, example in enumerate(examples, start=1):
+                stored = example["image"]
+                self._stream.seek(stored.offset)
+                image = self._stream.read(stored.size)
+                batch.append({"label": example["label"], "image": image, "name": stored.name})
+                size += stored.size
+                # batches limit memory
+                if size >= LARGEST_BYTES or len(batch) >= BATCH_ROWS or number == len(examples):
+                    arrow.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=SCHEMA))
+                    batch, size = [], 0
 
 
 def check_size(name: str, size: int) -> None:

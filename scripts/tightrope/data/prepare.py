@@ -8,11 +8,10 @@ from typing import Any
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.data.material import Material, Row, require_clear
-from tightrope.data.ranges import LabelledParts, Sizes, check_ranges
 from tightrope.data.source import load_kind, parse_source
-from tightrope.data.splits import IMAGES, TEXTS, Kind, limited, ordered
+from tightrope.data.splits import LabelledParts, Sizes, check_ranges, limited, ordered
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_split import SUFFIX
+from tightrope.inputs.encode import SUFFIX
 from tightrope.signature import IMAGE, TEXT
 
 Parts = dict[str, list[Row]]
@@ -42,42 +41,30 @@ def prepare_data(
     """
     fields = {"source": source, "seed": seed, "task": task}
     if source == "random":
-        material = Material(labels=[], train=[])
-        write_parts(manifest, material, {}, write_lines, fields)
-    elif task == IMAGE:
-        columns = {"image": columns.get("image", "image"), "label": columns.get("label", "label")}
-        material = prepare_images(manifest, sizes, limits, fields, columns=columns, images=images)
-    else:
+        write_parts(manifest, Material(labels=[], train=[]), {}, write_lines, fields)
+        return 0
+    kind, location = parse_source(source, task=task)
+    read = load_kind(kind, task=task).read
+    if task == TEXT:
         columns = {name: column for name, column in columns.items() if name != "image"}
-        material = read_source(source, columns=columns, limits=limits, seed=seed)
-        parts = checked_parts(source, material, sizes, seed, kind=TEXTS)
+        # for docstrings: as many as are kept
+        kept = [size for size in limits.values() if size is not None]
+        texts = sum(kept) if len(kept) == len(limits) else None
+        material = read(source, location, columns=columns, texts=texts, seed=seed)
+        parts = checked_parts(material, sizes, fields)
         write_parts(manifest, material, limited(parts, limits), write_lines, fields)
-    return material.left_out
-
-
-def prepare_images(
-    manifest: Path | str,
-    sizes: Sizes,
-    limits: Sizes,
-    fields: dict[str, Any],
-    *,
-    columns: dict[str, str],
-    images: str | None,
-) -> Material:
-    """Do the work of prepare_data for images; a store holds them until all are read."""
+        return int(material.left_out)
     # imports pyarrow, which texts do not need
     from tightrope.data.image_store import image_store
 
-    source, seed = fields["source"], fields["seed"]
-    kind, location = parse_source(source, task=IMAGE)
+    columns = {"image": columns.get("image", "image"), "label": columns.get("label", "label")}
+    # a store holds the images until all are read
     with image_store(Path(manifest).parent) as store:
-        material = load_kind(kind, task=IMAGE).read(
-            source, location, store, columns=columns, images=images
-        )
+        material = read(source, location, store, columns=columns, images=images)
         check_labels(material)
-        parts = limited(checked_parts(source, material, sizes, seed, kind=IMAGES), limits)
-        write_parts(manifest, material, parts, store.write, fields, kind=IMAGES, suffix=SUFFIX)
-    return material
+        parts = checked_parts(material, sizes, fields)
+        write_parts(manifest, material, limited(parts, limits), store.write, fields)
+    return int(material.left_out)
 
 
 def check_labels(material: Material) -> None:
@@ -92,20 +79,13 @@ def check_labels(material: Material) -> None:
 
 
 def write_parts(
-    manifest: Path | str,
-    material: Material,
-    parts: Parts,
-    write: Writer,
-    fields: dict[str, Any],
-    *,
-    kind: Kind = TEXTS,
-    suffix: str = ".jsonl",
+    manifest: Path | str, material: Material, parts: Parts, write: Writer, fields: dict[str, Any]
 ) -> None:
     """Write each part with `write`, then the manifest with `fields` and the material's fields."""
-    folder = clear_folder(manifest)
-    written = {}
+    folder, written = clear_folder(manifest), {}
+    noun, suffix = ("image", SUFFIX) if fields["task"] == IMAGE else ("text", ".jsonl")
     for part, rows in parts.items():
-        examples = [{"label": label, kind.noun: content} for content, label in rows]
+        examples = [{"label": label, noun: content} for content, label in rows]
         write(folder / f"{part}{suffix}", examples)
         written[part] = {"file": f"{part}{suffix}", "samples": len(rows)}
     details: dict[str, Any] = {
@@ -124,28 +104,20 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
     write_bytes(file, "".join(lines).encode())
 
 
-def read_source(source: str, *, columns: dict[str, str], limits: Sizes, seed: int) -> Material:
-    """Read all texts of the source; for docstrings, as many as `limits` keeps."""
-    kind, location = parse_source(source, task=TEXT)
-    kept = [size for size in limits.values() if size is not None]
-    texts = sum(kept) if len(kept) == len(limits) else None
-    return load_kind(kind, task=TEXT).read(
-        source, location, columns=columns, texts=texts, seed=seed
-    )
-
-
-def checked_parts(source: str, material: Material, sizes: Sizes, seed: int, *, kind: Kind) -> Parts:
+def checked_parts(material: Material, sizes: Sizes, fields: dict[str, Any]) -> Parts:
     """Return all distinct rows by part.
 
     Raises TightropeError for fewer than two labels, and where the parts do not hold the splits.
     """
+    source, noun = fields["source"], "image" if fields["task"] == IMAGE else "text"
     require_clear(source, material.labels)
     if len(material.labels) < 2:
         raise TightropeError(f"{source}: a classifier needs two labels, found {material.labels}")
-    parts = ordered(material, balanced=source.startswith("docstrings:"), seed=seed, kind=kind)
+    balanced = source.startswith("docstrings:")
+    parts = ordered(material, balanced=balanced, seed=fields["seed"])
     labels = {part: [label for _, label in rows] for part, rows in parts.items()}
     classes = classes_of(material)
-    check_ranges(LabelledParts(source, kind.noun, material.labels, classes, labels), sizes)
+    check_ranges(LabelledParts(source, noun, material.labels, classes, labels), sizes)
     return parts
 
 

@@ -1,13 +1,31 @@
-"""Distinct examples in a stratified, reproducible order, from which splits take theirs."""
+"""The splits of a model's examples: distinct, in a reproducible order, and the rows of each."""
 
+import json
+import os
 import random
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from tightrope.artifacts.content import write_artifact
+from tightrope.artifacts.manifest import SCHEMA, read_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import POOL, Material, Row
+from tightrope.errors import TightropeError
+from tightrope.signature import IMAGE
+
+SPLITS = ("train", "evaluation", "calibration", "timing")
+# examples to time and to check engines with, whatever the size of the evaluation split
+TIMING_SAMPLES = 1024
+Sizes = dict[str, int | None]
+RANDOM_EVALUATION = 512
+# distance between the seeds of random inputs for two seeds of a model, and for two splits
+SEEDS = 1_000_000
+CALIBRATION_SEEDS = 500_000
 
 
 def fingerprint(text: str) -> str:
@@ -16,33 +34,25 @@ def fingerprint(text: str) -> str:
     return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
 
 
-class Kind(NamedTuple):
-    """The noun for examples in errors, and the fingerprint that identifies duplicates."""
-
-    noun: str
-    fingerprint: Callable[[Any], str]
+def identity(content: Any) -> str:
+    """Return what duplicates share: the fingerprint of a text, the digest of a StoredImage."""
+    return fingerprint(content) if isinstance(content, str) else content.digest
 
 
-TEXTS = Kind("text", fingerprint)
-IMAGES = Kind("image", lambda image: image.digest)
-
-
-def ordered(
-    material: Material, *, balanced: bool, seed: int, kind: Kind = TEXTS
-) -> dict[str, list[Row]]:
+def ordered(material: Material, *, balanced: bool, seed: int) -> dict[str, list[Row]]:
     """Return distinct rows by part: train and evaluation if the source has both, else pool.
 
     For every n, the first n rows and the last n rows of a part have its label proportions. No row
     of train occurs in the source's evaluation split.
     """
-    rows = unique(material.train, kind)
+    rows = unique(material.train)
     if material.evaluation is None:
         return {POOL: stratified(rows, balanced=balanced, seed=seed)}
-    excluded = {kind.fingerprint(content) for content, _ in material.evaluation}
-    rows = [row for row in rows if kind.fingerprint(row[0]) not in excluded]
+    excluded = {identity(content) for content, _ in material.evaluation}
+    rows = [row for row in rows if identity(row[0]) not in excluded]
     return {
         "train": stratified(rows, balanced=balanced, seed=seed),
-        "evaluation": stratified(unique(material.evaluation, kind), balanced=False, seed=seed),
+        "evaluation": stratified(unique(material.evaluation), balanced=False, seed=seed),
     }
 
 
@@ -61,12 +71,12 @@ def limited(parts: dict[str, list[Row]], limits: dict[str, int | None]) -> dict[
     return {POOL: pool[:first] + pool[len(pool) - last :]}
 
 
-def unique(rows: Iterable[Row], kind: Kind = TEXTS) -> list[Row]:
+def unique(rows: Iterable[Row]) -> list[Row]:
     """Drop blank texts, duplicates, and examples that occur with two labels."""
     first: dict[str, Row] = {}
     conflicting = set()
     for content, label in rows:
-        key = kind.fingerprint(content)
+        key = identity(content)
         if key and first.setdefault(key, (content, label))[1] != label:
             conflicting.add(key)
     return [row for key, row in first.items() if key not in conflicting]
@@ -88,3 +98,148 @@ def stratified(rows: list[Row], *, balanced: bool, seed: int) -> list[Row]:
         group = group[:fewest] if balanced else group
         ranked += [((i + 0.5) / len(group), label, row) for i, row in enumerate(group)]
     return [row for *_, row in sorted(ranked)]
+
+
+class LabelledParts(NamedTuple):
+    """Labels of the rows of each part of data.json, and what errors say about its examples.
+
+    `classes` are the label indices of the source, also those whose rows were all dropped.
+    """
+
+    source: str
+    noun: str
+    names: Sequence[str]
+    classes: Sequence[int]
+    labels: Mapping[str, Sequence[int]]
+
+
+def sizes_of(resources: Any) -> Sizes:
+    """Return the sizes of the splits from the resources of a job, where 0 stands for None."""
+    return {
+        split: getattr(resources, f"{split}_size") or None
+        for split in ("train", "evaluation", "calibration")
+    }
+
+
+def rows_of(split: str, sizes: Sizes, counts: dict[str, int]) -> tuple[str, range]:
+    """Return part and rows of a split; `counts` are the rows of each part.
+
+    Evaluation is the source's own part, or the end of a pool, backwards. Train is the beginning of
+    the rest, calibration follows. So none of the three depends on the size of one behind it. Only a
+    train size of None takes what calibration, then at the beginning, and evaluation leave. An
+    evaluation size of None takes the own part, or a fifth of a pool. Timing is the first
+    TIMING_SAMPLES of the evaluation order.
+    """
+    own = "evaluation" in counts
+    part = "evaluation" if own else POOL
+    total = counts[part]
+    evaluation = sizes["evaluation"] or (total if own else total // 5)
+    if split in ("evaluation", "timing"):
+        size = evaluation if split == "evaluation" else min(TIMING_SAMPLES, total)
+        return part, range(size) if own else range(total - 1, total - 1 - size, -1)
+    train, pool = sizes["train"], sizes["calibration"] or 0
+    if train is None:
+        end = counts["train"] if own else total - evaluation
+        rows = {"calibration": range(pool), "train": range(pool, max(pool, end))}
+    else:
+        rows = {"train": range(train), "calibration": range(train, train + pool)}
+    return "train" if own else POOL, rows[split]
+
+
+def check_ranges(parts: LabelledParts, sizes: Sizes) -> None:
+    """Raise TightropeError if there are too few rows, or if calibration lacks a class."""
+    counts = {part: len(labels) for part, labels in parts.labels.items()}
+    own = "evaluation" in counts
+    total = counts["evaluation" if own else POOL]
+    evaluation = max(1, sizes["evaluation"] or (total if own else total // 5))
+    rest = counts["train"] if own else max(0, total - evaluation)
+    pool = sizes["calibration"] or 0
+    for split, available, requested in (
+        ("train", max(0, rest - pool), sizes["train"]),
+        ("evaluation", total, evaluation),
+        ("calibration", rest, pool),
+    ):
+        if requested is not None and available < requested:
+            key = "calibration.pool" if split == "calibration" else f"splits.{split}"
+            raise TightropeError(
+                f"{parts.source}: only {available} distinct {parts.noun}s are left for {split}, "
+                f"{key} asks for {requested}; lower {key} or the other splits, or bring more data"
+            )
+    part, rows = rows_of("calibration", sizes, counts)
+    check_classes(parts, parts.labels[part][:rest], rows)
+
+
+def check_classes(parts: LabelledParts, labels: Sequence[int], rows: range) -> None:
+    """Raise TightropeError if a class has none of the calibration `rows`.
+
+    `labels` are those of all rows that are not for evaluation.
+    """
+    first: dict[int, int] = {}
+    for count, label in enumerate(islice(labels, rows.start, None), start=1):
+        first.setdefault(label, count)
+    missing = sorted(one for one in parts.classes if first.get(one, len(rows) + 1) > len(rows))
+    if not missing:
+        return
+    worst = next((label for label in missing if label not in first), missing[0])
+    if worst not in first:
+        remedy = "none is left besides those for evaluation: bring more, or take the class out"
+        if worst in labels:
+            remedy = "all are among those for training: lower splits.train, or bring more"
+    else:
+        needed = max(first[label] for label in missing)
+        remedy = f"raise calibration.pool from {len(rows)} to {needed} or more"
+    raise TightropeError(
+        f"{parts.source}: no {parts.noun} of class {parts.names[worst]!r} is in the "
+        f"calibration split ({len(missing)} of {len(parts.classes)} classes are missing there); "
+        f"{remedy}"
+    )
+
+
+def split_data(data: Path | str, target: Path | str, *, split: str, sizes: Sizes) -> None:
+    """Write manifest `target` of a split (train, evaluation, calibration, timing) of `data`.
+
+    It refers to a file beside `data`; nothing is copied. `sizes` are those of train, evaluation and
+    calibration, None for all examples that there are. Raises TightropeError where the examples are
+    too few for all splits together, or where calibration lacks a class.
+    """
+    material = read_manifest(data, DataManifest)
+    folder = Path(data).parent
+    file, files = None, {}
+    if material["parts"]:
+        labels = {name: labels_in(folder / one["file"]) for name, one in material["parts"].items()}
+        noun = "image" if material["task"] == IMAGE else "text"
+        names, classes = material["labels"] or [], material["classes"]
+        check_ranges(LabelledParts(material["source"], noun, names, classes, labels), sizes)
+        part, rows = rows_of(split, sizes, {name: len(one) for name, one in labels.items()})
+        name = material["parts"][part]["file"]
+        file = Path(os.path.relpath(folder / name, Path(target).parent)).as_posix()
+        files = {file: material["files"][name]}
+    else:
+        rows = random_rows(split, sizes, material["seed"])
+    fields: dict[str, Any] = {
+        name: material.get(name) for name in ("task", "source", "revision", "labels")
+    }
+    fields |= {"split": split, "file": file, "samples": len(rows), "files": files}
+    write_artifact(target, {**fields, "rows": [rows.start, rows.stop, rows.step], "schema": SCHEMA})
+
+
+def labels_in(file: Path) -> Sequence[int]:
+    """Return the label of each row of a file beside data.json."""
+    # imports numpy, which the plan, that reads sources, does not need
+    from tightrope.inputs.encode import SUFFIX, ImageSplit
+
+    if file.suffix == SUFFIX:
+        return ImageSplit(file).labels()
+    return [json.loads(line)["label"] for line in file.read_text().splitlines()]
+
+
+def random_rows(split: str, sizes: Sizes, seed: int) -> range:
+    """Return the seeds of the random inputs of a split, none for train."""
+    first = seed * SEEDS
+    if split == "train":
+        return range(0)
+    if split == "calibration":
+        begin = first + CALIBRATION_SEEDS
+        return range(begin, begin + (sizes["calibration"] or 0))
+    size = TIMING_SAMPLES if split == "timing" else sizes["evaluation"] or RANDOM_EVALUATION
+    return range(first, first + size)

@@ -3,19 +3,62 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.image_split import SUFFIX, ImageSplit
-from tightrope.inputs.texts import text_encoder
 from tightrope.signature import IMAGE
 
 Example = dict[str, Any]
+SUFFIX = ".arrow"
+COLUMNS = ("label", "image", "name")
 Encoder = Callable[[Sequence[Example]], Sequence[Arrays]]
+
+
+class ImageSplit(Sequence[Example]):
+    """Examples {"label": int, "image": encoded bytes, "name": origin of the image}.
+
+    The file is memory-mapped, so an example uses memory only while it is held. A slice is a list of
+    examples.
+    """
+
+    def __init__(self, file: Path | str, rows: range | None = None) -> None:
+        """Open an Arrow IPC file with the columns COLUMNS, as `ImageStore.write` writes it.
+
+        With `rows`, the examples are those rows of the file, in that order.
+        """
+        import pyarrow
+
+        with pyarrow.memory_map(str(file)) as stream:
+            table = pyarrow.ipc.open_file(stream).read_all()
+        self._columns = [table.column(name) for name in COLUMNS]
+        self._rows = range(table.num_rows) if rows is None else rows
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self._rows)
+
+    def labels(self) -> list[int]:
+        """Return the label of each image, without reading the images."""
+        labels = self._columns[0].to_pylist()
+        return [labels[row] for row in self._rows]
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Example]: ...
+
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
+        """Return an example, or a list of the examples of a slice."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        row = self._rows[index]
+        values = [column[row].as_py() for column in self._columns]
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 def read_split(split: Path | str) -> Sequence[Example]:
@@ -25,7 +68,11 @@ def read_split(split: Path | str) -> Sequence[Example]:
     """
     manifest = read_manifest(split, SplitManifest)
     require_split(split, manifest)
-    rows = rows_in(split, manifest)
+    require_type(split, manifest["rows"], tuple[int, int, int])
+    try:
+        rows = range(*manifest["rows"])
+    except ValueError as error:
+        raise ArtifactError(f"{split}: rows: {error}; delete it and run again") from error
     if manifest["file"] is None:
         return [{"random": seed} for seed in rows]
     file = Path(split).parent / manifest["file"]
@@ -46,15 +93,6 @@ def require_split(split: Path | str, manifest: SplitManifest) -> None:
         )
 
 
-def rows_in(split: Path | str, manifest: SplitManifest) -> range:
-    """Return the rows of a split; raise ArtifactError where the manifest has none of its form."""
-    require_type(split, manifest["rows"], tuple[int, int, int])
-    try:
-        return range(*manifest["rows"])
-    except ValueError as error:
-        raise ArtifactError(f"{split}: rows: {error}; delete it and run again") from error
-
-
 def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
     """Return a function that encodes examples into a dict of arrays each, without padding.
 
@@ -62,7 +100,10 @@ def load_encoder(checkpoint: Path | str, *, max_sequence: int) -> Encoder:
     become `pixel_values`, float32 [3, height, width], each decoded on access.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
+    # imports tokenizers, which images do not need
     if manifest["task"] != IMAGE:
+        from tightrope.inputs.texts import text_encoder
+
         return text_encoder(Path(checkpoint), manifest, max_sequence=max_sequence)
     # imports Pillow, which texts do not need
     from tightrope.inputs.image_settings import load_settings

@@ -1,16 +1,99 @@
 """Image preprocessing settings, which transformers keeps in preprocessor_config.json."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_processors import IMAGENET, SQUARE, Size, complete_fields
 
 FILE = "preprocessor_config.json"
 # from this edge on, ConvNext resizes without keeping the aspect ratio and does not crop
 SQUEEZED = 384
+HALF = [0.5, 0.5, 0.5]
+IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+CLIP = {
+    "size": {"shortest_edge": 224},
+    "do_center_crop": True,
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
+MOBILE = {"size": {"shortest_edge": 256}, "do_center_crop": True, "resample": 2}
+SQUARE = 224
+# defaults of fields that are neither in the file nor in PROCESSORS
+COMMON = {
+    "do_resize": True,
+    "size": {"height": SQUARE, "width": SQUARE},
+    "resample": 3,
+    "do_center_crop": False,
+    "crop_size": {"height": SQUARE, "width": SQUARE},
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": HALF,
+    "image_std": HALF,
+}
+# transformers classes that only resize, crop, rescale and normalize
+PROCESSORS: dict[str, dict[str, Any]] = {
+    "BeitImageProcessor": {},
+    "BitImageProcessor": CLIP,
+    "CLIPImageProcessor": CLIP,
+    "ConvNextImageProcessor": {"size": {"shortest_edge": 384}, "crop_pct": 224 / 256},
+    "DeiTImageProcessor": {"size": {"height": 256, "width": 256}, "do_center_crop": True},
+    "MobileNetV1ImageProcessor": MOBILE,
+    "MobileNetV2ImageProcessor": MOBILE,
+    "PvtImageProcessor": IMAGENET,
+    "SiglipImageProcessor": {},
+    "ViTImageProcessor": {"resample": 2},
+}
+UNKNOWN_STEPS = ("do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis")
+Size = int | tuple[int, int]
+
+
+def complete_fields(name: str, document: Any) -> dict[str, Any]:
+    """Return the fields of a preprocessor_config.json with the defaults of its processor.
+
+    `image_processor_type` is a name in PROCESSORS; `size` and `crop_size` are results of `edges`.
+    Raises TightropeError with `name` for an unknown processor or step, and TypeError or ValueError
+    for a wrong size.
+    """
+    if not isinstance(document, dict):
+        raise TightropeError(f"{name}: no settings of an image processor; save them again")
+    name_there = (
+        document.get("image_processor_type") or document.get("feature_extractor_type") or ""
+    )
+    # also of old and fast classes
+    processor = str(name_there).replace("FeatureExtractor", "ImageProcessor")
+    processor = processor.removesuffix("Fast").removesuffix("Pil")
+    if processor not in PROCESSORS:
+        raise TightropeError(
+            f"{name}: image processor {processor or 'without a name'} is not known; known are "
+            f"{', '.join(PROCESSORS)}"
+        )
+    unknown = [step for step in UNKNOWN_STEPS if document.get(step)]
+    if unknown:
+        raise TightropeError(f"{name}: not supported yet: {unknown[0]}; take a model without it")
+    defaults = {**COMMON, **PROCESSORS[processor]}
+    stored = {key: value for key, value in document.items() if value is not None}
+    fields = {**defaults, **stored, "image_processor_type": processor}
+    fields["size"] = edges(fields["size"], square="shortest_edge" not in defaults["size"])
+    fields["crop_size"] = edges(fields["crop_size"], square=True)
+    return fields
+
+
+def edges(size: Any, *, square: bool) -> Size:
+    """Return (height, width) in pixels, or the shortest edge; a number is either, by `square`."""
+    if isinstance(size, int):
+        size = {"height": size, "width": size} if square else {"shortest_edge": size}
+    elif isinstance(size, list | tuple):
+        size = dict(zip(("height", "width"), size, strict=True))
+    elif not isinstance(size, dict):
+        raise ValueError(f"a size of {size!r} is none")
+    if set(size) not in ({"shortest_edge"}, {"height", "width"}):
+        raise ValueError(f"a size of {', '.join(size)} gives images of several sizes")
+    if not all(isinstance(edge, int) and edge > 0 for edge in size.values()):
+        raise ValueError(f"sizes are whole numbers of pixels, not {list(size.values())}")
+    return size.get("shortest_edge") or (size["height"], size["width"])
 
 
 @dataclass(frozen=True)
@@ -32,36 +115,6 @@ class ImageSettings:
     rescale: float | None
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
-
-    def resized(self, height: int, width: int) -> "ImageSettings":
-        """Return the settings for another output size, cropping the same proportion."""
-        if (height, width) == (self.height, self.width):
-            return self
-        new = replace(self, height=height, width=width)
-        if self.crop_pct is not None and height == width:
-            return replace(new, **convnext(height, self.crop_pct))
-        if isinstance(self.resize, tuple):
-            edges = (self.resize[0] * height / self.height, self.resize[1] * width / self.width)
-            new = replace(new, resize=(round(edges[0]), round(edges[1])))
-        elif self.resize is not None:
-            scale = max(height / self.height, width / self.width)
-            new = replace(new, resize=round(self.resize * scale))
-        if self.crop_pct is None:
-            return new
-        # transformers' ConvNext supports squares only
-        return replace(new, processor="BitImageProcessor", crop_pct=None)
-
-
-def convnext(edge: int, crop_pct: float) -> dict[str, Any]:
-    """Return the ImageSettings fields by which ConvNextImageProcessor makes a square."""
-    squeezed = edge >= SQUEEZED
-    return {
-        "height": edge,
-        "width": edge,
-        "resize": (edge, edge) if squeezed else int(edge / crop_pct),
-        "crop": not squeezed,
-        "crop_pct": crop_pct,
-    }
 
 
 def load_settings(folder: Path | str) -> ImageSettings:
@@ -91,9 +144,8 @@ def load_settings(folder: Path | str) -> ImageSettings:
 
 def parse_settings(name: str, document: Any) -> ImageSettings:
     """Return the settings in a preprocessor_config.json; `name` is for errors."""
-    fields = complete_fields(name, document)
     try:
-        return settings_of(fields)
+        return settings_of(complete_fields(name, document))
     except (KeyError, TypeError, ValueError) as error:
         raise TightropeError(f"{name}: cannot be used ({error}); fix the file") from error
 
@@ -120,7 +172,15 @@ def settings_of(fields: dict[str, Any]) -> ImageSettings:
         crop_pct = float(fields["crop_pct"])
         if crop or not isinstance(size, int) or not 0 < crop_pct <= 1:
             raise ValueError("ConvNext has a shortest_edge, a crop_pct up to 1, no do_center_crop")
-        return ImageSettings(**values, **convnext(size, crop_pct))
+        squeezed = size >= SQUEEZED
+        return ImageSettings(
+            **values,
+            height=size,
+            width=size,
+            resize=(size, size) if squeezed else int(size / crop_pct),
+            crop=not squeezed,
+            crop_pct=crop_pct,
+        )
     result = fields["crop_size"] if crop else size
     if isinstance(result, int):
         raise ValueError("a shortest_edge without do_center_crop gives images of several sizes")

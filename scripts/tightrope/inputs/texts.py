@@ -114,7 +114,4 @@ def filled_batch(
     real = tokens or sequence
     ids = np.resize(np.concatenate([row["input_ids"] for row in rows]), (batch, real))
     padding = ((0, 0), (0, sequence - real))
-    return {
-        "input_ids": np.pad(ids, padding),
-        "attention_mask": np.pad(np.ones_like(ids), padding),
-    }
+    return {"input_ids": np.pad(ids, padding), "attention_mask": np.pad(np.ones_like(ids), padding)}

@@ -14,22 +14,19 @@ from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest
 from tightrope.errors import TightropeError
-from tightrope.model.attention_heads import heads_of
-from tightrope.model.blocks import feed_forward_of, stages_of, width_of
+from tightrope.model.blocks import feed_forward_of, heads_of, stages_of, width_of
 from tightrope.model.changes import Changes
-from tightrope.model.importance import Batch, importance_of
+from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.module import load_module
 from tightrope.model.pruning import parameters, prune
-from tightrope.model.sizes import parameter_table
 from tightrope.model.structures import Judged, Structure, Table, in_proportion
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
-from tightrope.training.batches import draw_epochs
-from tightrope.training.examples import Subject
-from tightrope.training.objective import LABELS
+from tightrope.training.examples import Subject, draw_epochs
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.start import load_start
 from tightrope.training.step import prepare_device
+from tightrope.training.teaching import LABELS
 
 WEIGHTS = {"model.safetensors", "config.json"}
 # so many examples judge neurons, and fewer judge blocks, each with a pass of its own

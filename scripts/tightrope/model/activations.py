@@ -39,7 +39,14 @@ def replace_activations(module: nn.Module, name: str) -> int:
     TightropeError naming the model class if it has no activation to replace.
     """
     make_activation(name)
-    kinds = activation_kinds()
+    from transformers.activations import ACT2CLS
+
+    # some have arguments beside their class
+    classes = {
+        key: entry[0] if isinstance(entry, tuple) else entry for key, entry in ACT2CLS.items()
+    }
+    known = {kind for key, kind in classes.items() if key not in KEPT}
+    kinds = (*known, nn.GELU, FastSwish)
     count = 0
     for owner in list(module.modules()):
         if isinstance(owner, kinds):
@@ -53,17 +60,6 @@ def replace_activations(module: nn.Module, name: str) -> int:
             f"{type(module).__name__}: has no activation that can be replaced; remove activation"
         )
     return count
-
-
-def activation_kinds() -> tuple[type[nn.Module], ...]:
-    """Return the module classes that are activations, including those of transformers."""
-    from transformers.activations import ACT2CLS
-
-    classes = {
-        name: entry[0] if isinstance(entry, tuple) else entry for name, entry in ACT2CLS.items()
-    }
-    kinds: set[Any] = {kind for name, kind in classes.items() if name not in KEPT}
-    return (*kinds, nn.GELU, FastSwish)
 
 
 def is_function(value: Any) -> bool:

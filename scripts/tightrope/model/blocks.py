@@ -1,7 +1,7 @@
-"""Where the blocks of a transformers model are, and their sizes."""
+"""Where the blocks and attention heads of a transformers model are, and the removal of heads."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,6 +22,13 @@ NORMALIZED = "grn"
 # numbers of blocks of the stages
 DEPTH, WIDTH = ("num_hidden_layers", "n_layers"), ("intermediate_size", "hidden_dim")
 DEPTHS = "depths"
+# places in a layer of its attention, of the products into queries, keys and values, and out of it
+ATTENTION = (
+    ("attention.self", ("query", "key", "value"), "attention.output.dense"),
+    ("attention", ("q_lin", "k_lin", "v_lin"), "attention.out_lin"),
+)
+# attributes of an attention that hold the number of heads, and that times their size
+HEADS, ALL_HEADS = ("num_attention_heads", "n_heads"), "all_head_size"
 
 
 def stages_of(model: Any) -> list[torch.nn.ModuleList]:
@@ -29,10 +36,8 @@ def stages_of(model: Any) -> list[torch.nn.ModuleList]:
 
     Raises TightropeError for a model of another form.
     """
-    for place in LAYERS:
-        layers = module_at(model.base_model, place)
-        if isinstance(layers, torch.nn.ModuleList):
-            return [layers]
+    if (layers := layers_in(model)) is not None:
+        return [layers]
     stages = module_at(model.base_model, STAGES)
     found = [module_at(stage, BLOCKS) for stage in stages or ()]
     lists = [blocks for blocks in found if isinstance(blocks, torch.nn.ModuleList)]
@@ -46,11 +51,15 @@ def stages_of(model: Any) -> list[torch.nn.ModuleList]:
     return lists
 
 
+def layers_in(model: Any) -> torch.nn.ModuleList | None:
+    """Return the layers of an encoder of equal ones, None for a model of another form."""
+    found = (module_at(model.base_model, place) for place in LAYERS)
+    return next((one for one in found if isinstance(one, torch.nn.ModuleList)), None)
+
+
 def has_layers(model: Any) -> bool:
     """Return whether it is an encoder of equal layers, not one with stages."""
-    return any(
-        isinstance(module_at(model.base_model, place), torch.nn.ModuleList) for place in LAYERS
-    )
+    return layers_in(model) is not None
 
 
 def width_of(model: Any) -> int | None:
@@ -100,3 +109,93 @@ def set_size(config: Any, names: Sequence[str], size: int) -> None:
     """Set the size in config.json, under the first of `names` that the architecture uses."""
     own = next(name for name in names if name in config.to_dict())
     setattr(config, own, size)
+
+
+class Heads(NamedTuple):
+    """Attention of a layer: the products into queries, keys and values, the one out, and `size`.
+
+    `size` is the number of channels of a head.
+    """
+
+    attention: Any
+    into: list[torch.nn.Linear]
+    out: torch.nn.Linear
+    size: int
+
+    @property
+    def number(self) -> int:
+        """Return the number of heads."""
+        return self.out.in_features // self.size
+
+    @property
+    def weights(self) -> int:
+        """Return the number of weights of a head."""
+        into = sum(one.in_features + (one.bias is not None) for one in self.into)
+        return self.size * (into + self.out.out_features)
+
+
+def heads_in(layer: torch.nn.Module) -> Heads | None:
+    """Return the heads of a layer, None for attention of another form."""
+    for place, products, last in ATTENTION:
+        attention, out = module_at(layer, place), module_at(layer, last)
+        into = [module_at(attention, name) for name in products]
+        size = module_at(attention, "attention_head_size")
+        if size and all(isinstance(one, torch.nn.Linear) for one in (*into, out)):
+            return Heads(attention, into, out, int(size))
+    return None
+
+
+def heads_of(model: Any) -> int | None:
+    """Return the heads of each layer, None where they are not found."""
+    found = heads_in(stages_of(model)[0][0]) if has_layers(model) else None
+    return found and found.number
+
+
+def keep_heads(model: Any, count: int, kept: Sequence[Sequence[int]] | None = None) -> None:
+    """Keep so many heads of each layer, those whose weights of values, in and out, are largest.
+
+    Or these heads, `kept`, of each layer, counted from 0. Raises TightropeError where there are not
+    so many, or none that are known.
+    """
+    whole = heads_of(model)
+    if whole is None:
+        kind = type(model.base_model).__name__
+        raise TightropeError(
+            f"prune.heads = {count}: {kind} has no attention of a known form; heads of BERT, "
+            "RoBERTa and DistilBERT are pruned yet"
+        )
+    if not 0 < count <= whole:
+        raise TightropeError(f"prune.heads = {count}: keep 1 to {whole}, which are there")
+    for number, heads in enumerate(layer_heads(model)):
+        if kept is not None:
+            keep_only_heads(heads, kept[number])
+            continue
+        values = heads.into[-1].weight.detach().reshape(heads.number, -1)
+        columns = heads.out.weight.detach().T.reshape(heads.number, -1)
+        importance = values.norm(dim=1) * columns.norm(dim=1)
+        keep_only_heads(heads, importance.topk(count).indices.sort().values.tolist())
+
+
+def layer_heads(model: Any) -> list[Heads]:
+    """Return the heads of each layer, none where they are not found."""
+    if not has_layers(model):
+        return []
+    found = [heads_in(layer) for layer in stages_of(model)[0]]
+    return [heads for heads in found if heads is not None]
+
+
+def keep_only_heads(heads: Heads, kept: Sequence[int]) -> None:
+    """Remove all but these heads, counted from 0, from the products of a layer."""
+    channels = [head * heads.size + one for head in kept for one in range(heads.size)]
+    for product in heads.into:
+        product.weight = torch.nn.Parameter(product.weight.detach()[channels])
+        if product.bias is not None:
+            product.bias = torch.nn.Parameter(product.bias.detach()[channels])
+        product.out_features = len(channels)
+    heads.out.weight = torch.nn.Parameter(heads.out.weight.detach()[:, channels])
+    heads.out.in_features = len(channels)
+    for name in HEADS:
+        if hasattr(heads.attention, name):
+            setattr(heads.attention, name, len(kept))
+    if hasattr(heads.attention, ALL_HEADS):
+        setattr(heads.attention, ALL_HEADS, len(channels))

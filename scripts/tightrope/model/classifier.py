@@ -13,9 +13,15 @@ from transformers import (
 
 from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.model.activations import restore_activation
-from tightrope.model.heads import OTHER_PROBLEMS, SINGLE_LABEL, is_classifier, unusable_head
-from tightrope.model.labels import output_order, require_names
-from tightrope.model.noted_sizes import load_sized
+from tightrope.model.config import (
+    OTHER_PROBLEMS,
+    SINGLE_LABEL,
+    is_classifier,
+    output_order,
+    require_names,
+    unusable_head,
+)
+from tightrope.model.pruning import load_sized
 from tightrope.signature import IMAGE
 
 
@@ -44,7 +50,17 @@ def load_classifier(
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    model, info = load_model(kind, folder, source, config, **changes)
+    with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
+        model, info = load_sized(
+            kind,
+            folder,
+            config,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **changes,
+        )
     if fits and info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
@@ -52,7 +68,10 @@ def load_classifier(
     if model.config.problem_type in OTHER_PROBLEMS:
         model.config.problem_type = SINGLE_LABEL
     if names is not None:
-        name_outputs(model, names, labels, source)
+        require_names(source, names, model.config.num_labels)
+        if labels:
+            permute_outputs(model, output_order(source, names, labels))
+        model.config.update(label_fields(labels or names))
     elif fits and labels:
         order_outputs(model, labels)
     model.eval()
@@ -86,24 +105,6 @@ def head_fits(
     return fits
 
 
-def load_model(
-    kind: Any, folder: Path, source: str, config: Any, **options: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Return the fp32 model in `folder` and what transformers says of its loading."""
-    with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
-        model, info = load_sized(
-            kind,
-            folder,
-            config,
-            dtype=torch.float32,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
-        )
-    return model, info
-
-
 def require_masked_padding(model: Any, source: str) -> None:
     """Raise TightropeError if masked padding after a text changes the model's logits.
 
@@ -135,18 +136,6 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
     }
 
 
-def name_outputs(model: Any, names: list[str], labels: list[str] | None, source: str) -> None:
-    """Give the outputs these `names`, and put them in the order of the data's `labels`, if any.
-
-    Raises TightropeError where they do not name each output, or are not those labels.
-    """
-    require_names(source, names, model.config.num_labels)
-    if labels:
-        permute_outputs(model, output_order(source, names, labels))
-    for field, value in label_fields(labels or names).items():
-        setattr(model.config, field, value)
-
-
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
     names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
@@ -156,8 +145,7 @@ def order_outputs(model: Any, labels: list[str]) -> None:
     elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *expected]):
         pairs = ", ".join(f"{name} = {label}" for name, label in zip(names, expected, strict=True))
         print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
-    for field, value in label_fields(labels).items():
-        setattr(model.config, field, value)
+    model.config.update(label_fields(labels))
 
 
 def permute_outputs(model: Any, order: list[int]) -> None:

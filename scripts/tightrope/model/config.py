@@ -1,11 +1,13 @@
-"""Activation and token limit in the config.json of a checkpoint."""
+"""What a checkpoint's config.json says: its activation, token limit, head and outputs."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
 from tightrope.artifacts.files import read_json
+from tightrope.errors import TightropeError
 
 # Model types that reserve the positions up to and including the padding id.
 OFFSETS = ("roberta", "camembert", "mpnet", "data2vec-text")
@@ -15,6 +17,29 @@ FIELD = "tightrope_activation"
 # -1 stands for none; no model has more tokens or outputs
 Number = Annotated[int, Meta(ge=-1, le=2**31)]
 FIELDS = (FIELD, "hidden_act", "activation", "activation_function")
+# class name suffixes of transformers models with a classification head
+CLASSIFIERS = ("ForSequenceClassification", "ForImageClassification")
+# those of models with another head, and what they do
+OTHER_HEADS = {
+    "ForTokenClassification": "classifies each token",
+    "ForQuestionAnswering": "answers questions with a span of the text",
+    "ForMultipleChoice": "chooses among several texts",
+    "ForNextSentencePrediction": "compares two sentences",
+    "ForCausalLM": "generates text",
+    "LMHeadModel": "generates text",
+    "ForConditionalGeneration": "generates text",
+    "ForObjectDetection": "finds objects in an image",
+    "ForSemanticSegmentation": "classifies each pixel",
+    "ForImageSegmentation": "classifies each pixel",
+    "ForDepthEstimation": "estimates depths",
+    "ForMaskedImageModeling": "fills in parts of an image",
+}
+SINGLE_LABEL = "single_label_classification"
+# values of `problem_type` that are not single-label classification
+OTHER_PROBLEMS = {
+    "multi_label_classification": "gives an example any number of labels",
+    "regression": "predicts a number, not a label",
+}
 
 
 class ConfigJson(TypedDict, total=False):
@@ -50,3 +75,80 @@ def positions(config: dict[str, Any]) -> int | None:
         return None
     reserved = (config.get("model_type") or "").removeprefix("xlm-") in OFFSETS
     return limit - (config.get("pad_token_id") or 0) - 1 if reserved else limit
+
+
+def is_classifier(config: Mapping[str, Any]) -> bool:
+    """Return whether the checkpoint was saved with a classification head."""
+    return any(name.endswith(CLASSIFIERS) for name in architectures(config))
+
+
+def architectures(config: Mapping[str, Any]) -> list[str]:
+    """Return the names of the classes that the checkpoint was saved from."""
+    return [name for name in config.get("architectures") or () if isinstance(name, str)]
+
+
+def unusable_head(config: Mapping[str, Any]) -> str | None:
+    """Return why a model with this config.json cannot be used without training, else None.
+
+    A head for another task is refused by its name. Training replaces any head by a new one.
+    """
+    name = next(iter(architectures(config)), "")
+    for suffix, purpose in OTHER_HEADS.items():
+        if name.endswith(suffix):
+            return (
+                f"{name} {purpose}; only models that give a whole text or image one label are "
+                f"supported, saved as …{CLASSIFIERS[0]} or …{CLASSIFIERS[1]}"
+            )
+    if not is_classifier(config):
+        return (
+            f"{name or 'the model'} has no classification head; use a checkpoint that was "
+            "fine-tuned for classification, or fine-tune it here: train: {epochs: 1}"
+        )
+    problem = config.get("problem_type")
+    if not isinstance(problem, str) and outputs(config) == 1:
+        problem = "regression"
+    if problem in OTHER_PROBLEMS:
+        return (
+            f"problem_type {problem}: {name} {OTHER_PROBLEMS[problem]}; only models that give a "
+            "whole text or image one label are supported"
+        )
+    return None
+
+
+def outputs(config: Mapping[str, Any]) -> int | None:
+    """Return the number of outputs of the head, None if config.json does not say it."""
+    names = config.get("id2label")
+    count = len(names) if isinstance(names, dict) else config.get("num_labels")
+    return count if isinstance(count, int) else None
+
+
+def require_names(source: str, names: Sequence[str], outputs: int) -> None:
+    """Raise TightropeError unless `names`, the key `labels`, name that many outputs, each once."""
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise TightropeError(f"{source}: labels: {twice[0]!r} is listed twice; list each name once")
+    if len(names) != outputs:
+        raise TightropeError(
+            f"{source}: has {outputs} outputs, labels lists {len(names)} names; list one name for "
+            "each output, in the order of the outputs"
+        )
+
+
+def output_order(source: str, names: Sequence[str], labels: Sequence[str]) -> list[int]:
+    """Return for each of the data's `labels` the index of the output of that name.
+
+    Raises TightropeError naming the labels that are missing where `names` are not these labels.
+    """
+    missing = [label for label in labels if label not in names]
+    unknown = [name for name in names if name not in labels]
+    if missing or unknown:
+        reasons = [
+            f"{words} {', '.join(map(repr, wrong[:5]))}{', ...' if len(wrong) > 5 else ''}"
+            for words, wrong in (("lacks", missing), ("has", unknown))
+            if wrong
+        ]
+        raise TightropeError(
+            f"{source}: labels {' and '.join(reasons)}, unlike the labels of the data; use the "
+            "names of the data"
+        )
+    return [list(names).index(label) for label in labels]

@@ -1,4 +1,4 @@
-"""How much a model's loss depends on each block and on each neuron."""
+"""How much a model's loss depends on each block and on each neuron, and the weights of each."""
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
@@ -6,17 +6,29 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.nn.functional import cross_entropy
 
-from tightrope.model.attention_heads import keep_heads, layer_heads
-from tightrope.model.blocks import feed_forward_of, stage_widths, stages_of
-from tightrope.model.pruning import keep_blocks, keep_neurons
+from tightrope.model.blocks import (
+    feed_forward_of,
+    heads_in,
+    heads_of,
+    keep_heads,
+    layer_heads,
+    stage_widths,
+    stages_of,
+    width_of,
+)
+from tightrope.model.pruning import keep_blocks, keep_neurons, parameters
 from tightrope.model.structures import (
+    Costs,
     Importance,
     Judged,
+    Table,
     in_proportion,
     largest,
     some_widths,
     width_step,
+    widths_up_to,
 )
 
 # the loss of narrower layers is measured at these parts of their width, and at the smallest
@@ -25,29 +37,15 @@ JUDGED_PARTS = 4
 Batch = tuple[dict[str, torch.Tensor], torch.Tensor]
 
 
-def neuron_importance(model: Any, batches: Iterable[Batch]) -> list[list[float]]:
-    """Return the importance of each neuron of each block of all stages, to first order (Taylor).
-
-    Removing a neuron changes the loss of an example by the sum over its positions of activation x
-    gradient, which is the sum of weight x gradient of its outgoing weights. Its importance is the
-    mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440). Raises
-    TightropeError for a layer of another form.
-    """
-    found = taylor(model, batches, {product: 1 for product in products_out(model)})
-    return [*found.values()]
-
-
-def products_out(model: Any) -> list[torch.nn.Linear]:
-    """Return the product out of the neurons of each block of all stages."""
-    return [feed_forward_of(block)[1] for blocks in stages_of(model) for block in blocks]
-
-
 def taylor(
     model: Any, batches: Iterable[Batch], groups: dict[torch.nn.Linear, int]
 ) -> dict[torch.nn.Linear, list[float]]:
-    """Return the importance of what enters each product, see `neuron_importance`.
+    """Return the importance of what enters each product, to first order (Taylor).
 
-    `groups` are how many channels in a row are judged as one, which is the size of a head.
+    Removing a neuron changes the loss of an example by the sum over its positions of activation x
+    gradient, which is the sum of weight x gradient of its outgoing weights. Its importance is the
+    mean of the absolute value over examples (Molchanov et al. 2016, arXiv 1611.06440). `groups` are
+    how many channels in a row are judged as one, which is the size of a head.
     """
     sums: dict[torch.nn.Module, torch.Tensor] = {}
     hooks = [
@@ -91,22 +89,16 @@ def block_importance(model: Any, batches: Sequence[Batch]) -> list[list[float]]:
     """
     sizes = [len(blocks) for blocks in stages_of(model)]
     whole = mean_loss(model, batches)
-    return [
-        [
-            mean_loss(without(model, stage, block), batches) - whole if size > 1 else 0.0
-            for block in range(size)
-        ]
-        for stage, size in enumerate(sizes)
-    ]
 
+    def grown(stage: int, block: int) -> float:
+        if sizes[stage] == 1:
+            return 0.0
+        smaller, kept = copy.deepcopy(model), [list(range(size)) for size in sizes]
+        kept[stage].remove(block)
+        keep_blocks(smaller, kept)
+        return mean_loss(smaller, batches) - whole
 
-def without(model: Any, stage: int, block: int) -> Any:
-    """Return a copy of the model without a block."""
-    smaller = copy.deepcopy(model)
-    kept = [list(range(len(blocks))) for blocks in stages_of(model)]
-    kept[stage].remove(block)
-    keep_blocks(smaller, kept)
-    return smaller
+    return [[grown(stage, block) for block in range(size)] for stage, size in enumerate(sizes)]
 
 
 def narrowing_losses(
@@ -114,8 +106,8 @@ def narrowing_losses(
 ) -> dict[int, float]:
     """Return by how much the mean loss grows with the most important neurons of all layers alone.
 
-    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` is what
-    `neuron_importance` returns.
+    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` are the
+    importance of those of each block of all stages.
     """
     first = len(neurons[0])
 
@@ -123,29 +115,12 @@ def narrowing_losses(
         kept = [largest(own, in_proportion(len(own), width, first)) for own in neurons]
         keep_neurons(smaller, width, kept)
 
-    step = width_step(len(stages_of(model)), first)
-    return smaller_losses(model, some_widths(first, JUDGED_PARTS, step), narrow, batches)
-
-
-def head_losses(
-    model: Any, heads: Sequence[Sequence[float]], batches: Sequence[Batch]
-) -> dict[int, float]:
-    """Return what `narrowing_losses` does, by the number of attention heads.
-
-    `heads` are the importance of those of each layer.
-    """
-
-    def remove(smaller: Any, count: int) -> None:
-        keep_heads(smaller, count, [largest(own, count) for own in heads])
-
-    return smaller_losses(model, some_widths(len(heads[0]), JUDGED_PARTS, 1), remove, batches)
+    widths = some_widths(first, JUDGED_PARTS, width_step(len(stages_of(model)), first))
+    return smaller_losses(model, widths, narrow, batches)
 
 
 def smaller_losses(
-    model: Any,
-    sizes: Iterable[int],
-    shrink: Callable[[Any, int], None],
-    batches: Sequence[Batch],
+    model: Any, sizes: Iterable[int], shrink: Callable[[Any, int], None], batches: Sequence[Batch]
 ) -> dict[int, float]:
     """Return by how much the mean loss of copies grows that `shrink` brings to these sizes."""
     whole, worst = mean_loss(model, batches), 0.0
@@ -170,8 +145,7 @@ def mean_loss(model: Any, batches: Iterable[Batch]) -> float:
 
 def summed_loss(model: Any, inputs: dict[str, torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
     """Return the cross-entropy summed over the examples of a batch."""
-    logits = model(**inputs).logits
-    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+    return cross_entropy(model(**inputs).logits, labels, reduction="sum")
 
 
 def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch]) -> Judged:
@@ -183,7 +157,8 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
     blocks = block_importance(model, fewer)
     if not stage_widths(model):
         return Judged([[Importance([], value) for value in stage] for stage in blocks], {})
-    products, attentions = products_out(model), layer_heads(model)
+    products = [feed_forward_of(block)[1] for stage in stages_of(model) for block in stage]
+    attentions = layer_heads(model)
     groups = {product: 1 for product in products} | {one.out: one.size for one in attentions}
     found = taylor(model, examples, groups)
     neurons = [found[product] for product in products]
@@ -194,5 +169,49 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
         [Importance(next(own_neurons), value, next(own_heads, [])) for value in stage]
         for stage in blocks
     ]
-    fewer_heads = head_losses(model, heads, fewer) if heads else None
+
+    def remove(smaller: Any, count: int) -> None:
+        keep_heads(smaller, count, [largest(own, count) for own in heads])
+
+    fewer_heads = None
+    if heads:
+        counts = some_widths(len(heads[0]), JUDGED_PARTS, 1)
+        fewer_heads = smaller_losses(model, counts, remove, fewer)
     return Judged(stages, narrowing_losses(model, neurons, fewer), fewer_heads)
+
+
+def parameter_table(model: Any) -> Table:
+    """Return the number of weights of each structure as costs, see `structures.Costs`."""
+    stages, width = stages_of(model), width_of(model)
+    sizes = [parameters(blocks[0]) for blocks in stages]
+    rest = parameters(model) - sum(
+        size * len(blocks) for size, blocks in zip(sizes, stages, strict=True)
+    )
+    whole = heads_of(model)
+    table: Table = {}
+    for one in widths_up_to(width, width_step(len(stages), width)):
+        for heads in widths_up_to(whole, 1):
+            removed = removed_weights(model, one, heads)
+            table[one, heads] = Costs(
+                float(rest),
+                [
+                    [float(depth * (size - less)) for depth in range(1, len(blocks) + 1)]
+                    for size, less, blocks in zip(sizes, removed, stages, strict=True)
+                ],
+            )
+    return table
+
+
+def removed_weights(model: Any, width: int | None, heads: int | None) -> list[int]:
+    """Return by how many weights a block of each stage is smaller at a width with `heads`."""
+    widths, known = stage_widths(model), heads_in(stages_of(model)[0][0])
+    if width is None or not widths:
+        return [0 for _ in stages_of(model)]
+    fewer = 0 if known is None or heads is None else known.number - heads
+    of_heads = 0 if known is None else fewer * known.weights
+    products = [feed_forward_of(blocks[0]) for blocks in stages_of(model)]
+    return [
+        (whole - in_proportion(whole, width, widths[0])) * (into.in_features + 1 + out.out_features)
+        + of_heads
+        for whole, (into, out) in zip(widths, products, strict=True)
+    ]

@@ -15,7 +15,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import TOKENS, Arrays, example_of
 from tightrope.model.activations import restore_activation
-from tightrope.model.noted_sizes import load_sized
+from tightrope.model.pruning import load_sized
 from tightrope.signature import SEQUENCE, Signature
 
 # transformers imports these if installed; no classifier needs them, and they take half a second
@@ -70,34 +70,22 @@ def load_module(
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
         with hidden(*UNUSED):
-            module = classifier_in(folder, dtype, attention)
+            from transformers import (
+                AutoConfig,
+                AutoModelForImageClassification,
+                AutoModelForSequenceClassification,
+            )
+
+            files = {"trust_remote_code": False, "local_files_only": True}
+            config = AutoConfig.from_pretrained(folder, **files)
+            images = config.architectures[0].endswith("ForImageClassification")
+            kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
+            options = {"dtype": dtype, "attn_implementation": attention, "use_safetensors": True}
+            module = load_sized(kind, folder, config, **options, **files)
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"{folder}: the weights cannot be read ({error})") from error
     restore_activation(module)
     return module.eval()
-
-
-def classifier_in(folder: Path, dtype: torch.dtype, attention: str | None) -> torch.nn.Module:
-    """Load the classifier in `folder` with transformers."""
-    from transformers import (
-        AutoConfig,
-        AutoModelForImageClassification,
-        AutoModelForSequenceClassification,
-    )
-
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    images = config.architectures[0].endswith("ForImageClassification")
-    kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
-    return load_sized(
-        kind,
-        folder,
-        config,
-        dtype=dtype,
-        attn_implementation=attention,
-        use_safetensors=True,
-        trust_remote_code=False,
-        local_files_only=True,
-    )
 
 
 @contextmanager

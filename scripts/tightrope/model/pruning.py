@@ -1,16 +1,19 @@
 """Remove layers of a transformers encoder or blocks of a ConvNeXt, and neurons of them.
 
-What is left is a model of the same architecture with smaller sizes in its config.json, see
-`tightrope.model.noted_sizes` for those that config.json has no field of its own for.
+What is left is a model of the same architecture with smaller sizes in its config.json. Those that
+it has no field of its own for are noted there in `tightrope_sizes`, as `hidden_sizes` are those of
+a ConvNeXt: `inner` are the neurons of the blocks of each stage, `heads` are those of each layer of
+an encoder, of the size that config.json gives them. Where nothing of that kind is pruned,
+config.json has no such field.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from tightrope.errors import TightropeError
-from tightrope.model.attention_heads import keep_heads
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.model.blocks import (
     DEPTH,
     DEPTHS,
@@ -18,12 +21,21 @@ from tightrope.model.blocks import (
     WIDTH,
     feed_forward_of,
     has_layers,
+    heads_in,
+    heads_of,
+    keep_heads,
+    keep_only_heads,
+    layer_heads,
     set_size,
+    stage_widths,
     stages_of,
     width_of,
 )
-from tightrope.model.noted_sizes import note_sizes
 from tightrope.model.structures import in_proportion
+
+FIELD, INNER, HEADS = "tightrope_sizes", "inner", "heads"
+# neurons of a block of ConvNeXt per channel
+EXPANSION = 4
 
 
 def prune(
@@ -66,11 +78,17 @@ def parameters(model: Any) -> int:
 
 def keep_layers(model: Any, layers: int | Sequence[int]) -> None:
     """Keep so many or these layers, counted from 0."""
-    found = layers_of(model)
-    kept = [*layers] if isinstance(layers, Sequence) else evenly(layers, len(found))
-    if not kept or sorted(set(kept)) != kept or not 0 <= kept[0] <= kept[-1] < len(found):
+    found = stages_of(model)
+    if len(found) > 1:
         raise TightropeError(
-            f"prune.layers = {layers}: {type(model).__name__} has layers 0 to {len(found) - 1}; "
+            f"prune: {type(model.base_model).__name__} has no {' or '.join(LAYERS)}; only encoders "
+            "of that form, such as BERT, RoBERTa and DistilBERT, are pruned yet"
+        )
+    total = len(found[0])
+    kept = [*layers] if isinstance(layers, Sequence) else evenly(layers, total)
+    if not kept or sorted(set(kept)) != kept or not 0 <= kept[0] <= kept[-1] < total:
+        raise TightropeError(
+            f"prune.layers = {layers}: {type(model).__name__} has layers 0 to {total - 1}; "
             "name some of them in ascending order, or how many to keep"
         )
     keep_blocks(model, [kept])
@@ -79,7 +97,9 @@ def keep_layers(model: Any, layers: int | Sequence[int]) -> None:
 def keep_blocks(model: Any, blocks: Sequence[Sequence[int]]) -> None:
     """Keep these blocks of each stage."""
     for stage, kept in zip(stages_of(model), blocks, strict=True):
-        keep_only(stage, kept)
+        for number in reversed(range(len(stage))):
+            if number not in kept:
+                del stage[number]
     if has_layers(model):
         set_size(model.config, DEPTH, len(blocks[0]))
     else:
@@ -97,17 +117,15 @@ def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None
     if not 0 < width <= first:
         raise TightropeError(f"prune.intermediate = {width}: keep 1 to {first}, which are there")
     for number, block in enumerate(block for blocks in stages_of(model) for block in blocks):
-        own = in_proportion(feed_forward_of(block)[0].out_features, width, first)
-        narrow(block, own, None if neurons is None else neurons[number])
+        if neurons is not None:
+            narrow(block, neurons[number])
+            continue
+        into, out = feed_forward_of(block)
+        importance = into.weight.detach().norm(dim=1) * out.weight.detach().norm(dim=0)
+        own = in_proportion(into.out_features, width, first)
+        narrow(block, importance.topk(own).indices.sort().values.tolist())
     if has_layers(model):
         set_size(model.config, WIDTH, width)
-
-
-def keep_only(modules: torch.nn.ModuleList, kept: Sequence[int]) -> None:
-    """Delete all but these modules of a list."""
-    for number in reversed(range(len(modules))):
-        if number not in kept:
-            del modules[number]
 
 
 def evenly(count: int, total: int) -> list[int]:
@@ -115,28 +133,79 @@ def evenly(count: int, total: int) -> list[int]:
     return [round((number + 1) * total / count) - 1 for number in range(count)]
 
 
-def layers_of(model: Any) -> torch.nn.ModuleList:
-    """Return the layers, or the blocks of the only stage; raise TightropeError for other models."""
-    found = stages_of(model)
-    if len(found) == 1:
-        return found[0]
-    raise TightropeError(
-        f"prune: {type(model.base_model).__name__} has no {' or '.join(LAYERS)}; only encoders of "
-        "that form, such as BERT, RoBERTa and DistilBERT, are pruned yet"
-    )
-
-
-def narrow(layer: torch.nn.Module, width: int, neurons: Sequence[int] | None = None) -> None:
-    """Keep `width` neurons of the layer's feed-forward layer in their order.
-
-    These `neurons`, or the most important by the norms of their weights.
-    """
+def narrow(layer: torch.nn.Module, neurons: Sequence[int]) -> None:
+    """Keep these neurons of the layer's feed-forward layer."""
     into, out = feed_forward_of(layer)
-    with torch.no_grad():
-        importance = into.weight.norm(dim=1) * out.weight.norm(dim=0)
-        largest = importance.topk(width).indices.sort().values
-        kept = largest if neurons is None else torch.tensor(neurons)
-        into.weight = torch.nn.Parameter(into.weight[kept])
-        into.bias = torch.nn.Parameter(into.bias[kept])
-        out.weight = torch.nn.Parameter(out.weight[:, kept])
-    into.out_features = out.in_features = width
+    kept = [*neurons]
+    into.weight = torch.nn.Parameter(into.weight.detach()[kept])
+    into.bias = torch.nn.Parameter(into.bias.detach()[kept])
+    out.weight = torch.nn.Parameter(out.weight.detach()[:, kept])
+    into.out_features = out.in_features = len(kept)
+
+
+def note_sizes(model: Any) -> None:
+    """Note in config.json the sizes of the model that no other field there tells."""
+    if has_layers(model):
+        heads = heads_in(stages_of(model)[0][0])
+        if heads is not None and heads.out.in_features != heads.into[0].in_features:
+            setattr(model.config, FIELD, {HEADS: heads.number})
+        return
+    widths = stage_widths(model)
+    products = [feed_forward_of(blocks[0])[0] for blocks in stages_of(model)] if widths else []
+    if widths != [EXPANSION * into.in_features for into in products]:
+        setattr(model.config, FIELD, {INNER: widths})
+
+
+def load_sized(kind: Any, folder: Path, config: Any, **options: Any) -> Any:
+    """Return what `kind.from_pretrained(folder, **options)` does, with the noted sizes.
+
+    `kind` is a class of transformers such as AutoModelForImageClassification, `config` that of the
+    folder. Raises ArtifactError for noted sizes that the model cannot have.
+    """
+    noted = getattr(config, FIELD, None)
+    if noted is None:
+        return kind.from_pretrained(folder, **options)
+    from transformers.models.auto.auto_factory import _get_model_class
+
+    # what from_pretrained itself does
+    architecture = _get_model_class(config, kind._model_mapping)
+
+    def build(self: Any, *arguments: Any, **keywords: Any) -> None:
+        architecture.__init__(self, *arguments, **keywords)
+        resize(self, noted, folder)
+
+    names = {name: getattr(architecture, name) for name in ("__module__", "__qualname__")}
+    smaller: Any = type(architecture.__name__, (architecture,), {"__init__": build, **names})
+    found = smaller.from_pretrained(folder, **options)
+    (found[0] if isinstance(found, tuple) else found).__class__ = architecture
+    return found
+
+
+def resize(model: Any, noted: Any, folder: Path) -> None:
+    """Give the modules of a model the noted sizes, with weights that are loaded afterwards."""
+    name = HEADS if has_layers(model) else INNER
+    sizes: Any = noted.get(name) if isinstance(noted, dict) and set(noted) == {name} else None
+    whole: Any = heads_of(model) if name == HEADS else stage_widths(model)
+    if not whole or not fits(sizes, whole):
+        raise ArtifactError(
+            f"{folder}: {FIELD} = {noted} in config.json: {type(model).__name__} has no such "
+            "sizes; take the config.json that was saved with the weights"
+        )
+    if name == HEADS:
+        for heads in layer_heads(model):
+            keep_only_heads(heads, range(sizes))
+        return
+    for blocks, width in zip(stages_of(model), sizes, strict=True):
+        for block in blocks:
+            narrow(block, range(width))
+
+
+def fits(sizes: Any, whole: int | list[int]) -> bool:
+    """Return whether a size, or one for each stage, is above 0 and not above the `whole`."""
+    if isinstance(whole, int):
+        return type(sizes) is int and 0 < sizes <= whole
+    return (
+        isinstance(sizes, list)
+        and len(sizes) == len(whole)
+        and all(fits(one, most) for one, most in zip(sizes, whole, strict=True))
+    )

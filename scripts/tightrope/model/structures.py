@@ -25,14 +25,6 @@ class Importance(NamedTuple):
     block: float
     heads: Sequence[float] = ()
 
-    def lost(self, width: int | None) -> float:
-        """Return the importance of all but the `width` most important neurons."""
-        return 0.0 if width is None else sum(sorted(self.neurons, reverse=True)[width:])
-
-    def lost_heads(self, heads: int) -> float:
-        """Return the importance of all but the `heads` most important attention heads."""
-        return sum(sorted(self.heads, reverse=True)[heads:])
-
 
 class Judged(NamedTuple):
     """Importance of the blocks of each stage, and the loss gained by narrowing all layers.
@@ -54,12 +46,12 @@ class Judged(NamedTuple):
         values = [[block.block for block in blocks] for blocks in self.stages]
         if width is not None:
             lost = [
-                [block.lost(self.width_in(stage, width)) for block in blocks]
+                [lost_beyond(block.neurons, self.width_in(stage, width)) for block in blocks]
                 for stage, blocks in enumerate(self.stages)
             ]
-            values = borne(values, lost, self.narrowing_at(width))
+            values = borne(values, lost, interpolated(self.narrowing, width))
         if heads is not None and self.fewer_heads:
-            lost = [[block.lost_heads(heads) for block in blocks] for blocks in self.stages]
+            lost = [[lost_beyond(one.heads, heads) for one in blocks] for blocks in self.stages]
             values = borne(values, lost, interpolated(self.fewer_heads, heads))
         return values
 
@@ -68,16 +60,15 @@ class Judged(NamedTuple):
         kept = zip(self.values(structure.width, structure.heads), structure.depths, strict=True)
         return sum(sum(sorted(values, reverse=True)[:depth]) for values, depth in kept)
 
-    def width_in(self, stage: int, width: int | None) -> int | None:
+    def width_in(self, stage: int, width: int) -> int:
         """Return the neurons of a block of a stage where the first stage has `width`."""
-        if width is None:
-            return None
         whole, first = (len(self.stages[one][0].neurons) for one in (stage, 0))
         return in_proportion(whole, width, first)
 
-    def narrowing_at(self, width: int) -> float:
-        """Return the loss gained with so many neurons in each layer."""
-        return interpolated(self.narrowing, width)
+
+def lost_beyond(values: Sequence[float], count: int) -> float:
+    """Return the importance of all but so many of the most important neurons or heads."""
+    return sum(sorted(values, reverse=True)[count:])
 
 
 def borne(values: list[list[float]], lost: list[list[float]], cost: float) -> list[list[float]]:
@@ -211,17 +202,11 @@ def fronts(importances: Sequence[Sequence[float]], costs: Costs) -> list[Partial
             for one in front
             for depth in range(1, len(blocks) + 1)
         ]
-        front = undominated(extended)
+        front = []
+        for one in sorted(extended, key=lambda one: (one.cost, -one.kept)):
+            if not front or one.kept > front[-1].kept:
+                front.append(one)
     return front
-
-
-def undominated(found: list[Partial]) -> list[Partial]:
-    """Return those that keep more than every cheaper one."""
-    kept: list[Partial] = []
-    for one in sorted(found, key=lambda one: (one.cost, -one.kept)):
-        if not kept or one.kept > kept[-1].kept:
-            kept.append(one)
-    return kept
 
 
 def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:
@@ -233,7 +218,7 @@ def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:
         return {"blocks": blocks}
     kept: dict[str, Any] = {"layers": blocks[0]} if len(blocks) == 1 else {"blocks": blocks}
     neurons = [
-        largest(judged.stages[stage][block].neurons, judged.width_in(stage, width) or width)
+        largest(judged.stages[stage][block].neurons, judged.width_in(stage, width))
         for stage, own in enumerate(blocks)
         for block in own
     ]

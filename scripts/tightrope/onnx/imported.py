@@ -13,7 +13,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
-from tightrope.model.labels import output_order, require_names
+from tightrope.model.config import output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float

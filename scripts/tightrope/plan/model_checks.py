@@ -19,8 +19,7 @@ from tightrope.plan.shapes import (
     shapes_of,
 )
 from tightrope.signature import BATCH, SEQUENCE, TEXT
-from tightrope.sources.table_header import column_names
-from tightrope.sources.tables import TABLES, table_suffix
+from tightrope.sources.tables import TABLES, column_names, table_suffix
 from tightrope.variants import is_onnx
 
 Document = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from tightrope.artifacts.files import open_regular
 from tightrope.errors import TightropeError
-from tightrope.sources.regular import allowed_bytes
+from tightrope.sources.local import allowed_bytes
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # the largest file in an archive
@@ -20,14 +20,8 @@ LARGEST_FILE = 2**26
 BLOCK = 512
 PADDING = 2**20
 BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,  # a zip file with a password
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError),
+    *(NotImplementedError, RuntimeError),  # the latter for a zip file with a password
 )
 Reader = Callable[[], bytes]
 

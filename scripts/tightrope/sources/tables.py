@@ -7,23 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import TightropeError
-from tightrope.sources.regular import opened
+from tightrope.sources.local import opened
 
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
 # options of pandas.read_csv by the suffix of tables of separated values
 SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t", "quoting": 3}}
 MOST_COLUMNS, LONGEST_HEADER = 10_000, 2**20
+# of a file of JSON lines: a row without the column is an error in any case
+FIRST_ROWS = 100
 # what pandas and pyarrow raise for files that are no tables
 UNREADABLE = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    OSError,
-    EOFError,
-    zlib.error,
+    *(ValueError, TypeError, LookupError, AttributeError, RecursionError),
+    *(OSError, EOFError, zlib.error),
 )
 
 
@@ -41,25 +37,24 @@ def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     (content,) = columns.keys() - {"label"}
     table = read_rows(file, columns, content)
     labels = whole_labels(file, columns["label"], table[columns["label"]])
-    return filled_column(file, columns[content], table), labels
+    return filled(file, columns[content], table[columns[content]]), labels
 
 
 def read_texts(file: Path, column: str) -> Any:
     """Return the pandas column of texts that need no label; raises as `read_columns` does."""
-    return filled_column(file, column, read_rows(file, {"text": column}, "text"))
-
-
-def filled_column(file: Path, column: str, table: Any) -> Any:
-    """Return a column of the table; raise TightropeError where it is blank in a row."""
-    require_filled(file, column, table[column])
-    return table[column]
+    return filled(file, column, read_rows(file, {"text": column}, "text")[column])
 
 
 def read_rows(file: Path, columns: dict[str, str], content: str) -> Any:
     """Return the pandas table in `file`; raise TightropeError without rows or one of `columns`."""
     with table_errors(file):
         table = read_table(file, columns[content])
-        require_once(file, columns)
+        names = header(file) if table_suffix(file) in SEPARATED else []
+    for column in columns.values():
+        if names.count(column) > 1:
+            raise TightropeError(
+                f"{file}: has {names.count(column)} columns {column!r}; rename all but one"
+            )
     for column in columns.values():
         if column not in table.columns:
             raise TightropeError(
@@ -76,11 +71,7 @@ def read_table(file: Path, content: str) -> Any:
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options: dict[str, Any] = {
-        "dtype": {content: str},
-        "keep_default_na": False,
-        "na_values": [""],
-    }
+    options: dict[str, Any] = {"dtype": {content: str}, "keep_default_na": False, "na_values": [""]}
     suffix = table_suffix(file)
     if suffix in SEPARATED:
         require_narrow(file)
@@ -118,16 +109,6 @@ def header(file: Path) -> list[str]:
     return [str(name) for name in first.iloc[0].tolist()]
 
 
-def require_once(file: Path, columns: dict[str, str]) -> None:
-    """Raise TightropeError where one of `columns` is twice in the header of the table."""
-    names = header(file) if table_suffix(file) in SEPARATED else []
-    for column in columns.values():
-        if names.count(column) > 1:
-            raise TightropeError(
-                f"{file}: has {names.count(column)} columns {column!r}; rename all but one"
-            )
-
-
 @contextmanager
 def table_errors(file: Path) -> Iterator[None]:
     """Turn what the parsers of tables raise into a TightropeError that names `file`."""
@@ -140,10 +121,12 @@ def table_errors(file: Path) -> Iterator[None]:
 
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
     """Return labels as int or str; raise TightropeError for blanks, fractions and other types."""
-    require_filled(file, column, values)
-    labels = values.tolist()
+    labels = filled(file, column, values).tolist()
     for row, label in enumerate(labels, start=1):
-        if not isinstance(label, str | int) and not is_whole(label):
+        # pandas holds whole numbers of a column as floats where one is missing
+        if not isinstance(label, str | int) and not (
+            isinstance(label, float) and label.is_integer()
+        ):
             raise TightropeError(
                 f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(label)}; labels are "
                 "whole numbers or names: set columns.label of the model, or fix the table"
@@ -151,8 +134,8 @@ def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
     return [label if isinstance(label, str) else int(label) for label in labels]
 
 
-def require_filled(file: Path, column: str, values: Any) -> None:
-    """Raise TightropeError with the first blank row of a pandas column and the blank count."""
+def filled(file: Path, column: str, values: Any) -> Any:
+    """Return a pandas column; raise TightropeError with its blank rows if there are any."""
     missing = zip(values.tolist(), values.isna().tolist(), strict=True)
     blank = [
         row
@@ -165,14 +148,36 @@ def require_filled(file: Path, column: str, values: Any) -> None:
             f"row {blank[0]} {ROWS}; an example is a text and a label: fill these in or take the "
             "rows out"
         )
-
-
-def is_whole(value: Any) -> bool:
-    """Whether the value is a float without a fraction, as in a column of whole numbers."""
-    return isinstance(value, float) and value.is_integer()
+    return values
 
 
 def excerpt(value: Any) -> str:
     """Return the value for an error message, truncated if long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def column_names(file: Path, *, whole: bool) -> list[str] | None:
+    """Return the columns of a table; raise TightropeError naming the file if it is no table.
+
+    A file .json can only be read as a whole: without `whole` None is returned for it.
+    """
+    import pandas
+    import pyarrow.parquet
+
+    suffix = table_suffix(file)
+    if suffix == ".json" and not whole:
+        return None
+    with table_errors(file):
+        if suffix in SEPARATED:
+            require_narrow(file)
+    with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
+        if suffix == ".json":
+            frame = pandas.read_json(stream, dtype=False)
+        elif suffix == ".parquet":
+            frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
+        elif suffix in SEPARATED:
+            frame = pandas.read_csv(stream, nrows=0, **SEPARATED[suffix])
+        else:
+            frame = pandas.read_json(stream, lines=True, nrows=FIRST_ROWS, dtype=False)
+    return [str(name) for name in frame.columns]

@@ -7,8 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from tightrope.errors import TightropeError
-from tightrope.inputs.encode import read_split
-from tightrope.inputs.image_split import Example
+from tightrope.inputs.encode import Example, read_split
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import chance_of
@@ -53,7 +52,7 @@ def flipped_indices(results: Iterable[Result]) -> list[int]:
 def thumbnail(image: bytes, name: str) -> str | None:
     """Return an encoded image as a small JPEG in a data URI, None if it cannot be decoded."""
     # imports Pillow, which texts do not need
-    from tightrope.inputs.image_decoding import decode_rgb
+    from tightrope.inputs.images import decode_rgb
 
     try:
         picture = decode_rgb(image, name=name)

@@ -1,7 +1,7 @@
 """Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TextIO
@@ -10,25 +10,26 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from tightrope.durations import in_words
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.training.batches import (
+from tightrope.training.examples import (
     Batch,
+    Subject,
     draw_epochs,
     draw_validation,
     prefetched,
     split_micro_batches,
 )
-from tightrope.training.examples import Subject
-from tightrope.training.frozen_weights import freeze
-from tightrope.training.objective import UNLABELLED
-from tightrope.training.progress import Report
 from tightrope.training.recipe import Recipe, check_recipe, resolve_amp
 from tightrope.training.state import TrainingState
 from tightrope.training.step import Trainer, rounds_to_tf32
+from tightrope.training.teaching import UNLABELLED
 
 # batches prefetched by threads during GPU work; on a CPU the threads would take its cores
 AHEAD = {"cpu": 0, "cuda": 8}
+# progress lines of a training
+LINES = 10
 
 
 class EpochClock:
@@ -58,6 +59,35 @@ class History:
     compile_s: float | None = None
 
 
+class Report:
+    """Print a line for each tenth of the training, with the estimated time left."""
+
+    def __init__(self, steps: int, terminal: TextIO, *, done: int = 0) -> None:
+        """Start the clock for `steps` steps; an earlier run has finished `done` of them."""
+        self.steps, self.terminal, self.before = steps, terminal, done
+        self.start = time.perf_counter()
+        self.marks = {max(1, round(steps * part / LINES)) for part in range(1, LINES + 1)}
+        if done:
+            self.say(f"goes on after step {done:,} of {steps:,}")
+
+    def __call__(self, losses: list[float]) -> None:
+        """Report the last step, which completes a tenth."""
+        done = len(losses)
+        step_s = (time.perf_counter() - self.start) / (done - self.before)
+        loss = float(np.mean(losses[-max(1, self.steps // LINES) :]))
+        left = in_words(step_s * (self.steps - done))
+        self.say(f"step {done:,} of {self.steps:,}, loss {loss:.2f}, about {left} left")
+
+    def say(self, line: str) -> None:
+        """Print one line."""
+        print(f"fine-tuning: {line}", file=self.terminal, flush=True)
+
+
+def average_tenths(losses: list[float]) -> list[float]:
+    """Return the mean loss of each tenth of the training."""
+    return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]
+
+
 def fine_tune(
     subject: Subject,
     recipe: Recipe,
@@ -78,32 +108,34 @@ def fine_tune(
     check_recipe(recipe, images=subject.lengths is None)
     amp = resolve_amp(recipe["amp"], device)
     training, validation = split(subject, recipe)
-    size, seed = recipe["batch"], recipe["seed"]
+    size, seed, dynamic = recipe["batch"], recipe["seed"], subject.lengths is not None
     options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
     epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
-    trainer = trainer_of(subject, recipe, steps=steps, device=device, amp=amp)
+    subject.prepare(subject.model, device)
+    freeze(subject.model, recipe["frozen"])
+    objective = subject.teaching and subject.teaching.objective(subject.model)
+    trainer = Trainer(
+        subject.model,
+        recipe,
+        steps=steps,
+        device=device,
+        amp=amp,
+        dynamic=dynamic,
+        objective=objective,
+    )
     history, clock = History(micro_batches), clock or EpochClock()
     loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
     loop.restore()
     clock.start()
     if recipe["compile"]:
-        loop.compile(epochs, dynamic=subject.lengths is not None)
+        loop.compile(epochs, dynamic=dynamic)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
     held_out = len(validation.rows) if validation else 0
     samples = {"samples": len(training.rows), "held_out_samples": held_out}
     tf32 = device == "cuda" and rounds_to_tf32()
     return loop.history, {"steps": steps, "amp": amp, "tf32": tf32, "device": device, **samples}
-
-
-def trainer_of(subject: Subject, recipe: Recipe, *, device: str, **options: Any) -> Trainer:
-    """Return the trainer of the prepared model, with a teacher's loss if there is one."""
-    subject.prepare(subject.model, device)
-    freeze(subject.model, recipe["frozen"])
-    objective = subject.teaching and subject.teaching.objective(subject.model)
-    options |= {"dynamic": subject.lengths is not None, "objective": objective}
-    return Trainer(subject.model, recipe, device=device, **options)
 
 
 def split(subject: Subject, recipe: Recipe) -> tuple[Subject, Subject | None]:
@@ -137,9 +169,10 @@ class Loop:
     def restore(self) -> None:
         """Resume from the saved state, unless it used fewer micro-batches per batch."""
         saved = self.state.read() if self.state else None
-        if saved and History(**saved[1]["course"]).micro_batches >= self.history.micro_batches:
-            self.history = History(**saved[1]["course"])
-            self.trainer.restore(saved[0], saved[1])
+        history = saved and History(**saved[1]["course"])
+        if saved and history and history.micro_batches >= self.history.micro_batches:
+            self.history = history
+            self.trainer.restore(*saved)
         elif self.state and self.history.micro_batches > 1:
             # a restart after a kill then begins with these smaller micro-batches
             self.save_state(self.state)
@@ -202,31 +235,24 @@ class Loop:
         self.trainer.wait()
         epoch_times = self.clock.stop()
         losses = self.read_losses()[-len(batches) :]
-        began = time.perf_counter()
-        accuracy = (
-            self.trainer.accuracy(self.validation_batches(self.validation))
-            if self.validation
-            else None
-        )
-        self.history.epochs.append(
-            {
-                "samples": sum(map(len, batches)),
-                "steps": len(batches),
-                **epoch_times,
-                "loss": float(np.mean(losses)),
-                "accuracy": accuracy,
-                "accuracy_s": time.perf_counter() - began if self.validation else None,
-            }
-        )
+        epoch = {
+            "samples": sum(map(len, batches)),
+            "steps": len(batches),
+            **epoch_times,
+            "loss": float(np.mean(losses)),
+            "accuracy": None,
+            "accuracy_s": None,
+        }
+        if judged := self.validation:
+            began = time.perf_counter()
+            (drawn,) = draw_epochs(
+                len(judged.rows), judged.lengths, size=self.size, epochs=1, seed=0
+            )
+            epoch["accuracy"] = self.trainer.accuracy(judged.batch(batch) for batch in drawn)
+            epoch["accuracy_s"] = time.perf_counter() - began
+        self.history.epochs.append(epoch)
         if self.state and not whole:
             self.save_state(self.state)
-
-    def validation_batches(self, subject: Subject) -> Iterator[Any]:
-        """Yield validation batches of examples of similar length."""
-        (batches,) = draw_epochs(
-            len(subject.rows), subject.lengths, size=self.size, epochs=1, seed=0
-        )
-        return (subject.batch(batch) for batch in batches)
 
     def save_state(self, state: TrainingState) -> None:
         """Save the training state."""
@@ -235,3 +261,23 @@ class Loop:
         tensors, values = self.trainer.state()
         values |= {"course": asdict(self.history)}
         state.write(tensors, values, step=len(self.history.losses))
+
+
+def freeze(model: Any, modules: Sequence[str]) -> None:
+    """Freeze every weight of the named modules; all other weights are trained.
+
+    Raises TightropeError for a name without weights, or if nothing is left to train.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    for module in modules:
+        if not any(name.startswith(f"{module}.") for name in names):
+            parents = dict.fromkeys(name.rpartition(".")[0] for name in names)
+            available = ", ".join(filter(None, parents))
+            raise TightropeError(
+                f"train.frozen: {type(model).__name__} has no module {module} with weights; "
+                f"name some of {available}, or a module that holds them"
+            )
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(not name.startswith(tuple(f"{module}." for module in modules)))
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise TightropeError("train.frozen: nothing is left to train; name fewer modules")

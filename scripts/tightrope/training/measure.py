@@ -56,7 +56,12 @@ def measure_training(
         libraries=execution.libraries,
         device=device,
         threads=execution.threads,
-        recipe=measured_recipe(recipe, plan),
+        recipe={
+            **whole_recipe(recipe, 0),
+            "epochs": plan["epochs"],
+            "validate": True,
+            "seed": None,
+        },
         activation=changes.activation,
         plan=plan,
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
@@ -70,11 +75,6 @@ def measure_training(
         set_failure(record, error, f"{model}: training", execution.limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
-
-
-def measured_recipe(recipe: Recipe, plan: dict[str, Any]) -> Recipe:
-    """Return the recipe as it is measured: with the epochs of `plan`, and a validation each."""
-    return {**whole_recipe(recipe, 0), "epochs": plan["epochs"], "validate": True, "seed": None}
 
 
 def train_seeds(

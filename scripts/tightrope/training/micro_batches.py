@@ -36,7 +36,9 @@ def run_training(
             with Child(catch_expected_errors(work), limits, began=began) as child:
                 value, error = child.ask(micro_batches)
         except WorkFailed as failed:
-            if asked is None or not surely_out_of_memory(failed):
+            # a SIGKILL may have other causes
+            told = is_out_of_memory(failed) and "killed by" not in failed.reason
+            if asked is None or not (told or LIMIT_OF_MEMORY in failed.reason):
                 raise
             if recipe["out_of_memory"] == "stop" or 2 * micro_batches > recipe["batch"]:
                 raise WorkFailed(
@@ -49,19 +51,14 @@ def run_training(
         raise error if isinstance(error, PASSED_ON) else WorkFailed(str(error), transient=False)
 
 
-def surely_out_of_memory(failed: WorkFailed) -> bool:
-    """Whether the failure is certainly out of memory; a SIGKILL may have other causes."""
-    return LIMIT_OF_MEMORY in failed.reason or (
-        is_out_of_memory(failed) and "killed by" not in failed.reason
-    )
-
-
 def out_of_memory_message(failed: WorkFailed, batch: int, micro_batches: int) -> str:
     """Return the error message for a batch that does not fit in memory, with a remedy."""
     reason = failed.reason.partition(";")[0]
     if micro_batches == 1 and batch > 1:
-        remedy = f"lower train.batch = {batch}, or say train.out_of_memory: halve"
-        return f"a batch of {batch} does not fit in memory ({reason}); {remedy}"
+        return (
+            f"a batch of {batch} does not fit in memory ({reason}); lower train.batch = {batch}, "
+            "or say train.out_of_memory: halve"
+        )
     return (
         f"not even {-(-batch // micro_batches)} of a batch of {batch} fit in memory ({reason}); "
         "take a smaller model or input, or more memory"

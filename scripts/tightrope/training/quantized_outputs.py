@@ -7,6 +7,7 @@ its bias is added, and of a convolution behind the normalization, which is folde
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +35,9 @@ def places_of(model: Any, inputs: Mapping[str, torch.Tensor]) -> Places:
     made: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
     def ran(name: str, module: Any, output: torch.Tensor) -> None:
-        places.setdefault(name, Place(name, has_separate_bias(module, output)))
+        # it becomes MatMul and Add, which is no Gemm and no convolution
+        linear = isinstance(module, torch.nn.Linear) and module.bias is not None
+        places.setdefault(name, Place(name, linear and output.ndim > 2))
         if isinstance(module, torch.nn.Conv2d):
             made[version_of(output)] = name, output
 
@@ -57,12 +60,6 @@ def places_of(model: Any, inputs: Mapping[str, torch.Tensor]) -> Places:
             stack.callback(hook.remove)
         model(**inputs)
     return places
-
-
-def has_separate_bias(module: Any, output: torch.Tensor) -> bool:
-    """Return whether a module becomes MatMul and Add, which is no Gemm and no convolution."""
-    linear = isinstance(module, torch.nn.Linear)
-    return linear and module.bias is not None and output.ndim > 2
 
 
 def product_of(module: Any, output: torch.Tensor, place: Place) -> torch.Tensor:
@@ -149,17 +146,15 @@ def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places)
             module = model.get_submodule(name)
             module.output_quantizer = quantizers[name + OUTPUT]
             stack.callback(delattr, module, "output_quantizer")
-            hook = output_hook(once, module, place)
+            hook = partial(quantized_output, once, module, place)
             stack.callback(model.get_submodule(place.module).register_forward_hook(hook).remove)
         yield once.read
 
 
-def output_hook(once: RoundedOnce, module: Any, place: Place) -> Any:
-    """Return the hook behind `place` that quantizes the output of a module."""
-
-    def hook(_: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-        if place.before_bias:
-            return module.output_quantizer(product_of(module, output, place)) + module.bias
-        return once.rounded(module.output_quantizer, output)
-
-    return hook
+def quantized_output(
+    once: RoundedOnce, module: Any, place: Place, _: Any, inputs: Any, output: torch.Tensor
+) -> torch.Tensor:
+    """Return the quantized output of a module, as the hook behind `place`."""
+    if place.before_bias:
+        return module.output_quantizer(product_of(module, output, place)) + module.bias
+    return once.rounded(module.output_quantizer, output)

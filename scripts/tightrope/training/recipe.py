@@ -36,11 +36,9 @@ def whole_recipe(recipe: Recipe, seed: int) -> Recipe:
 
 def check_recipe(recipe: Recipe, *, images: bool) -> None:
     """Raise TightropeError if a whole recipe for texts sets options that only images have."""
-    image_only = [
-        name for name in ("channels_last", "augmentation") if recipe[name] not in (False, "off")
-    ]
-    if image_only and not images:
-        raise TightropeError(f"train.{image_only[0]}: only for images; remove it")
+    for name in ("channels_last", "augmentation"):
+        if not images and recipe[name] not in (False, "off"):
+            raise TightropeError(f"train.{name}: only for images; remove it")
 
 
 def resolve_amp(amp: str, device: str) -> str:

@@ -1,16 +1,18 @@
 """Starting point of a training run: model, train split, tokenizer or image processor."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import Example, read_split
 from tightrope.inputs.image_settings import load_settings, save_settings
@@ -20,14 +22,14 @@ from tightrope.model.changes import Changes
 from tightrope.model.classifier import load_classifier
 from tightrope.model.config import positions
 from tightrope.signature import IMAGE
-from tightrope.training.augmentation import AUGMENTATIONS
-from tightrope.training.examples import Subject, image_subject, text_subject
+from tightrope.training.examples import AUGMENTATIONS, Subject, image_subject, text_subject
 from tightrope.training.recipe import Recipe
 from tightrope.training.teaching import Teaching
-from tightrope.training.tokenizer import load_tokenizer, save_tokenizer
 
 # a split of at most this size is kept decoded; a larger split is decoded in every epoch
 KEPT_BYTES = 2**30
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = 8000
 
 
 class Start(NamedTuple):
@@ -76,18 +78,17 @@ def load_start(
     examples = read_split(data) if "split" in material else []
     if recipe is not None and not len(examples):
         raise TightropeError(f"{material['source']}: no examples to train on; remove train")
-    of_texts = partial(start_of_texts, texts=material["labels"] is not None, teaching=teaching)
-    start_of_task = start_of_images if origin["task"] == IMAGE else of_texts
-    start = start_of_task(model, Path(source), origin["source"], examples, recipe)
-    return start if teaching is None else taught(start, teaching, material["labels"])
-
-
-def taught(start: Start, teaching: Teaching, labels: list[str] | None) -> Start:
-    """Return `start` with a subject that learns from a teacher; `labels` are those of its data."""
+    if origin["task"] == IMAGE:
+        start = start_of_images(model, Path(source), examples)
+    else:
+        known = model, Path(source), origin["source"], examples, recipe
+        start = start_of_texts(*known, texts=material["labels"] is not None, teaching=teaching)
+    if teaching is None:
+        return start
 
     def subject(recipe: Recipe) -> Subject:
         plain = start.subject(recipe)
-        teaching.check(type(start.model).__name__, labels, plain.rows)
+        teaching.check(type(model).__name__, material["labels"], plain.rows)
         return replace(plain, teaching=teaching)
 
     return start._replace(subject=subject)
@@ -101,7 +102,7 @@ def start_of_texts(
     recipe: Recipe | None,
     *,
     texts: bool,
-    teaching: Teaching | None = None,
+    teaching: Teaching | None,
 ) -> Start:
     """Start for texts, or for random tokens; a student with random weights has its teacher's ids.
 
@@ -125,14 +126,14 @@ def start_of_texts(
     )
 
 
-def start_of_images(
-    model: Any, source: Path, name: str, examples: Sequence[Example], recipe: Recipe | None
-) -> Start:
+def start_of_images(model: Any, source: Path, examples: Sequence[Example]) -> Start:
     """Start for images; the settings of the image processor fix the input size."""
     settings = load_settings(source.parent)
 
     def subject(training_recipe: Recipe) -> Subject:
-        rows = decode_if_small(EncodedImages(examples, settings))
+        rows: Sequence[Arrays] = EncodedImages(examples, settings)
+        if sum(array.nbytes for array in rows[0].values()) * len(rows) <= KEPT_BYTES:
+            rows = list(rows)
         labels = np.array([example["label"] for example in examples])
         augment = AUGMENTATIONS[training_recipe["augmentation"]]
         return image_subject(model, rows, labels, augment=augment)
@@ -141,7 +142,68 @@ def start_of_images(
     return Start(model, input_fields, lambda folder: save_settings(folder, settings), subject)
 
 
-def decode_if_small(rows: EncodedImages) -> Sequence[Arrays]:
-    """Decode all rows in advance if they fit in KEPT_BYTES, else each on access."""
-    small = sum(array.nbytes for array in rows[0].values()) * len(rows) <= KEPT_BYTES
-    return list(rows) if small else rows
+def load_tokenizer(
+    source: Path, name: str, examples: Sequence[Example], config: Any, *, texts: bool
+) -> Any:
+    """Load the fast tokenizer next to `source`, else train one on the examples.
+
+    Returns None without tokenizer files if the data are no `texts`, but random tokens.
+    """
+    files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
+    if files or any(source.parent.glob("*.model")):
+        with in_foreign_files(f"{name}: its tokenizer cannot be loaded", "save it again"):
+            tokenizer = AutoTokenizer.from_pretrained(
+                source.parent, trust_remote_code=False, use_fast=True
+            )
+        if not tokenizer.is_fast:
+            raise TightropeError(
+                f"{name}: has no tokenizer.json, and none can be made of its files"
+            )
+        return tokenizer
+    if not texts:
+        return None
+    if not name.startswith("scratch:"):
+        raise TightropeError(f"{name}: has no tokenizer; put its tokenizer.json into the folder")
+    trained = train_tokenizer(
+        (example["text"] for example in examples), vocabulary=config.vocab_size
+    )
+    roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    tokens = dict(zip(roles, SPECIAL_TOKENS, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=trained, **tokens)
+
+
+def save_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """Write the tokenizer, if any, without padding, truncation or a path of this machine."""
+    if tokenizer is not None:
+        tokenizer.name_or_path = ""
+        tokenizer.backend_tokenizer.no_padding()
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.save_pretrained(folder)
+
+
+def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> Tokenizer:
+    """Train a lower-casing WordPiece tokenizer of at most `vocabulary` tokens.
+
+    The vocabulary is the characters of the texts, then the most frequent words. The trainers of
+    `tokenizers` are not used, because their results differ from run to run.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    characters = sorted({character for word in counts for character in word})
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    pieces = [*SPECIAL_TOKENS, *characters, *(f"##{character}" for character in characters), *words]
+    tokens = list(dict.fromkeys(pieces))[: min(vocabulary, VOCABULARY)]
+    model = models.WordPiece({piece: i for i, piece in enumerate(tokens)}, unk_token="[UNK]")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(SPECIAL_TOKENS)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
+    )
+    return tokenizer

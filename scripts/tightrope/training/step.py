@@ -9,14 +9,16 @@ import torch
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import missing_compiler
-from tightrope.training.objective import LABELS, LabelLoss
+from tightrope.model.classifier import output_layer
 from tightrope.training.recipe import Recipe
-from tightrope.training.sparsity import SparseTraining
+from tightrope.training.teaching import LABELS, LabelLoss
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
-# inputs and targets, see `training.objective`
+# inputs and targets, see `training.teaching`
 Batch = tuple[Arrays, Arrays]
 Tensors = dict[str, torch.Tensor]
+# steps of a training between two choices of the weights that are zero
+EVERY = 16
 
 
 def prepare_device(device: str, threads: int) -> None:
@@ -184,7 +186,9 @@ class Trainer:
                 moment = template.to(self.device, copy=True)
                 state[name.removeprefix(prefix)] = moment.copy_(value)
         self.schedule.load_state_dict(values["schedule"])
-        for group, rate in zip(self.groups(), self.schedule.get_last_lr(), strict=True):
+        for group, rate in zip(
+            self.optimizer.param_groups, self.schedule.get_last_lr(), strict=True
+        ):
             group["lr"] = rate
         if values["scaler"]:
             self.scaler.load_state_dict(values["scaler"])
@@ -202,11 +206,7 @@ class Trainer:
 
     def weights(self) -> list[torch.Tensor]:
         """Return the weights in the order of the optimizer."""
-        return [weight for group in self.groups() for weight in group["params"]]
-
-    def groups(self) -> list[dict[str, Any]]:
-        """Return the parameter groups of the optimizer."""
-        return self.optimizer.param_groups
+        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
 
     def release(self) -> None:
         """Move the model back to the CPU, weights contiguous and without gradients."""
@@ -218,17 +218,64 @@ def optimizer_of(
     weights: Iterable[torch.nn.Parameter], recipe: Recipe, steps: int
 ) -> tuple[Any, Any]:
     """Return AdamW over trainable weights (no decay of vectors) and a one-cycle schedule."""
-    trained = [weight for weight in weights if weight.requires_grad]
-    decayed = [weight for weight in trained if weight.ndim > 1]
-    plain = [weight for weight in trained if weight.ndim <= 1]
+    trained, rate = [weight for weight in weights if weight.requires_grad], recipe["learning_rate"]
     groups = [
-        {"params": decayed, "weight_decay": recipe["weight_decay"]},
-        {"params": plain, "weight_decay": 0.0},
+        {
+            "params": [weight for weight in trained if weight.ndim > 1],
+            "weight_decay": recipe["weight_decay"],
+        },
+        {"params": [weight for weight in trained if weight.ndim <= 1], "weight_decay": 0.0},
     ]
-    rate = recipe["learning_rate"]
     optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
     warmup = min(max(recipe["warmup"], 1 / steps), 1 - 1 / steps) if steps > 2 else 0.5
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=rate, total_steps=steps + 1, pct_start=warmup, cycle_momentum=False
     )
     return optimizer, schedule
+
+
+class SparseTraining:
+    """Keeps a share of the weights of linear layers at zero, those of smallest magnitude.
+
+    There are ever more of them, chosen every few steps. What is zero follows from the weights
+    alone, so that a resumed training goes on as before. The last layer and embeddings stay dense,
+    as in oBERT (Kurtic et al. 2022, arXiv 2203.07259, section 4).
+    """
+
+    def __init__(self, model: Any, share: float, *, steps: int) -> None:
+        """Start or go on with a training of so many `steps`."""
+        last = output_layer(model)
+        layers = [one for one in model.modules() if isinstance(one, torch.nn.Linear)]
+        self.weights = [layer.weight for layer in layers if layer is not last]
+        self.share, self.steps = share, steps
+        self.masks: list[torch.Tensor] | None = None
+
+    def before_step(self) -> None:
+        """Remember what is zero."""
+        self.masks = self.masks or [weight != 0 for weight in self.weights]
+
+    @torch.no_grad()
+    def after_step(self, step: int) -> None:
+        """Set to zero what was zero, and more where it is time; `step` counts from 1."""
+        if step % EVERY == 0 or step == self.steps:
+            share = share_at(step / self.steps, self.share)
+            self.masks = [
+                kept(weight.abs(), round(share * weight.numel())) for weight in self.weights
+            ]
+        for weight, mask in zip(self.weights, self.masks or (), strict=True):
+            weight.mul_(mask)
+
+
+def kept(sizes: torch.Tensor, count: int) -> torch.Tensor:
+    """Return which weights are left, bool [out, in], without `count` of the least magnitude."""
+    return sizes >= 0 if count == 0 else sizes > sizes.flatten().kthvalue(count).values
+
+
+def share_at(progress: float, share: float) -> float:
+    """Return the share of zeros after this part of a training, from 0 to `share`.
+
+    It grows by a cubic schedule until two thirds of the training, then stays (Zhu & Gupta 2017,
+    "To prune, or not to prune", equation 1).
+    """
+    done = min(1.0, 1.5 * progress)
+    return share * (1 - (1 - done) ** 3)

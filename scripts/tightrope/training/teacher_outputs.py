@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from tqdm import tqdm
 from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.data.unlabelled import read_unlabelled
+from tightrope.data.source import load_kind, parse_source
+from tightrope.data.splits import fingerprint
+from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_by_length, stack
 from tightrope.inputs.encode import Example, load_encoder, read_split
 from tightrope.model.module import load_module
-from tightrope.signature import IMAGE
-from tightrope.training.objective import tokens_of
+from tightrope.signature import IMAGE, TEXT
 from tightrope.training.step import prepare_device
 from tightrope.training.teaching import (
     LOGITS_FILE,
@@ -29,6 +30,7 @@ from tightrope.training.teaching import (
     TOKENS_FILE,
     digest_of,
     hidden_size,
+    tokens_of,
 )
 
 BATCH = 32
@@ -75,8 +77,11 @@ def write_teacher_outputs(
     folder = clear_folder(manifest)
     with storage_errors(folder):
         write_outputs(folder, model, rows, states=settings.hidden)
-        write_texts(folder, texts)
-        copy_tokenizer(Path(teacher).parent, folder)
+        if texts:
+            lines = [json.dumps(text, sort_keys=True) + "\n" for text in texts]
+            (folder / TEXTS_FILE).write_text("".join(lines), encoding="ascii")
+        for file in sorted(Path(teacher).parent.glob("*token*.json")):
+            shutil.copyfile(file, folder / file.name)
     write_manifest(
         manifest,
         teacher=settings.teacher,
@@ -95,19 +100,50 @@ def write_teacher_outputs(
 def unlabelled_texts(
     settings: TeacherSettings, data: Path | str, splits: Sequence[Path | str]
 ) -> list[Example]:
-    """Return the texts of `settings.unlabelled` as examples, none without."""
-    if settings.unlabelled is None:
+    """Return the distinct texts of `settings.unlabelled` as examples, in its order; none without.
+
+    Those of the data are left out: a text of the evaluation split would let the student learn what
+    its teacher answers there.
+    """
+    source = settings.unlabelled
+    if source is None:
         return []
-    texts = read_unlabelled(
-        settings.unlabelled, column=settings.column, seed=settings.seed, splits=[data, *splits]
+    kind, location = parse_source(source)
+    texts = load_kind(kind, task=TEXT).read_unlabelled(
+        source, location, column=settings.column, seed=settings.seed
     )
-    return [{"text": text} for text in texts]
+    seen = {
+        fingerprint(example["text"]) for split in (data, *splits) for example in read_split(split)
+    }
+    kept = []
+    for text in texts:
+        if (found := fingerprint(text)) not in seen:
+            seen.add(found)
+            kept.append({"text": text})
+    if not kept:
+        raise TightropeError(
+            f"distill.unlabelled = {source}: every text occurs in the data of the model; take "
+            "other texts, or remove the key"
+        )
+    return kept
 
 
 def write_outputs(folder: Path, model: Any, rows: Sequence[Arrays], *, states: bool) -> None:
     """Write logits, numbers of tokens and, if asked for, states of all rows into `folder`."""
-    call = caller(model, states=states)
-    tokens = tokens_per_row(call, rows)
+
+    def call(batch: Arrays) -> tuple[np.ndarray, Any]:
+        """Return logits, and states [batch, tokens, hidden] or None."""
+        inputs = {name: torch.from_numpy(one).to(model.device) for name, one in batch.items()}
+        with torch.inference_mode():
+            outputs = model(**inputs, output_hidden_states=states)
+        found = tokens_of(outputs.hidden_states[-1]).half().cpu().numpy() if states else None
+        return outputs.logits.float().cpu().numpy(), found
+
+    if "input_ids" in rows[0]:
+        tokens = np.array([len(row["input_ids"]) for row in rows], np.int64)
+    else:  # of an image 1 without states
+        _, first = call(stack([rows[0]]))
+        tokens = np.full(len(rows), 1 if first is None else first.shape[1], np.int64)
     starts = np.cumsum(tokens) - tokens
     logits = np.zeros((len(rows), model.config.num_labels), np.float32)
     kept = None
@@ -125,37 +161,3 @@ def write_outputs(folder: Path, model: Any, rows: Sequence[Arrays], *, states: b
         kept.flush()
     np.save(folder / LOGITS_FILE, logits)
     np.save(folder / TOKENS_FILE, tokens)
-
-
-def caller(model: Any, *, states: bool) -> Callable[[Arrays], tuple[np.ndarray, Any]]:
-    """Return a function from a batch to logits and states, [batch, tokens, hidden] or None."""
-
-    def call(batch: Arrays) -> tuple[np.ndarray, Any]:
-        inputs = {name: torch.from_numpy(one).to(model.device) for name, one in batch.items()}
-        with torch.inference_mode():
-            outputs = model(**inputs, output_hidden_states=states)
-        found = tokens_of(outputs.hidden_states[-1]).half().cpu().numpy() if states else None
-        return outputs.logits.float().cpu().numpy(), found
-
-    return call
-
-
-def tokens_per_row(call: Callable[[Arrays], tuple[np.ndarray, Any]], rows: Sequence[Arrays]) -> Any:
-    """Return the number of states of each row, int64 [rows]; 1 without states of an image."""
-    if "input_ids" in rows[0]:
-        return np.array([len(row["input_ids"]) for row in rows], np.int64)
-    _, states = call(stack([rows[0]]))
-    return np.full(len(rows), 1 if states is None else states.shape[1], np.int64)
-
-
-def write_texts(folder: Path, texts: Sequence[Example]) -> None:
-    """Write the unlabelled texts as lines of JSON, nothing if there are none."""
-    if texts:
-        lines = [json.dumps(text, sort_keys=True) + "\n" for text in texts]
-        (folder / TEXTS_FILE).write_text("".join(lines), encoding="ascii")
-
-
-def copy_tokenizer(teacher: Path, folder: Path) -> None:
-    """Copy the tokenizer of a teacher of texts."""
-    for file in sorted(teacher.glob("*token*.json")):
-        shutil.copyfile(file, folder / file.name)

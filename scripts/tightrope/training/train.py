@@ -12,9 +12,7 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.model.changes import Changes
-from tightrope.training.examples import Subject
-from tightrope.training.loop import History, fine_tune
-from tightrope.training.progress import average_tenths
+from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
@@ -32,7 +30,7 @@ class TrainingSettings:
     of a training with quantized values; it says the `scheme`. `inputs` maps to the input names of
     an ONNX file, `labels` names the outputs of the checkpoint in their order. `changes` are made to
     the model before training. `distill` are the weights of the loss of a student, see
-    `training.objective`. Folder `state` holds the last state during training: a killed run resumes
+    `training.teaching`. Folder `state` holds the last state during training: a killed run resumes
     from it if `provenance`, which identifies code and libraries, has not changed.
     """
 
@@ -77,11 +75,27 @@ def train_model(
         return keep(manifest, source=source, data=data, model=settings.model)
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
-    start = start_of(source, data, recipe, settings, teacher)
-    state = state_of(settings, [origin["files"], sha256(data), teacher and sha256(teacher)], start)
+    start = load_start(
+        source,
+        data,
+        recipe,
+        changes=settings.changes,
+        names=settings.labels,
+        teaching=read_teaching(teacher, settings.distill) if teacher and settings.distill else None,
+        seed=settings.seed,
+        may_get_head=settings.qat is None,
+    )
+    model = start.model
+    files = [origin["files"], sha256(data), teacher and sha256(teacher)]
+    state = state_of(settings, [files, recipe, repr(model)])
     options = {"micro_batches": micro_batches, "state": state, "terminal": terminal}
     training = recipe and trained(start, recipe, settings, **options)
-    save(clear_folder(manifest), start)
+    folder = clear_folder(manifest)
+    # without a path of this machine
+    model.config._name_or_path = ""
+    with storage_errors(folder):
+        model.save_pretrained(folder)
+        start.save(folder)
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
@@ -91,32 +105,13 @@ def train_model(
         distill=settings.distill,
         qat=learnt_ranges(settings.qat, training),
         training=training,
-        **describe_classifier(start.model),
+        labels=[model.config.id2label[index] for index in range(model.config.num_labels)],
+        parameters=sum(weight.numel() for weight in model.parameters()),
+        architecture=type(model).__name__,
         **start.input_fields,
     )
     if state:
         state.clear()
-
-
-def start_of(
-    source: Path | str,
-    data: Path | str,
-    recipe: Recipe | None,
-    settings: TrainingSettings,
-    teacher: Path | str | None,
-) -> Start:
-    """Return what `load_start` does with the changes and the teacher of a training."""
-    teaching = read_teaching(teacher, settings.distill) if teacher and settings.distill else None
-    return load_start(
-        source,
-        data,
-        recipe,
-        changes=settings.changes,
-        names=settings.labels,
-        teaching=teaching,
-        seed=settings.seed,
-        may_get_head=settings.qat is None,
-    )
 
 
 def fine_tuning(qat: Recipe | None) -> Callable[..., Any]:
@@ -137,49 +132,28 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
 def trained(
     start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
 ) -> dict[str, Any]:
-    """Train the model of `start`; return what the manifest holds of the training.
+    """Train the model of `start`; return what the manifest holds of it, which is reproducible.
 
     `options` are those of `fine_tune`.
     """
     subject, train = start.subject(recipe), fine_tuning(settings.qat)
     history, properties = train(subject, recipe, device=settings.device, **options)
-    return {**properties, **reproducible_results(history, subject)}
-
-
-def state_of(settings: TrainingSettings, files: list[Any], start: Start) -> TrainingState | None:
-    """Return the saved state of a training from `files`, of the model of `start`, if any."""
-    if settings.state is None:
-        return None
-    recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
-    # other neurons of the same number are other weights
-    changes = [dict(settings.changes.prune), settings.distill]
-    key = [files, recipe, repr(start.model), changes, settings.threads, settings.device]
-    return TrainingState(settings.state, digest([*key, settings.provenance]))
-
-
-def describe_classifier(model: Any) -> dict[str, Any]:
-    """Return labels, number of parameters and architecture of a classifier."""
     return {
-        "labels": [model.config.id2label[index] for index in range(model.config.num_labels)],
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "architecture": type(model).__name__,
-    }
-
-
-def reproducible_results(history: History, subject: Subject) -> dict[str, Any]:
-    """Return the reproducible results of a training run, and how many of its texts were cut."""
-    epochs = [{name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs]
-    return {
+        **properties,
         "losses": average_tenths(history.losses),
-        "epochs": epochs,
+        "epochs": [
+            {name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs
+        ],
         "micro_batches": history.micro_batches,
         "truncation": subject.truncation,
     }
 
 
-def save(folder: Path, start: Start) -> None:
-    """Write config.json, weights, tokenizer or image processor, without paths of this machine."""
-    start.model.config._name_or_path = ""
-    with storage_errors(folder):
-        start.model.save_pretrained(folder)
-        start.save(folder)
+def state_of(settings: TrainingSettings, training: list[Any]) -> TrainingState | None:
+    """Return the saved state of a training of these files, recipe and architecture, if any."""
+    if settings.state is None:
+        return None
+    # other neurons of the same number are other weights
+    changes = [dict(settings.changes.prune), settings.distill]
+    key = [*training, changes, settings.threads, settings.device, settings.provenance]
+    return TrainingState(settings.state, digest(key))

@@ -1,3 +1,4 @@
+import gc
 import re
 import sys
 from pathlib import Path
@@ -7,10 +8,9 @@ import sklearn
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.ranges import SPLITS
 from tightrope.data.source import libraries, local_files
-from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read_docstrings
-from tightrope.data.splits import fingerprint
+from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read
+from tightrope.data.splits import SPLITS, fingerprint
 from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
 
@@ -23,6 +23,12 @@ def prepare(folder: Path, source: str = SOURCE, seed: int = 0, **sizes: int) -> 
     splits = {**SIZES, **sizes}
     prepare_splits(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
     return manifest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_sessions() -> None:
+    """Packages are read in forks: one that freed an earlier session would wait for its threads."""
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +70,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
 
 def test_packages_are_read_up_to_the_quota_but_never_imported() -> None:
     before = set(sys.modules)
-    material = read_docstrings("x", ["altair", "narwhals"], texts=50, seed=0)
+    material = read("x", "altair, narwhals", texts=50, seed=0)
     assert {label for _, label in material.train} == {0, 1}
     assert 50 <= len(material.train) <= 56
     assert not {"altair", "narwhals"} & (set(sys.modules) - before)

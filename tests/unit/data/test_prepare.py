@@ -10,13 +10,21 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
-from tightrope.data.ranges import SPLITS, TIMING_SAMPLES, rows_of
 from tightrope.data.source import local_files
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
-from tightrope.data.splits import TEXTS, fingerprint, limited, stratified, unique
+from tightrope.data.splits import (
+    SPLITS,
+    TIMING_SAMPLES,
+    fingerprint,
+    limited,
+    rows_of,
+    stratified,
+    unique,
+)
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
+from tightrope.signature import TEXT
 
 POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 
@@ -31,7 +39,7 @@ def split(
 ) -> dict[str, list[Row]]:
     """The rows of each split, as prepare_data and split_data choose them."""
     sizes = {"train": train, "evaluation": evaluation, "calibration": pool}
-    parts = checked_parts("files:x", material, sizes, 0, kind=TEXTS)
+    parts = checked_parts(material, sizes, {"source": "files:x", "task": TEXT, "seed": 0})
     parts = limited(parts, limits or {"train": None, "evaluation": None})
     counts = {part: len(rows) for part, rows in parts.items()}
     chosen = {name: rows_of(name, sizes, counts) for name in SPLITS}
@@ -81,10 +89,10 @@ def test_a_split_of_another_size_moves_no_other_example(own: bool) -> None:
 
 
 def test_timing_takes_the_first_of_the_evaluation_order_whatever_its_size() -> None:
-    rows = [(f"text number {i}", i % 2) for i in range(3000)]
-    parts = split(Material(["a", "b"], rows), train=100, evaluation=2000)
+    material = Material(["a", "b"], [(f"text number {i}", i % 2) for i in range(3000)])
+    parts = split(material, train=100, evaluation=2000)
     assert parts["timing"] == parts["evaluation"][:TIMING_SAMPLES]
-    assert split(Material(["a", "b"], rows), train=100, evaluation=3)["timing"] == parts["timing"]
+    assert split(material, train=100, evaluation=3)["timing"] == parts["timing"]
 
 
 def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
@@ -96,18 +104,15 @@ def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> N
     assert not taken & {fingerprint(text) for text, _ in rest}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "key"),
-    [
+def test_too_few_texts_are_an_error_that_names_the_key() -> None:
+    for sizes, key in (
         ({"train": 1000}, "splits.train asks for 1000"),
         ({"evaluation": 1000}, "splits.evaluation asks for 1000"),
         ({"pool": 1000}, "calibration.pool asks for 1000"),
         ({"train": 300, "evaluation": 160}, "only 200 distinct texts are left for train, splits"),
-    ],
-)
-def test_too_few_texts_are_an_error_that_names_the_key(sizes: dict, key: str) -> None:
-    with pytest.raises(TightropeError, match=key):
-        split(Material(["a", "b"], POOL), **sizes)
+    ):
+        with pytest.raises(TightropeError, match=key):
+            split(Material(["a", "b"], POOL), **sizes)
 
 
 def rare(count: int) -> Material:
@@ -117,9 +122,7 @@ def rare(count: int) -> Material:
 
 
 def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -> None:
-    said = (
-        r"files:x: no text of class 'rare one' is in the calibration split .*pool from 10 to 2\d "
-    )
+    said = r"files:x: no text of class 'rare one' is in the calibration split .*from 10 to 2\d "
     with pytest.raises(TightropeError, match=said) as caught:
         split(rare(2), train=80, evaluation=80, pool=10)
     asked = int(str(caught.value).partition(" from 10 to ")[2].partition(" ")[0])
@@ -129,21 +132,14 @@ def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -
         split(rare(2), train=80, evaluation=80, pool=asked - 1)
 
 
-OTHERS = [(f"other {i}", i % 3) for i in range(30)]
-
-
 @pytest.mark.parametrize(
     ("material", "sizes", "said"),
     [
         (rare(1), {"train": 250, "evaluation": 80}, "lower splits.train, or bring more"),
         (rare(1), {"evaluation": 300}, "none is left .*: bring more"),
-        (rare(0)._replace(evaluation=OTHERS), {}, "none is left .*: bring more"),
-        # all of its texts have another label too
-        (
-            rare(5)._replace(train=[*rare(5).train, *((f"rare {i}", 0) for i in range(5))]),
-            {},
-            "none is left",
-        ),
+        (rare(0)._replace(evaluation=[("a", 0), ("b", 2)]), {}, "none is left .*: bring more"),
+        # its only text has another label too
+        (rare(1)._replace(train=[*rare(1).train, ("rare 0", 0)]), {}, "none is left"),
         (rare(3), {"pool": 2}, r"\(1 of 3 classes .*from 2 to "),
     ],
 )
@@ -165,10 +161,10 @@ def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path
     assert len(set(seeds + others)) == 8
 
 
-@pytest.mark.parametrize("source", ["", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"])
-def test_a_source_of_no_known_kind_is_a_config_error(source: str) -> None:
-    with pytest.raises(ConfigError):
-        local_files(source)
+def test_a_source_of_no_known_kind_is_a_config_error() -> None:
+    for source in ("", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"):
+        with pytest.raises(ConfigError):
+            local_files(source)
 
 
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,18 +196,15 @@ def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
     assert pool == Material(["1", "3"], [("a", 1), ("b", 0)])
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
+def test_a_column_of_the_hub_that_holds_no_texts_is_an_error() -> None:
+    for rows, said in (
         ({"text": [1, 2]}, "column 'text' holds .*, no texts; set"),
         ({"text": [["a"], ["b"]]}, "column 'text' holds .*, no texts; set"),
         ({"body": ["a", "b"]}, "has no column 'text', only body, label"),
-    ],
-)
-def test_a_column_of_the_hub_that_holds_no_texts_is_an_error(rows: dict, said: str) -> None:
-    tables = DatasetDict({"train": Dataset.from_dict({**rows, "label": [0, 1]})})
-    with pytest.raises(TightropeError, match=f"{HUB}: {said}"):
-        material_of(HUB, tables, COLUMNS)
+    ):
+        tables = DatasetDict({"train": Dataset.from_dict({**rows, "label": [0, 1]})})
+        with pytest.raises(TightropeError, match=f"{HUB}: {said}"):
+            material_of(HUB, tables, COLUMNS)
 
 
 def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:

@@ -1,5 +1,9 @@
+"""Images are decoded, and become the pixels that transformers makes of them."""
+
 import io
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +13,128 @@ import pytest
 from PIL import Image
 from small_images import encoded, noise
 from tightrope.errors import TightropeError
-from tightrope.inputs.image_processors import PROCESSORS
-from tightrope.inputs.image_settings import ImageSettings, load_settings, save_settings
-from tightrope.inputs.image_split import ImageSplit
-from tightrope.inputs.images import EncodedImages, pixel_values
+from tightrope.inputs import images as decoding
+from tightrope.inputs.encode import ImageSplit
+from tightrope.inputs.image_settings import PROCESSORS, ImageSettings, load_settings, save_settings
+from tightrope.inputs.images import EncodedImages, decode_rgb, pixel_values
 from transformers import AutoImageProcessor
 
+RED = (255, 0, 0)
 SIZES = ((64, 64), (300, 200), (37, 91))
 SMALL = {"size": {"shortest_edge": 56}, "crop_size": {"height": 48, "width": 48}}
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in PROCESSORS),
     ("ConvNextImageProcessorFast", {"size": {"shortest_edge": 64}, "crop_pct": 0.95}),
+    ("ConvNextImageProcessor", {"size": {"shortest_edge": 400}}),
     ("ConvNextImageProcessor", {"size": 224, "image_mean": [0.4, 0.5, 0.6]}),
-    ("ViTImageProcessor", {"size": {"height": 48, "width": 80}}),
     ("ViTFeatureExtractor", {"size": 32, "resample": 0, "do_normalize": False}),
-    ("BitImageProcessor", SMALL),
     ("CLIPImageProcessor", {**SMALL, "do_rescale": False}),
     ("BitImageProcessor", {**SMALL, "do_resize": False}),
     ("DeiTImageProcessor", {"crop_size": {"height": 300, "width": 100}}),
 ]
+
+
+def pixels(image: bytes) -> np.ndarray:
+    decoded = decode_rgb(image, name="a")
+    assert decoded.mode == "RGB"
+    return np.asarray(decoded)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "GIF", "WEBP", "JPEG"])
+def test_each_format_gives_its_pixels_and_a_truncated_image_is_named(kind: str) -> None:
+    found = pixels(encoded(np.full((7, 5, 3), 200, np.uint8), kind))
+    assert found.shape == (7, 5, 3)
+    assert abs(found.astype(int) - 200).max() <= 2
+    whole = encoded(noise(64, 64), kind)
+    for length in (len(whole) // 2, len(whole) // 10):
+        said = error_of(whole[:length])
+        assert "broken or cut off" in said or "no image that can be read" in said
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
+def test_16_bit_grey_is_scaled_and_not_clipped(kind: str) -> None:
+    grey = np.array([[0, 257, 51200, 65535]], np.uint16)
+    assert pixels(encoded(Image.fromarray(grey), kind))[0, :, 0].tolist() == [0, 1, 199, 255]
+
+
+def test_grey_ink_and_palettes_become_rgb() -> None:
+    grey = noise(6, 4)[:, :, 0]
+    np.testing.assert_array_equal(pixels(encoded(grey)), np.stack([grey] * 3, axis=2))
+    assert pixels(encoded(Image.new("1", (1, 1), 1))).tolist() == [[[255, 255, 255]]]
+    ink = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+    assert np.abs(pixels(encoded(ink, "TIFF")).astype(int) - RED).max() <= 2
+    palette = Image.new("P", (2, 1))
+    palette.putpalette([*RED, 0, 0, 255])
+    palette.putpixel((1, 0), 1)
+    assert pixels(encoded(palette)).tolist() == [[list(RED), [0, 0, 255]]]
+    assert pixels(encoded(palette, transparency=1)).tolist() == [[list(RED), [255, 255, 255]]]
+
+
+def test_what_is_transparent_is_laid_over_white() -> None:
+    image = np.zeros((1, 3, 4), np.uint8)
+    image[0, :, 3] = [255, 0, 127]
+    assert pixels(encoded(image))[0, :, 0].tolist() == [0, 255, 128]
+    grey = Image.fromarray(np.array([[[0, 255], [0, 0]]], np.uint8), "LA")
+    assert pixels(encoded(grey))[0, :, 1].tolist() == [0, 255]
+
+
+def test_an_image_is_turned_as_exif_says_and_of_an_animation_it_is_the_first_frame() -> None:
+    image = Image.new("RGB", (3, 2))
+    image.putpixel((0, 0), RED)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    found = pixels(encoded(image, exif=exif))
+    assert (found.shape, found[0, 1].tolist()) == ((3, 2, 3), list(RED))
+    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
+    animation = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert pixels(animation)[0, 0].tolist() == list(RED)
+
+
+def error_of(image: bytes) -> str:
+    with pytest.raises(TightropeError) as caught:
+        decode_rgb(image, name="cats/1.jpg")
+    said = str(caught.value)
+    assert said.startswith("cats/1.jpg: ")
+    assert "\n" not in said
+    return said
+
+
+def test_float_pixels_have_no_known_range() -> None:
+    deep = np.array([[0.5, 1.5]], np.float32)
+    assert "pixels of mode F have no known range" in error_of(encoded(deep, "TIFF"))
+    wide = np.array([[0, 2**20]], np.int32)
+    assert "pixels of mode I have no known range" in error_of(encoded(wide, "TIFF"))
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG file of a few bytes that says it has so many pixels."""
+    content = bytearray(encoded(noise(8, 8)))
+    content[16:24] = struct.pack(">II", width, height)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        (b"", "no image that can be read"),
+        # Pillow knows more formats, of which some run programs
+        (encoded(noise(8, 8), "PCX"), "no image that can be read"),
+        (png_header(8_000, 8_000), "more than 50000000 pixels are not decoded"),
+        (png_header(2**31 - 1, 2**31 - 1), "more than 50000000 pixels are not decoded"),
+        (b"".join((encoded(noise(64, 64))[:6000], b"\xff" * 99, bytes(6000))), "broken or cut off"),
+    ],
+)
+def test_what_is_no_image_a_huge_and_a_damaged_one_are_named(image: bytes, said: str) -> None:
+    """A huge one before it is decoded."""
+    assert said in error_of(image)
+
+
+def test_an_image_of_just_the_largest_size_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "LARGEST_PIXELS", 12)
+    assert pixels(encoded(noise(4, 3))).shape == (4, 3, 3)
+    with pytest.raises(TightropeError, match="a: 13 x 1 pixels"):
+        decode_rgb(encoded(noise(1, 13)), name="a")
 
 
 def folder_with(folder: Path, fields: dict[str, Any]) -> Path:
@@ -58,40 +165,11 @@ def test_pixel_values_are_those_of_transformers(
             np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("edge", [64, 384])
-def test_another_square_of_a_convnext_is_what_transformers_makes_of_that_size(
-    tmp_path: Path, edge: int
-) -> None:
-    fields = {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 96}}
-    asked = {**fields, "size": {"shortest_edge": edge}}
-    settings = load_settings(folder_with(tmp_path, fields)).resized(edge, edge)
-    assert settings == load_settings(folder_with(tmp_path, asked))
-
-
-@pytest.mark.parametrize("processor", PROCESSORS)
-def test_another_size_is_made_without_stretching_more_than_before(
-    tmp_path: Path, processor: str
-) -> None:
-    settings = load_settings(folder_with(tmp_path, {"image_processor_type": processor}))
-    image = encoded(noise(90, 120))
-    assert pixel_values(image, settings, height=60, width=80).shape == (3, 60, 80)
-    other = settings.resized(60, 80)
-    save_settings(tmp_path, other)
-    assert load_settings(tmp_path) == other
-    values = pixel_values(encoded(np.full((90, 120, 3), 255, np.uint8)), other)
-    assert values.min() == pytest.approx(values.max(axis=(1, 2)).min()), "nothing is padded"
-
-
-@pytest.mark.parametrize(
-    ("config", "size"),
-    [({"image_size": 64}, (64, 64)), ({"image_size": [32, 48]}, (32, 48)), ({}, (224, 224))],
-)
-def test_without_a_file_the_size_is_that_of_the_model(
-    tmp_path: Path, config: dict, size: tuple[int, int]
-) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    settings = load_settings(tmp_path)
-    assert (settings.height, settings.width) == size
+def test_without_a_file_the_size_is_that_of_the_model(tmp_path: Path) -> None:
+    for size, expected_size in ((64, (64, 64)), ([32, 48], (32, 48)), (None, (224, 224))):
+        (tmp_path / "config.json").write_text(json.dumps({"image_size": size}))
+        settings = load_settings(tmp_path)
+        assert (settings.height, settings.width) == expected_size
     grey = np.full((10, 10, 3), 124, np.uint8)
     expected = (124 / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     found = pixel_values(encoded(grey), settings)
@@ -126,19 +204,14 @@ def test_settings_that_are_not_known_are_one_line_that_names_the_file(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("config", '{"num_channels": 1}', "1-channel images are not supported yet"),
+def test_a_model_of_grey_images_and_settings_that_are_none_are_refused(tmp_path: Path) -> None:
+    for name, content, said in (
         ("preprocessor_config", "[]", "no settings of an image processor"),
-    ],
-)
-def test_a_model_of_grey_images_and_settings_that_are_none_are_refused(
-    tmp_path: Path, name: str, content: str, said: str
-) -> None:
-    (tmp_path / f"{name}.json").write_text(content)
-    with pytest.raises(TightropeError, match=rf"/{name}\.json: {said}"):
-        load_settings(tmp_path)
+        ("config", '{"num_channels": 1}', "1-channel images are not supported yet"),
+    ):
+        (tmp_path / f"{name}.json").write_text(content)
+        with pytest.raises(TightropeError, match=rf"/{name}\.json: {said}"):
+            load_settings(tmp_path)
 
 
 def small_settings(folder: Path) -> ImageSettings:
@@ -161,36 +234,24 @@ def write_arrow(file: Path, images: list[bytes]) -> None:
         w.write_table(table, max_chunksize=2)
 
 
-def test_an_image_split_is_read_by_number_by_slice_and_in_order(tmp_path: Path) -> None:
-    images = [encoded(noise(8, 8, seed=seed)) for seed in range(5)]
-    write_arrow(tmp_path / "train.arrow", images)
-    split = ImageSplit(tmp_path / "train.arrow")
-    whole = [{"label": i, "image": image, "name": f"{i}.png"} for i, image in enumerate(images)]
-    assert len(split) == 5
-    assert list(split) == whole
-    assert split[-1] == whole[4]
-    assert split[1:4:2] == whole[1:4:2]
-    with pytest.raises(IndexError):
-        split[5]
-
-
 def test_encoded_images_are_decoded_when_they_are_asked_for(tmp_path: Path) -> None:
     settings = small_settings(tmp_path)
     write_arrow(tmp_path / "a.arrow", [encoded(noise(9, 9)), b"no image", encoded(noise(5, 7))])
-    images = EncodedImages(ImageSplit(tmp_path / "a.arrow"), settings)
+    split = ImageSplit(tmp_path / "a.arrow")
+    assert [one["name"] for one in split[::-1]] == ["2.png", "1.png", "0.png"]
+    images = EncodedImages(split, settings)
     assert len(images) == 3
     assert [len(images[1:]), len(images[1:][1:])] == [2, 1]
     expected = pixel_values(encoded(noise(5, 7)), settings)
     np.testing.assert_array_equal(images[1:][-1]["pixel_values"], expected)
     with pytest.raises(TightropeError, match=r"^1\.png: no image that can be read"):
         images[1]
-    other = EncodedImages([{"image": encoded(noise(9, 9)), "name": "a"}], settings, height=4)
-    assert other[0]["pixel_values"].shape == (3, 4, 6)
 
 
 def test_a_seed_becomes_standard_normal_pixels_that_are_always_the_same(tmp_path: Path) -> None:
-    settings = small_settings(tmp_path)
-    images = EncodedImages([{"random": 7}, {"random": 8}], settings, height=64, width=64)
+    fields = {"image_processor_type": "ViTImageProcessor", "size": 64}
+    settings = load_settings(folder_with(tmp_path, fields))
+    images = EncodedImages([{"random": 7}, {"random": 8}], settings)
     first, second = (one["pixel_values"] for one in images)
     assert (first.shape, first.dtype) == ((3, 64, 64), np.float32)
     np.testing.assert_array_equal(first, images[0]["pixel_values"])

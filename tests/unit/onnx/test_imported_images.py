@@ -10,7 +10,7 @@ from splits import prepare_splits
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.prepare import prepare_checkpoint
+from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
 from tightrope.onnx.imported import (

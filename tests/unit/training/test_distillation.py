@@ -1,7 +1,6 @@
 """Students learn from a real teacher's outputs, which its job has written."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,45 +14,36 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.training.objective import DistillationLoss, DistillationWeights, divergence
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
-from tightrope.training.teaching import read_teaching
-from tiny_training import RECIPE, TINY, logits, prepare_source, prepare_texts, train
+from tightrope.training.teaching import DistillationLoss, DistillationWeights, read_teaching
+from tiny_training import RECIPE, TINY, accuracy, prepare_source, prepare_texts, train
 from transformers import AutoModelForSequenceClassification
 
 DISTILL = {"from": "large", "temperature": 2.0, "labels": 0.5, "hidden": 1.0, "unlabelled": None}
 SMALL = TINY.replace("num_hidden_layers=2", "num_hidden_layers=1")
-Ask = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepare_texts(tmp_path_factory.mktemp("texts"))
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare_source(tmp_path_factory.mktemp("small"), SMALL)
 
 
 @pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> Path:
-    folder = tmp_path_factory.mktemp("teacher")
-    return train(folder / "checkpoint", prepare_source(folder / "source"), texts, RECIPE)
+def outputs(tmp_path_factory: pytest.TempPathFactory, trained: Path, texts: Path) -> Path:
+    return ask(tmp_path_factory.mktemp("outputs"), trained, texts)
 
 
-@pytest.fixture
-def ask(teacher: Path, texts: Path, tmp_path: Path) -> Ask:
+def ask(folder: Path, teacher: Path, texts: Path, **changes: Any) -> Path:
     """Run the teacher on the train split with these settings; return the manifest."""
-
-    def run(**changes: Any) -> Path:
-        given = {"teacher": "large", "sequence": 32, "hidden": True, "threads": 2}
-        manifest = tmp_path / "outputs" / "outputs.json"
-        write_teacher_outputs(
-            manifest,
-            TeacherSettings(**{**given, **changes}),
-            teacher=teacher,
-            data=split_of(texts, "train"),
-            splits=[split_of(texts, "evaluation")],
-        )
-        return manifest
-
-    return run
+    settings = {"teacher": "large", "sequence": 32, "hidden": True, "threads": 2, **changes}
+    write_teacher_outputs(
+        folder / "outputs.json",
+        TeacherSettings(**settings),
+        teacher=teacher,
+        data=split_of(texts, "train"),
+        splits=[split_of(texts, "evaluation")],
+    )
+    return folder / "outputs.json"
 
 
 def states_of(checkpoint: Path, row: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -65,16 +55,15 @@ def states_of(checkpoint: Path, row: dict[str, np.ndarray]) -> tuple[np.ndarray,
 
 
 def test_outputs_are_those_of_the_teacher_for_each_text_alone(
-    ask: Ask, teacher: Path, texts: Path
+    outputs: Path, trained: Path, texts: Path
 ) -> None:
-    manifest = ask()
-    teaching = read_teaching(manifest, DISTILL)
+    teaching = read_teaching(outputs, DISTILL)
     assert teaching.states is not None
-    document = read_manifest(manifest, TeacherManifest)
+    document = read_manifest(outputs, TeacherManifest)
     assert (document["rows"], document["unlabelled"], document["hidden"]) == (120, 0, 32)
-    rows = load_encoder(teacher, max_sequence=32)(read_split(split_of(texts, "train")))
+    rows = load_encoder(trained, max_sequence=32)(read_split(split_of(texts, "train")))
     for index in (0, 7, 119):
-        expected, states = states_of(teacher, rows[index])
+        expected, states = states_of(trained, rows[index])
         np.testing.assert_allclose(teaching.logits[index], expected, atol=1e-5)
         kept = teaching.states[teaching.starts[index] :][: teaching.tokens[index]]
         np.testing.assert_allclose(kept, states, atol=5e-3)
@@ -90,32 +79,30 @@ def test_outputs_are_those_of_the_teacher_for_each_text_alone(
 
 
 def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
-    ask: Ask, teacher: Path, texts: Path, tmp_path: Path
+    outputs: Path, trained: Path, small: Path, texts: Path, tmp_path: Path
 ) -> None:
-    source = prepare_source(tmp_path / "source", SMALL)
-    alone = train(tmp_path / "alone", source, texts, RECIPE)
-    student = train(
-        tmp_path / "student", source, texts, RECIPE, teacher=ask(), distill={**DISTILL, "labels": 0}
-    )
-    rows = load_encoder(teacher, max_sequence=32)(read_split(split_of(texts, "evaluation")))[:8]
+    alone = train(tmp_path / "alone", small, texts, RECIPE)
+    distill = {**DISTILL, "labels": 0}
+    student = train(tmp_path / "student", small, texts, RECIPE, teacher=outputs, distill=distill)
+    rows = load_encoder(trained, max_sequence=32)(read_split(split_of(texts, "evaluation")))[:8]
 
     def distance(one: Path) -> float:
-        pairs = [(states_of(one, row)[1], states_of(teacher, row)[1]) for row in rows]
+        pairs = [(states_of(one, row)[1], states_of(trained, row)[1]) for row in rows]
         return float(np.mean([np.square(ours - theirs).mean() for ours, theirs in pairs]))
 
     assert distance(student) < 0.5 * distance(alone)
-    manifest = read_manifest(student, CheckpointManifest)
-    assert manifest["distill"] == {**DISTILL, "labels": 0}
+    assert read_manifest(student, CheckpointManifest)["distill"] == distill
     config = json.loads((student.parent / "config.json").read_text())
     assert config["num_hidden_layers"] == 1
     assert not any("project" in name for name in saved_weights(student))
 
 
-def test_a_student_may_learn_with_quantized_outputs(ask: Ask, texts: Path, tmp_path: Path) -> None:
-    source = prepare_source(tmp_path / "source", SMALL)
-    qat = {**RECIPE, "scheme": "s8s8", "outputs": True}
-    options = {"qat": qat, "teacher": ask(), "distill": DISTILL}
-    student = train(tmp_path / "student", source, texts, **options)
+def test_a_student_may_learn_with_quantized_outputs(
+    outputs: Path, small: Path, texts: Path, tmp_path: Path
+) -> None:
+    qat = {**RECIPE, "epochs": 1, "scheme": "s8s8", "outputs": True}
+    options = {"qat": qat, "teacher": outputs, "distill": DISTILL}
+    student = train(tmp_path / "student", small, texts, **options)
     manifest = read_manifest(student, CheckpointManifest)
     assert manifest["qat"] is not None and manifest["distill"] == DISTILL
     assert set(manifest["qat"]["outputs"]) == set(manifest["qat"]["ranges"])
@@ -128,54 +115,49 @@ def saved_weights(checkpoint: Path) -> list[str]:
 
 
 def test_a_student_of_another_hidden_size_has_the_tokens_of_its_teacher(
-    ask: Ask, teacher: Path, texts: Path, tmp_path: Path
+    outputs: Path, trained: Path, texts: Path, tmp_path: Path
 ) -> None:
-    narrow = SMALL.replace("hidden_size=32", "hidden_size=16").replace("vocab_size=200", "")
-    source = prepare_source(tmp_path / "source", narrow.replace("&&", "&"))
-    student = train(tmp_path / "student", source, texts, RECIPE, teacher=ask(), distill=DISTILL)
-    manifest = read_manifest(student, CheckpointManifest)
-    assert manifest["vocabulary"] == 200
-    same = [(one.parent / "tokenizer.json").read_text() for one in (student, teacher)]
+    narrow = SMALL.replace("hidden_size=32", "hidden_size=16").replace("vocab_size=200&", "")
+    source = prepare_source(tmp_path / "source", narrow)
+    student = train(tmp_path / "student", source, texts, RECIPE, teacher=outputs, distill=DISTILL)
+    assert read_manifest(student, CheckpointManifest)["vocabulary"] == 200
+    same = [(one.parent / "tokenizer.json").read_text() for one in (student, trained)]
     assert same[0] == same[1]
-    labels = [example["label"] for example in read_split(split_of(texts, "evaluation"))]
-    assert np.mean(logits(student, texts).argmax(-1) == labels) > 0.95
+    assert accuracy(student, texts) > 0.95
 
 
 def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
-    ask: Ask, texts: Path, tmp_path: Path
+    trained: Path, small: Path, texts: Path, tmp_path: Path
 ) -> None:
     judged = read_split(split_of(texts, "evaluation"))[0]["text"]
     known = read_split(split_of(texts, "train"))[0]["text"]
     lines = ["note", "a fine day 7", judged.upper(), known, "an awful day 8", "A fine day, 7!"]
     (tmp_path / "notes.csv").write_text("\n".join(f'"{line}"' for line in lines))
-    outputs = ask(unlabelled=f"files:{tmp_path}/notes.csv", column="note")
+    notes, folder = f"files:{tmp_path}/notes.csv", tmp_path / "outputs"
+    outputs = ask(folder, trained, texts, unlabelled=notes, column="note")
     assert read_manifest(outputs, TeacherManifest)["unlabelled"] == 2
-    source = prepare_source(tmp_path / "source", SMALL)
     options = {"teacher": outputs, "distill": {**DISTILL, "labels": 0.3}}
-    student = train(tmp_path / "student", source, texts, {**RECIPE, "validate": True}, **options)
+    student = train(tmp_path / "student", small, texts, {**RECIPE, "validate": True}, **options)
     training = read_manifest(student, CheckpointManifest)["training"]
     assert training is not None
     # a tenth of the 120 labelled texts, none of the two others
     assert (training["samples"], training["held_out_samples"]) == (110, 12)
     (tmp_path / "notes.csv").write_text(f"text\n{known}")
     with pytest.raises(TightropeError, match="every text occurs in the data of the model"):
-        ask(unlabelled=f"files:{tmp_path}/notes.csv")
+        ask(folder, trained, texts, unlabelled=notes)
 
 
-def test_a_teacher_of_other_labels_is_refused(ask: Ask, tmp_path: Path) -> None:
-    source = prepare_source(tmp_path / "source", SMALL)
+def test_a_teacher_of_other_labels_is_refused_and_other_tokens_allow_logits_alone(
+    outputs: Path, small: Path, texts: Path, tmp_path: Path
+) -> None:
     other = prepare_texts(tmp_path / "other", ("no", "yes"))
     with pytest.raises(TightropeError, match=r"it has the labels bad, good, the data .* no, yes"):
-        train(tmp_path / "student", source, other, RECIPE, teacher=ask(), distill=DISTILL)
-
-
-def test_other_tokens_allow_logits_alone(ask: Ask, texts: Path, tmp_path: Path) -> None:
-    source = prepare_source(tmp_path / "source", SMALL)
-    outputs, shorter = ask(), {**RECIPE, "sequence": 4}
+        train(tmp_path / "a", small, other, RECIPE, teacher=outputs, distill=DISTILL)
+    shorter = {**RECIPE, "sequence": 4}
     with pytest.raises(TightropeError, match=r"other tokens than its teacher large.*hidden to 0"):
-        train(tmp_path / "a", source, texts, shorter, teacher=outputs, distill=DISTILL)
+        train(tmp_path / "b", small, texts, shorter, teacher=outputs, distill=DISTILL)
     alone = {**DISTILL, "hidden": 0}
-    student = train(tmp_path / "b", source, texts, shorter, teacher=outputs, distill=alone)
+    student = train(tmp_path / "c", small, texts, shorter, teacher=outputs, distill=alone)
     assert read_manifest(student, CheckpointManifest)["training"] is not None
 
 
@@ -202,4 +184,7 @@ def test_the_divergence_is_that_of_its_definition() -> None:
     ours, theirs = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
     p, q = (torch.softmax(one / 2, -1) for one in (theirs, ours))
     expected = 4 * (p * (p / q).log()).sum(-1).mean()
-    assert divergence(ours, theirs, 2).item() == pytest.approx(expected.item(), rel=1e-5)
+    loss = DistillationLoss(DistillationWeights(2.0, 0.0, 0.0), None)
+    targets = {"labels": torch.tensor([0, 1]), "teacher_logits": theirs}
+    found = loss(SimpleNamespace(logits=ours), targets)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)

@@ -1,6 +1,8 @@
 """A training of tiny images: what is random in it, what is resumed, what its keys do."""
 
+import copy
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 import torch
 from breaking import Breaking, Killed
 from tightrope.errors import TightropeError
-from tightrope.training.augmentation import flip_crop
-from tightrope.training.examples import Subject, image_subject
+from tightrope.inputs.arrays import Arrays
+from tightrope.training.examples import Subject, flip_crop, image_subject
 from tightrope.training.loop import fine_tune
 from tightrope.training.recipe import resolve_amp, whole_recipe
 from tightrope.training.state import TrainingState
@@ -65,14 +67,24 @@ def test_each_epoch_is_told_with_its_loss_its_samples_and_its_time(plain: Any) -
         **{"steps": 21, "amp": "off", "tf32": False, "device": "cpu"},
         **{"samples": 100, "held_out_samples": 0},
     }
-    assert [epoch["samples"] for epoch in course.epochs] == [100] * 3
-    assert [epoch["steps"] for epoch in course.epochs] == [7] * 3
+    assert [(epoch["samples"], epoch["steps"]) for epoch in course.epochs] == [(100, 7)] * 3
     assert all(epoch["seconds"] > 0 for epoch in course.epochs)
     assert course.epochs[-1]["loss"] < course.epochs[0]["loss"]
     assert course.epochs[0]["loss"] == pytest.approx(np.mean(course.losses[:7]))
     assert course.epochs[0]["accuracy"] is None
     # another seed draws other batches
     assert not same(train(changes={"seed": 5, "epochs": 3})[0], plain[0])
+
+
+def test_each_image_of_each_step_is_moved_by_chance_of_its_own() -> None:
+    one, drawn = subject(), []
+
+    def draw(row: Arrays, generator: np.random.Generator) -> Arrays:
+        drawn.append(generator.random())
+        return row
+
+    train(image_subject(one.model, one.rows, one.labels, augment=draw), {"epochs": 1})
+    assert len(drawn) == len(set(drawn)) == 100
 
 
 def test_a_gpu_would_not_round_float32_to_tf32() -> None:
@@ -112,47 +124,51 @@ def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_pat
         assert accuracies[0] == accuracies[1]
 
 
-def test_a_foreign_or_torn_state_is_as_none(plain: Any, tmp_path: Path) -> None:
-    for name, spoil in (("foreign", None), ("torn", b"torn"), ("missing", b"")):
-        folder = tmp_path / name
-        with pytest.raises(Killed):
-            train(terminal=Breaking(7), state=TrainingState(folder, "one"))
-        (file,) = folder.glob("*.safetensors")
-        if spoil:
-            file.write_bytes(file.read_bytes()[:-4] + spoil)
-        elif spoil is not None:
-            file.unlink()
-        key = "other" if spoil is None else "one"
-        terminal = io.StringIO()
-        weights, *_ = train(terminal=terminal, state=TrainingState(folder, key))
-        assert "goes on" not in terminal.getvalue()
-        assert same(weights, plain[0])
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state of a training that was killed, with the key `one`."""
+    folder = tmp_path_factory.mktemp("killed")
+    with pytest.raises(Killed):
+        train(terminal=Breaking(7), state=TrainingState(folder, "one"))
+    return folder
 
 
-def test_in_parts_a_batch_gives_the_gradients_of_the_whole(plain: Any) -> None:
+@pytest.mark.parametrize("spoil", ["another key", "torn", "missing"])
+def test_a_foreign_or_torn_state_is_as_none(
+    spoil: str, killed: Path, plain: Any, tmp_path: Path
+) -> None:
+    folder, terminal = shutil.copytree(killed, tmp_path / "state"), io.StringIO()
+    (file,) = folder.glob("*.safetensors")
+    if spoil == "torn":
+        file.write_bytes(file.read_bytes()[:-4] + b"torn")
+    elif spoil == "missing":
+        file.unlink()
+    state = TrainingState(folder, "other" if spoil == "another key" else "one")
+    weights, *_ = train(terminal=terminal, state=state)
+    assert "goes on" not in terminal.getvalue()
+    assert same(weights, plain[0])
+
+
+def test_in_parts_a_batch_gives_the_gradients_of_the_whole() -> None:
     one = subject()
-    one.model.config.drop_path_rate = 0.0
     for module in one.model.modules():
         if hasattr(module, "drop_prob"):
             module.drop_prob = 0.0
-    before = {name: value.clone() for name, value in one.model.state_dict().items()}
-    whole = train(one, {"epochs": 1})
-    one.model.load_state_dict(before)
-    micro_batches = train(one, {"epochs": 1}, micro_batches=3)
-    assert micro_batches[1].micro_batches == 3
-    np.testing.assert_allclose(micro_batches[1].losses, whole[1].losses, rtol=1e-4)
-    for name, value in micro_batches[0].items():
+    other = copy.deepcopy(one)
+    whole, parts = train(one, {"epochs": 1}), train(other, {"epochs": 1}, micro_batches=3)
+    assert parts[1].micro_batches == 3
+    np.testing.assert_allclose(parts[1].losses, whole[1].losses, rtol=1e-4)
+    for name, value in parts[0].items():
         np.testing.assert_allclose(value, whole[0][name], atol=2e-3)
 
 
-def test_what_was_begun_with_larger_parts_begins_anew(tmp_path: Path) -> None:
+def test_what_was_begun_with_larger_parts_begins_anew(killed: Path, tmp_path: Path) -> None:
     expected, *_ = train(micro_batches=2)
+    folder = shutil.copytree(killed, tmp_path / "state")
     with pytest.raises(Killed):
-        train(terminal=Breaking(7), state=TrainingState(tmp_path, "key"))
-    with pytest.raises(Killed):
-        train(terminal=Breaking(1), state=TrainingState(tmp_path, "key"), micro_batches=2)
+        train(terminal=Breaking(1), state=TrainingState(folder, "one"), micro_batches=2)
     # a run after a killed one asks for whole batches again
-    weights, course, _ = train(state=TrainingState(tmp_path, "key"))
+    weights, course, _ = train(state=TrainingState(folder, "one"))
     assert course.micro_batches == 2
     assert same(weights, expected)
 

@@ -58,33 +58,22 @@ def test_the_limit_of_the_job_halves_a_batch_too() -> None:
     assert run_training(work, HALVE, limits=Limits(memory_bytes=limit, seconds=60)) == 2
 
 
-def killed(_error: None) -> None:
-    """It may come from anywhere."""
-    os.kill(os.getpid(), 9)
+def test_other_ends_are_told_as_they_are_and_nothing_is_tried_again() -> None:
+    """Among them a SIGKILL, which may come from anywhere."""
+    for error, kind, words in (
+        (TightropeError("texts: no examples; bring more"), WorkFailed, "^texts: no examples; bri"),
+        (ArtifactError("data is gone"), ArtifactError, "data is gone"),
+        (None, WorkFailed, "killed by SIGKILL"),
+    ):
 
+        def work(micro_batches: int, error: Exception | None = error) -> None:
+            assert micro_batches == 1
+            if error is not None:
+                raise error
+            os.kill(os.getpid(), 9)
 
-def raised(error: BaseException) -> None:
-    raise error
-
-
-@pytest.mark.parametrize(
-    ("end", "error", "words"),
-    [
-        (raised, TightropeError("texts: no examples; bring more"), "^texts: no examples; bring m"),
-        (raised, ArtifactError("data is gone"), "data is gone"),
-        (killed, None, "killed by SIGKILL"),
-    ],
-)
-def test_other_ends_are_told_as_they_are_and_nothing_is_tried_again(
-    end: Any, error: BaseException | None, words: str
-) -> None:
-    def work(micro_batches: int) -> None:
-        assert micro_batches == 1
-        end(error)
-
-    kind = ArtifactError if isinstance(error, ArtifactError) else WorkFailed
-    with pytest.raises(kind, match=words):
-        run_training(work, HALVE, limits=LIMITS)
+        with pytest.raises(kind, match=words):
+            run_training(work, HALVE, limits=LIMITS)
 
 
 def test_a_training_that_fails_stops_with_the_name_of_its_model() -> None:

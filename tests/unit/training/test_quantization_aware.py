@@ -1,4 +1,4 @@
-"""A training with quantized values: what it quantizes, what it leaves, what is resumed."""
+"""A training with quantized values: what it rounds, how and where, and what it leaves."""
 
 import io
 from pathlib import Path
@@ -9,10 +9,15 @@ import pytest
 import torch
 from breaking import Breaking, Killed
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import stack
+from tightrope.int8.schemes import SCHEMES
 from tightrope.training.examples import Subject, image_subject
-from tightrope.training.fake_quantization import GRIDS
-from tightrope.training.quantization_aware import calibrated, fake_quantized, fine_tune_quantized
+from tightrope.training.quantization_aware import (
+    GRIDS,
+    InputQuantizer,
+    WeightQuantizer,
+    calibrated,
+    fine_tune_quantized,
+)
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
@@ -28,6 +33,7 @@ RECIPE = {
     "scheme": "u8s8",
 }
 BRANCH = "bert.encoder.layer.0.attention"
+LOW, HIGH = -0.7, 2.9
 
 
 def texts() -> Subject:
@@ -47,7 +53,6 @@ def texts() -> Subject:
         labels=labels,
         unit="texts",
         lengths=[len(row["input_ids"]) for row in rows],
-        stack=stack,
         prepare=lambda model, _: model.train(),
     )
 
@@ -76,55 +81,48 @@ def weights(subject: Subject) -> dict[str, np.ndarray]:
     return {name: value.numpy().copy() for name, value in subject.model.state_dict().items()}
 
 
+WITH_OUTPUTS = {"scheme": "s8s8", "outputs": True}
+
+
+@pytest.mark.parametrize("changes", [{}, WITH_OUTPUTS], ids=["inputs", "outputs too"])
 @pytest.mark.parametrize("made", [texts, images])
-def test_a_plain_model_is_left_whose_weights_have_learnt(made: Any) -> None:
+def test_a_plain_model_is_left_whose_weights_and_ranges_have_learnt(
+    made: Any, changes: dict[str, Any]
+) -> None:
     subject = made()
-    before, parameters = weights(subject), {name for name, _ in subject.model.named_parameters()}
-    course, facts = train(subject)
-    after = weights(subject)
+    before, model = weights(subject), subject.model
+    parameters = {name for name, _ in model.named_parameters()}
+    course, facts = train(subject, changes=changes)
+    after, modules = weights(subject), dict(model.named_modules())
     assert set(after) == set(before)
-    assert {name for name, _ in subject.model.named_parameters()} == parameters
-    assert all(not module._forward_pre_hooks for module in subject.model.modules())
-    kinds = {type(module).__name__ for module in subject.model.modules()}
-    assert not any(name.startswith("Parametrized") for name in kinds)
+    assert {name for name, _ in model.named_parameters()} == parameters
+    assert "forward" not in vars(model)
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in modules.values())
+    assert not any(type(one).__name__.startswith("Parametrized") for one in modules.values())
     changed = {name for name in before if not np.array_equal(after[name], before[name])}
     assert changed and not any("running_mean" in name for name in changed)
     assert all(len(np.unique(after[name])) > 256 for name in after if after[name].ndim == 4)
     assert course.losses[-1] < course.losses[0] and len(facts["ranges"]) > 3
-
-
-@pytest.mark.parametrize("made", [texts, images])
-def test_outputs_learn_ranges_and_leave_a_plain_model(made: Any) -> None:
-    subject = made()
-    before, linear = weights(subject), (torch.nn.Linear, torch.nn.Conv2d)
-    course, facts = train(subject, changes={"scheme": "s8s8", "outputs": True})
-    assert set(weights(subject)) == set(before) and course.losses[-1] < course.losses[0]
-    assert "forward" not in vars(subject.model)
-    modules = dict(subject.model.named_modules())
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in modules.values())
-    # of each, also of those that TensorRT keeps in float
-    expected = {name for name, one in modules.items() if isinstance(one, linear)}
-    assert set(facts["outputs"]) == set(facts["ranges"]) == expected
-    assert all(low == -high < 0 for low, high in facts["outputs"].values())
-    assert "outputs" not in train(made(), changes={"scheme": "s8s8"})[1]
+    if changes:
+        # of each, also of those that TensorRT keeps in float
+        kinds = torch.nn.Linear | torch.nn.Conv2d
+        expected = {name for name, one in modules.items() if isinstance(one, kinds)}
+        assert set(facts["outputs"]) == set(facts["ranges"]) == expected
+        assert all(low == -high < 0 for low, high in facts["outputs"].values())
+    else:
+        assert "outputs" not in facts
 
 
 def test_modules_that_read_one_tensor_have_one_range_which_is_learnt() -> None:
     subject = texts()
-    first = {
-        name: one.range().tolist()
-        for name, one in calibrated(subject, GRIDS["u8s8"], "cpu").items()
-    }
-    _, facts = train(subject)
-    query, key, value = (
-        facts["ranges"][f"{BRANCH}.self.{one}"] for one in ("query", "key", "value")
-    )
-    assert query == key == value != facts["ranges"][f"{BRANCH}.output.dense"]
-    assert all(facts["ranges"][name] != pair for name, pair in first.items())
-    linear = [
-        name for name, one in subject.model.named_modules() if isinstance(one, torch.nn.Linear)
-    ]
-    assert set(facts["ranges"]) == set(linear)
+    quantizers = calibrated(subject, GRIDS["u8s8"], "cpu")
+    first = {name: one.range().tolist() for name, one in quantizers.items()}
+    ranges = train(subject)[1]["ranges"]
+    query, key, value = (ranges[f"{BRANCH}.self.{one}"] for one in ("query", "key", "value"))
+    assert query == key == value != ranges[f"{BRANCH}.output.dense"]
+    assert all(ranges[name] != pair for name, pair in first.items())
+    modules = subject.model.named_modules()
+    assert set(ranges) == {name for name, one in modules if isinstance(one, torch.nn.Linear)}
 
 
 def test_what_tensorrt_keeps_in_float_is_not_rounded() -> None:
@@ -137,23 +135,8 @@ def test_what_tensorrt_keeps_in_float_is_not_rounded() -> None:
     assert "resnet.embedder.embedder.convolution" in calibrated(images(), GRIDS["u8s8"], "cpu")
 
 
-def test_rounding_changes_the_logits_a_little() -> None:
-    subject = texts()
-    model, grid = subject.model.eval(), GRIDS["u8s8"]
-    inputs = {name: torch.from_numpy(array) for name, array in subject.batch([0])[0].items()}
-    with torch.inference_mode():
-        exact = model(**inputs).logits
-        with fake_quantized(model, calibrated(subject, grid, "cpu"), grid):
-            found = model(**inputs).logits
-        torch.testing.assert_close(model(**inputs).logits, exact)
-    assert 0 < (found - exact).abs().max() < 0.1 * exact.abs().max()
-
-
-@pytest.mark.parametrize("changes", [{}, {"scheme": "s8s8", "outputs": True}], ids=str)
-def test_what_was_interrupted_goes_on_to_the_same_weights_and_ranges(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
-    whole = texts()
+def test_what_was_interrupted_goes_on_to_the_same_weights_and_ranges(tmp_path: Path) -> None:
+    whole, changes = texts(), WITH_OUTPUTS
     _, facts = train(whole, changes=changes)
     with pytest.raises(Killed):
         state = TrainingState(tmp_path, "key", every_s=0.0)
@@ -162,7 +145,7 @@ def test_what_was_interrupted_goes_on_to_the_same_weights_and_ranges(
     state = TrainingState(tmp_path, "key")
     _, found = train(again, changes=changes, terminal=terminal, state=state)
     assert "fine-tuning: goes on after step" in terminal.getvalue()
-    assert (found["ranges"], found.get("outputs")) == (facts["ranges"], facts.get("outputs"))
+    assert (found["ranges"], found["outputs"]) == (facts["ranges"], facts["outputs"])
     assert all(np.array_equal(one, weights(whole)[name]) for name, one in weights(again).items())
 
 
@@ -174,3 +157,59 @@ def test_a_model_without_products_is_refused() -> None:
     subject = image_subject(Sum(), [{"pixel_values": np.zeros((3, 4, 4), np.float32)}], np.zeros(1))
     with pytest.raises(TightropeError, match="qat: Sum has no linear layer or convolution"):
         calibrated(subject, GRIDS["u8s8"], "cpu")
+
+
+def values(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0)) * 2
+
+
+def test_there_is_a_grid_for_each_scheme_of_the_files() -> None:
+    assert set(GRIDS) == set(SCHEMES)
+    for name, scheme in SCHEMES.items():
+        assert GRIDS[name].symmetric is (scheme.symmetric is not None)
+
+
+@pytest.mark.parametrize(("scheme", "least", "most"), [("s8s8", 250, 255), ("e4m3", 100, 253)])
+def test_symmetric_activations_lie_on_their_grid(scheme: str, least: int, most: int) -> None:
+    exact = torch.linspace(-4, 4, 100_001)
+    found = InputQuantizer(GRIDS[scheme], LOW, HIGH)(exact).detach()
+    assert least <= len(found.unique()) <= most
+    assert found.max() == -found.min() == pytest.approx(HIGH, rel=1e-3)
+    inner = exact.abs() < HIGH
+    assert (found - exact)[inner].abs().max() < HIGH / (12 if scheme == "e4m3" else 250)
+
+
+@pytest.mark.parametrize(("scheme", "steps"), [("u8s8", 127), ("u8s7", 64), ("s8s8", 127)])
+def test_weights_have_a_scale_per_output_channel(scheme: str, steps: int) -> None:
+    exact = values(3, 40) * torch.tensor([[0.01], [1.0], [0.0]])
+    found = WeightQuantizer(GRIDS[scheme])(exact)
+    integers = found[:2] / (exact[:2].abs().amax(1, keepdim=True) / steps)
+    torch.testing.assert_close(integers, integers.round(), atol=0.1, rtol=0)
+    assert integers.abs().amax(1).tolist() == pytest.approx([steps, steps], rel=1e-3)
+    assert not found[2].any()
+    # the gradient goes straight through
+    weight = torch.nn.Parameter(exact)
+    (WeightQuantizer(GRIDS[scheme])(weight) * 3).sum().backward()
+    assert weight.grad is not None and (weight.grad == 3).all()
+
+
+def test_the_gradient_of_a_range_is_that_of_learned_step_sizes() -> None:
+    """Esser et al. 2020, equation 3, with the size of section 2.2; of the scale's logarithm."""
+    exact, quantizer = values(200), InputQuantizer(GRIDS["s8s8"], -1.0, 1.0)
+    quantizer(exact).sum().backward()
+    step = float(np.float16(1 / 127))
+    steps = exact / step
+    inner = torch.where(steps.abs() <= 127, steps.round() - steps, 127 * steps.sign())
+    expected = inner.sum() * (1 / 127) / np.sqrt(len(exact) * 127)
+    assert quantizer.logarithms.grad is not None
+    assert quantizer.logarithms.grad.item() == pytest.approx(expected.item(), rel=1e-3)
+
+
+def test_what_a_range_cuts_off_has_no_gradient() -> None:
+    exact = torch.tensor([-3.0, -0.5, 0.0, 1.0, 9.0], requires_grad=True)
+    InputQuantizer(GRIDS["u8s8"], LOW, HIGH)(exact).sum().backward()
+    assert exact.grad is not None and exact.grad.tolist() == [0, 1, 1, 1, 0]
+    # an activation that was always zero stays zero
+    for scheme in GRIDS:
+        found = InputQuantizer(GRIDS[scheme], 0.0, 0.0)(torch.zeros(5))
+        assert found.tolist() == [0] * 5

@@ -17,8 +17,7 @@ from tightrope.onnx.file import save_onnx, simplified
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.training.examples import Subject, image_subject
-from tightrope.training.fake_quantization import GRIDS_WITH_OUTPUTS
-from tightrope.training.quantization_aware import calibrated, fake_quantized
+from tightrope.training.quantization_aware import GRIDS_WITH_OUTPUTS, calibrated, fake_quantized
 from tightrope.training.quantized_outputs import OUTPUT, places_of
 from transformers import (
     ConvNextConfig,
@@ -40,13 +39,13 @@ def convnext() -> Any:
 
 
 def mobilenet() -> Any:
-    """Of the blocks that add what they read, which change no shape, one."""
+    """Of its blocks the first three, of which one adds what it reads."""
     config = MobileNetV2Config(depth_multiplier=0.25, image_size=32, num_labels=4)
     model = MobileNetV2ForImageClassification(config)
-    blocks = model.mobilenet_v2.layer
-    adding = [block for block in blocks if block.use_residual]
-    kept = [block for block in blocks if block not in adding[1:]]
-    model.mobilenet_v2.layer = torch.nn.ModuleList(kept)
+    inner: Any = model.mobilenet_v2
+    inner.layer = inner.layer[:3]
+    assert [block.use_residual for block in inner.layer] == [False, True, False]
+    inner.conv_1x1.convolution = torch.nn.Conv2d(8, 1280, 1, bias=False)
     return model
 
 

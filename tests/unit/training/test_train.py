@@ -1,70 +1,51 @@
 import io
 import json
-import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from breaking import Breaking, Killed
 from safetensors.torch import load_file, save_file
-from splits import prepare_splits, split_of
+from splits import prepare_splits
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import stack
-from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.encode import load_encoder
 from tightrope.model.changes import Changes
 from tightrope.model.fast_swish import FastSwish
 from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe
-from tiny_training import RECIPE, logits, prepare_source, prepare_texts, train
+from tightrope.training.step import SparseTraining, kept, share_at
+from tiny_training import RECIPE, accuracy, logits, prepare_source, train
 from transformers import (
-    AutoModelForSequenceClassification,
-    BertConfig,
     GPT2Config,
     GPT2ForSequenceClassification,
 )
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepare_source(tmp_path_factory.mktemp("source"))
+def manifest_of(checkpoint: Path) -> CheckpointManifest:
+    return read_manifest(checkpoint, CheckpointManifest)
 
 
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepare_texts(tmp_path_factory.mktemp("texts"))
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, source: Path, texts: Path) -> Path:
-    return train(tmp_path_factory.mktemp("trained"), source, texts, RECIPE)
-
-
-def accuracy(checkpoint: Path, texts: Path) -> float:
-    """The share of right answers on the evaluation split."""
-    examples = read_split(split_of(texts, "evaluation"))
-    rows = stack(load_encoder(checkpoint, max_sequence=32)(examples))
-    module = load_module(checkpoint.parent, torch.float32)
-    with torch.inference_mode():
-        batch = {name: torch.from_numpy(array) for name, array in rows.items()}
-        answers = module(**batch).logits.numpy().argmax(-1)
-    return float(np.mean(answers == [example["label"] for example in examples]))
+def weights_of(checkpoint: Path) -> bytes:
+    return (checkpoint.parent / "model.safetensors").read_bytes()
 
 
 def test_fine_tuning_learns_the_labels_and_the_manifest_says_what_the_model_is(
     trained: Path, texts: Path
 ) -> None:
     assert accuracy(trained, texts) > 0.95
-    manifest = read_manifest(trained, CheckpointManifest)
+    manifest = manifest_of(trained)
     assert manifest["task"] == "text-classification"
     assert manifest["labels"] == ["bad", "good"]
     assert manifest["architecture"] == "BertForSequenceClassification"
     assert (manifest["vocabulary"], manifest["max_sequence"]) == (200, 64)
     assert manifest["recipe"] == whole_recipe(RECIPE, 0)
     training = manifest["training"]
-    assert training["steps"] == 32
+    assert training is not None and training["steps"] == 32
     assert training["truncation"] == {"texts": 120, "truncated": 0, "max_sequence": 32}
     assert training["losses"][-1] < training["losses"][0]
     assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
@@ -84,33 +65,26 @@ def test_a_repeat_gives_the_same_bytes_and_ten_lines_with_the_time_left(
     assert all(line.endswith(" left") for line in lines)
 
 
-def test_another_activation_is_put_in_before_training_and_stays_with_the_checkpoint(
+def test_another_activation_is_learnt_with_and_stays_with_the_checkpoint(
     trained: Path, tmp_path: Path, source: Path, texts: Path
 ) -> None:
-    manifest = train(tmp_path / "relu", source, texts, RECIPE, changes=Changes("relu"))
-    assert read_manifest(manifest, CheckpointManifest)["activation"] == "relu"
-    assert read_manifest(trained, CheckpointManifest)["activation"] is None
-    # learned with relu, not swapped at the end
-    weights = [one.parent / "model.safetensors" for one in (manifest, trained)]
-    assert weights[0].read_bytes() != weights[1].read_bytes()
-    module = load_module(manifest.parent, torch.float32)
-    kinds = [type(one.intermediate.intermediate_act_fn) for one in module.bert.encoder.layer]
-    assert kinds == [torch.nn.ReLU] * 2
-    assert accuracy(manifest, texts) > 0.95
-
-
-def test_a_checkpoint_that_was_swapped_stays_so_as_the_source_of_another_model(
-    trained: Path, tmp_path: Path, texts: Path
-) -> None:
+    relu = train(tmp_path / "relu", source, texts, RECIPE, changes=Changes("relu"))
+    assert (manifest_of(relu)["activation"], manifest_of(trained)["activation"]) == ("relu", None)
+    # not swapped at the end
+    assert weights_of(relu) != weights_of(trained)
+    assert accuracy(relu, texts) > 0.95
+    # a checkpoint that was swapped stays so as the source of another model
     source = prepare_source(tmp_path / "a", f"path:{trained.parent}")
     swapped = train(tmp_path / "swapped", source, texts, changes=Changes("fast_swish"))
     source = prepare_source(tmp_path / "b", f"path:{swapped.parent}")
     again = train(tmp_path / "again", source, texts)
-    modules = [load_module(one.parent, torch.float32) for one in (swapped, again)]
-    for module in modules:
-        assert isinstance(module.bert.encoder.layer[1].intermediate.intermediate_act_fn, FastSwish)
-    weights = [one.parent / "model.safetensors" for one in (trained, swapped, again)]
-    assert len({path.read_bytes() for path in weights}) == 1
+    assert weights_of(trained) == weights_of(swapped) == weights_of(again)
+    for one, kind in ((relu, torch.nn.ReLU), (swapped, FastSwish), (again, FastSwish)):
+        module: Any = load_module(one.parent, torch.float32)
+        kinds = [
+            type(layer.intermediate.intermediate_act_fn) for layer in module.bert.encoder.layer
+        ]
+        assert kinds == [kind] * 2
 
 
 def with_outputs(trained: Path, folder: Path, names: tuple[str, str]) -> Path:
@@ -126,30 +100,24 @@ def with_outputs(trained: Path, folder: Path, names: tuple[str, str]) -> Path:
     return prepare_source(folder / "source", f"path:{folder}")
 
 
-def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
-    trained: Path, tmp_path: Path, texts: Path
-) -> None:
-    source = with_outputs(trained, tmp_path / "swapped", ("GOOD", "BAD"))
-    converted = train(tmp_path / "converted", source, texts)
-    np.testing.assert_array_equal(logits(converted, texts), logits(trained, texts))
-    manifest = read_manifest(converted, CheckpointManifest)
-    assert (manifest["labels"], manifest["training"]) == (["bad", "good"], None)
-
-
 UNNAMED = ("LABEL_0", "LABEL_1")
 
 
 @pytest.mark.parametrize("recipe", [None, {**RECIPE, "epochs": 1, "learning_rate": 1e-9}])
-def test_labels_of_the_configuration_name_the_outputs_of_a_checkpoint(
+def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
     recipe: dict | None, trained: Path, tmp_path: Path, texts: Path
 ) -> None:
-    """Whose outputs are named as transformers does it."""
+    """Those of the checkpoint, or where these say nothing those of the configuration."""
+    source = with_outputs(trained, tmp_path / "swapped", ("GOOD", "BAD"))
+    assert accuracy(train(tmp_path / "own", source, texts, recipe), texts) > 0.95
     source = with_outputs(trained, tmp_path / "unnamed", UNNAMED)
-    by_order = train(tmp_path / "by-order", source, texts, recipe)
-    assert accuracy(by_order, texts) < 0.05
+    assert accuracy(train(tmp_path / "by-order", source, texts, recipe), texts) < 0.05
     named = train(tmp_path / "named", source, texts, recipe, labels=["good", "bad"])
     assert accuracy(named, texts) > 0.95
-    assert read_manifest(named, CheckpointManifest)["labels"] == ["bad", "good"]
+    assert manifest_of(named)["labels"] == ["bad", "good"]
+    if recipe is None:
+        np.testing.assert_array_equal(logits(named, texts), logits(trained, texts))
+        assert manifest_of(named)["training"] is None
 
 
 def test_labels_that_are_not_those_of_the_data_and_a_model_without_a_head_are_refused(
@@ -180,17 +148,17 @@ def test_another_count_of_labels_is_an_error_without_a_recipe(
     with pytest.raises(TightropeError, match=r"has 2 outputs, the data has 3 labels"):
         train(tmp_path / "out", source, data)
     widened = train(tmp_path / "out", source, data, {**RECIPE, "epochs": 1})
-    assert read_manifest(widened, CheckpointManifest)["labels"] == ["0", "1", "2"]
+    assert manifest_of(widened)["labels"] == ["0", "1", "2"]
 
 
 def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: Path) -> None:
     data = tmp_path / "data" / "data.json"
     sizes = {"train": None, "evaluation": 4}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
-    manifest = train(tmp_path / "out", source, data)
-    assert len(read_manifest(manifest, CheckpointManifest)["labels"]) == 2
-    assert "tokenizer.json" not in read_manifest(manifest, CheckpointManifest)["files"]
-    assert logits(manifest, data).shape == (4, 2)
+    checkpoint = train(tmp_path / "out", source, data)
+    assert len(manifest_of(checkpoint)["labels"]) == 2
+    assert "tokenizer.json" not in manifest_of(checkpoint)["files"]
+    assert logits(checkpoint, data).shape == (4, 2)
     with pytest.raises(TightropeError, match="no examples to train on"):
         train(tmp_path / "trained", source, data, RECIPE)
 
@@ -204,12 +172,12 @@ def test_more_tokens_than_the_model_takes_are_an_error(
         train(tmp_path, source, texts, {**RECIPE, "sequence": 100})
 
 
-def test_a_checkpoint_without_tokenizer_is_an_error_for_texts(tmp_path: Path, texts: Path) -> None:
-    folder = tmp_path / "bare"
-    size = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
-    config = BertConfig(vocab_size=200, num_hidden_layers=1, num_labels=2, **size)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    source = prepare_source(tmp_path / "source", f"path:{folder}")
+def test_a_checkpoint_without_tokenizer_is_an_error_for_texts(
+    trained: Path, tmp_path: Path, texts: Path
+) -> None:
+    files = shutil.ignore_patterns("*token*", "checkpoint.json")
+    shutil.copytree(trained.parent, tmp_path / "bare", ignore=files)
+    source = prepare_source(tmp_path / "source", f"path:{tmp_path / 'bare'}")
     with pytest.raises(TightropeError, match=r"has no tokenizer; put its tokenizer\.json"):
         train(tmp_path / "out", source, texts)
 
@@ -219,37 +187,64 @@ def test_a_model_that_finds_the_last_token_by_the_padding_id_is_not_yet_taken(
 ) -> None:
     """Batches are padded with zeros and a mask, which such a model does not look at."""
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 64, "vocab_size": 200}
-    for padding in (None, 7):
-        folder = tmp_path / f"gpt-{padding}"
-        model = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=padding))
-        model.save_pretrained(folder)
-        source = prepare_source(tmp_path / f"source-{padding}", f"path:{folder}")
-        with pytest.raises(TightropeError, match="not supported yet: its logits depend on the pad"):
-            train(tmp_path / f"checkpoint-{padding}", source, texts)
+    model = GPT2ForSequenceClassification(GPT2Config(**sizes))
+    model.save_pretrained(tmp_path / "gpt")
+    source = prepare_source(tmp_path / "source", f"path:{tmp_path / 'gpt'}")
+    with pytest.raises(TightropeError, match="not supported yet: its logits depend on the pad"):
+        train(tmp_path / "checkpoint", source, texts)
 
 
 def test_frozen_modules_keep_their_weights_and_the_others_learn(
     tmp_path: Path, source: Path, texts: Path, trained: Path
 ) -> None:
     frozen = ["bert.embeddings", "bert.encoder.layer.0"]
-    manifest = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
-    before, after = (load_file(one.parent / "model.safetensors") for one in (source, manifest))
+    checkpoint = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
+    before, after = (load_file(one.parent / "model.safetensors") for one in (source, checkpoint))
     kept = {f"bert.{name}" for name in before if torch.equal(before[name], after[f"bert.{name}"])}
     assert kept == {name for name in after if name.startswith(tuple(f"{one}." for one in frozen))}
-    assert accuracy(manifest, texts) > 0.9
-    sizes = [read_manifest(one, CheckpointManifest)["parameters"] for one in (manifest, trained)]
-    assert sizes[0] == sizes[1]
+    assert accuracy(checkpoint, texts) > 0.9
+    assert manifest_of(checkpoint)["parameters"] == manifest_of(trained)["parameters"]
 
 
-@pytest.mark.parametrize(
-    ("frozen", "words"),
-    [
-        (["bert.encoder.laye"], "has no module bert.encoder.laye with weights; name some of "),
-        (["bert", "classifier"], "nothing is left to train"),
-    ],
-)
 def test_a_module_that_the_model_has_not_and_a_model_frozen_whole_are_errors(
-    tmp_path: Path, source: Path, texts: Path, frozen: list[str], words: str
+    tmp_path: Path, source: Path, texts: Path
 ) -> None:
-    with pytest.raises(TightropeError, match=re.escape(words)):
-        train(tmp_path, source, texts, {**RECIPE, "frozen": frozen})
+    for frozen, words in (
+        (["bert.encoder.laye"], r"has no module bert\.encoder\.laye with weights; name some of "),
+        (["bert", "classifier"], "nothing is left to train"),
+    ):
+        with pytest.raises(TightropeError, match=words):
+            train(tmp_path, source, texts, {**RECIPE, "frozen": frozen})
+
+
+def test_the_smallest_weights_are_zero() -> None:
+    sizes = torch.tensor([[4.0, 1.0, 3.0, 2.0], [8.0, 7.0, 6.0, 5.0]])
+    assert kept(sizes, 0).all()
+    assert kept(sizes, 2).int().tolist() == [[1, 0, 1, 0], [1, 1, 1, 1]]
+    assert kept(sizes, 5).int().tolist() == [[0, 0, 0, 0], [1, 1, 1, 0]]
+
+
+def test_the_share_grows_and_stays_in_the_last_third() -> None:
+    shares = [share_at(step / 30, 0.8) for step in range(31)]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[20], shares[30]) == (0, 0.8, 0.8)
+
+
+def test_a_trained_model_is_as_sparse_as_asked_and_knows_the_labels(
+    source: Path, texts: Path, tmp_path: Path
+) -> None:
+    """Also where it was interrupted, after the first choice of the weights that are zero."""
+    sparse = {**RECIPE, "sparsity": 0.5}
+    whole = train(tmp_path / "whole", source, texts, sparse)
+    model = load_module(whole.parent, torch.float32)
+    weights = SparseTraining(model, 0.5, steps=1).weights
+    assert len(weights) == 2 * 6 + 1  # with the pooler, without the output layer
+    for weight in weights:
+        assert (weight == 0).float().mean().item() == pytest.approx(0.5, abs=0.01)
+    assert accuracy(whole, texts) > 0.95
+    state = tmp_path / "state"
+    with pytest.raises(Killed):
+        train(tmp_path / "again", source, texts, sparse, state=state, terminal=Breaking(9))
+    assert list(state.iterdir())
+    again = train(tmp_path / "again", source, texts, sparse, state=state)
+    assert again.read_bytes() == whole.read_bytes()

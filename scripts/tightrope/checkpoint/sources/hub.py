@@ -3,8 +3,15 @@
 from pathlib import Path
 
 from tightrope.artifacts.files import storage_errors
+from tightrope.checkpoint.folder import (
+    FILES,
+    check_folder,
+    check_present,
+    copy,
+    no_config,
+    no_libraries,
+)
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import FILES, check_folder, check_present, copy
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
 REMEDY = (
@@ -12,7 +19,7 @@ REMEDY = (
     "for example with --config 'models={NAME: {checkpoint: \"path:my/folder\"}}'"
 )
 
-check = check_folder
+check, libraries, config_json = check_folder, no_libraries, no_config
 
 
 def local_files(source: Source) -> list[Path]:
@@ -21,35 +28,21 @@ def local_files(source: Source) -> list[Path]:
     return []
 
 
-def libraries(_source: Source) -> dict[str, str | None]:
-    """Return nothing: the revision determines the fetched files."""
-    return {}
-
-
-def config_json(_source: Source) -> None:
-    """Return None: unknown before the model is fetched."""
-    return None
-
-
 def fetch(source: Source, folder: Path) -> str:
     """Download the model files into `folder`; return the fetched commit."""
-    with storage_errors(folder):
-        revision = fetch_model(source, folder)
-    check_present(source.text, folder)
-    return revision
-
-
-def fetch_model(source: Source, folder: Path) -> str:
-    """Download the model files like `fetch`, but without checks."""
     from huggingface_hub import HfApi, snapshot_download
 
     repository = parse_repository(source.text, source.location)
-    check_reachable(source.text, REMEDY)
-    try:
-        commit = HfApi().model_info(repository.name, revision=repository.revision, timeout=30).sha
-        snapshot = snapshot_download(repository.name, revision=commit, allow_patterns=list(FILES))
-    except Exception as error:
-        raise fetch_error(source.text, error, REMEDY) from error
-    files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
-    copy(source.text, files, folder)
-    return str(commit)
+    with storage_errors(folder):
+        check_reachable(source.text, REMEDY)
+        try:
+            info = HfApi().model_info(repository.name, revision=repository.revision, timeout=30)
+            snapshot = snapshot_download(
+                repository.name, revision=info.sha, allow_patterns=list(FILES)
+            )
+        except Exception as error:
+            raise fetch_error(source.text, error, REMEDY) from error
+        files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
+        copy(source.text, files, folder)
+    check_present(source.text, folder)
+    return str(info.sha)

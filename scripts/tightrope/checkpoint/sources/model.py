@@ -1,30 +1,19 @@
 """Another model of the configuration, as it was trained."""
 
 from pathlib import Path
-from typing import Any
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.checkpoint.folder import check_folder, copy, files_in, no_config, no_libraries
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder, copy, files_in
 
-check = check_folder
+check, libraries, config_json = check_folder, no_libraries, no_config
 CHECKPOINT = Path("checkpoint/checkpoint.json")
 
 
 def local_files(source: Source) -> list[Path]:
     """Return the manifest of the other model's checkpoint, which its training writes last."""
     return [Path("artifacts", source.location, CHECKPOINT)]
-
-
-def libraries(_source: Source) -> dict[str, str | None]:
-    """Return nothing: the files themselves are inputs of the job."""
-    return {}
-
-
-def config_json(_source: Source) -> dict[str, Any] | None:
-    """Return None: the other model may not be trained yet."""
-    return None
 
 
 def fetch(source: Source, folder: Path) -> None:

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.checkpoint.checks import check_encoder, check_sha256
+from tightrope.checkpoint.folder import ENCODERS, check_encoder, check_sha256, copy
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import ENCODERS, copy
 from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
 from tightrope.signature import IMAGE
-from tightrope.sources.patterns import home_expanded
+from tightrope.sources.local import home_expanded
 
 
 def local_files(source: Source) -> list[Path]:

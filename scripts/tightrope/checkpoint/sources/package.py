@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from tightrope.checkpoint.folder import check_folder, config_in, copy, files_in
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder, config_in, copy, files_in
 from tightrope.errors import ConfigError
-from tightrope.sources.packages import package_folder, package_version
+from tightrope.sources.local import package_folder, package_version
 
 check = check_folder
 

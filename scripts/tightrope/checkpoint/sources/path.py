@@ -3,29 +3,25 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import (
+from tightrope.checkpoint.folder import (
     PICKLES,
     check_folder,
     config_in,
     copy,
     files_in,
+    no_libraries,
     pickled,
 )
+from tightrope.checkpoint.source import Source
 from tightrope.errors import ConfigError
-from tightrope.sources.patterns import home_expanded
+from tightrope.sources.local import home_expanded
 
-check = check_folder
+check, libraries = check_folder, no_libraries
 
 
 def local_files(source: Source) -> list[Path]:
     """Return the files that are copied from the folder."""
     return files_in(source.text, folder_of(source))
-
-
-def libraries(_source: Source) -> dict[str, str | None]:
-    """Return nothing: the files themselves are inputs of the job."""
-    return {}
 
 
 def config_json(source: Source) -> dict[str, Any]:

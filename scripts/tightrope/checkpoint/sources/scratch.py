@@ -9,9 +9,8 @@ import yaml
 
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.provenance import library_versions
-from tightrope.checkpoint.settings import loads_code
+from tightrope.checkpoint.folder import check_folder, loads_code
 from tightrope.checkpoint.source import Source
-from tightrope.checkpoint.sources.folder import check_folder
 from tightrope.errors import ConfigError
 
 check = check_folder
@@ -38,12 +37,6 @@ def config_json(source: Source) -> dict[str, Any]:
     return {**sizes, "model_type": model_type}
 
 
-def fetch(source: Source, folder: Path) -> None:
-    """Write the random checkpoint into `folder`."""
-    with storage_errors(folder):
-        write_random_model(source, folder)
-
-
 def parse_architecture(source: str, location: str) -> tuple[str, dict[str, Any]]:
     """Parse `bert?hidden_size=32&num_hidden_layers=2` into model type and config fields."""
     model_type, _, query = location.partition("?")
@@ -59,7 +52,7 @@ def parse_architecture(source: str, location: str) -> tuple[str, dict[str, Any]]
     return model_type, sizes
 
 
-def write_random_model(source: Source, folder: Path) -> None:
+def fetch(source: Source, folder: Path) -> None:
     """Write config.json and model.safetensors with weights initialized from the seed."""
     import torch
     from transformers import AutoConfig, AutoModel
@@ -82,4 +75,5 @@ def write_random_model(source: Source, folder: Path) -> None:
     except Exception as error:  # configs and models raise different errors for bad sizes
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(f"{source.text}: invalid model sizes ({reason})") from error
-    model.save_pretrained(folder)
+    with storage_errors(folder):
+        model.save_pretrained(folder)

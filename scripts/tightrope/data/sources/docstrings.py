@@ -6,17 +6,16 @@ import os
 import random
 import re
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tightrope.data.material import Material
 from tightrope.data.splits import fingerprint
 from tightrope.errors import ConfigError
-from tightrope.sources.packages import package_folder, package_version
+from tightrope.sources.local import package_folder, package_version
 
 SHORTEST, LONGEST = 30, 400
 # Oversampling factor, because texts that duplicate another package's are dropped later.
@@ -24,19 +23,12 @@ SPARE = 1.03
 MASK = "package"
 # Other names of a package.
 ALIASES = {
-    "datasets": ("hugging face", "huggingface"),
-    "huggingface_hub": ("hugging face", "huggingface"),
-    "networkx": ("nx",),
-    "numpy": ("np",),
-    "onnxruntime": ("ort",),
-    "openvino": ("ov",),
-    "pandas": ("pd",),
-    "pyarrow": ("pa",),
-    "sklearn": ("scikit-learn", "scikits"),
-    "sqlalchemy": ("sa",),
-    "sympy": ("sp",),
-    "torch": ("pytorch",),
-    "transformers": ("hugging face", "huggingface"),
+    **dict.fromkeys(
+        ("datasets", "huggingface_hub", "transformers"), ("hugging face", "huggingface")
+    ),
+    **{"networkx": ("nx",), "numpy": ("np",), "onnxruntime": ("ort",), "openvino": ("ov",)},
+    **{"pandas": ("pd",), "pyarrow": ("pa",), "sklearn": ("scikit-learn", "scikits")},
+    **{"sqlalchemy": ("sa",), "sympy": ("sp",), "torch": ("pytorch",)},
 }
 SKIPPED_FOLDERS = {"test", "tests", "testing", "_vendor", "vendored"}
 Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -58,8 +50,20 @@ def libraries(_source: str, location: str, **_settings: Any) -> dict[str, str | 
 
 
 def read(source: str, location: str, *, texts: int | None, seed: int, **_settings: Any) -> Material:
-    """Return at least `texts` texts in total, or all texts for None."""
-    return read_docstrings(source, package_names(location), texts=texts, seed=seed)
+    """Return at least `texts` texts in total, equally many per package; None reads every file.
+
+    The files of a package are read in an order drawn from `seed`, until its share is full. Raises
+    ConfigError for a package that is not installed; none is imported.
+    """
+    packages = package_names(location)
+    share = None if texts is None else int(-(-texts // len(packages)) * SPARE) + 1
+    folders = [package_folder(source, name) for name in packages]
+    read_package = partial(texts_of_package, mask=masking_pattern(packages), seed=seed, share=share)
+    # parsing dominates the time, and packages are independent
+    with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
+        texts_by_package = list(pool.map(read_package, folders))
+    rows = [(text, label) for label, texts in enumerate(texts_by_package) for text in texts]
+    return Material(labels=packages, train=rows)
 
 
 def read_unlabelled(source: str, location: str, *, seed: int, **_settings: Any) -> list[str]:
@@ -72,39 +76,21 @@ def package_names(location: str) -> list[str]:
     return [name.strip() for name in location.split(",") if name.strip()]
 
 
-def read_docstrings(source: str, packages: list[str], *, texts: int | None, seed: int) -> Material:
-    """Return at least `texts` texts in total, equally many per package; None reads every file.
-
-    The files of a package are read in an order drawn from `seed`, until its share is full. Raises
-    ConfigError for a package that is not installed; none is imported.
-    """
-    share = None if texts is None else int(-(-texts // len(packages)) * SPARE) + 1
-    mask = masking_pattern(packages)
-    folders = [package_folder(source, name) for name in packages]
-    read_package = partial(texts_of_package, mask=mask, seed=seed, share=share)
-    # parsing dominates the time, and packages are independent
-    with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
-        texts_by_package = list(pool.map(read_package, folders))
-    rows = [(text, label) for label, texts in enumerate(texts_by_package) for text in texts]
-    return Material(labels=list(packages), train=rows)
-
-
 def texts_of_package(
     folder: Path, *, mask: re.Pattern[str], seed: int, share: int | None
 ) -> list[str]:
-    """Return the first `share` texts of the package, or all for None."""
-    return list(islice(unique_texts(folder, mask, seed), share))
+    """Return the first `share` texts of the package, or all for None.
 
-
-def unique_texts(folder: Path, mask: re.Pattern[str], seed: int) -> Iterator[str]:
-    """Yield masked first paragraphs that differ in more than case and punctuation."""
-    seen = set()
-    for file in shuffled_sources(folder, seed):
-        for docstring in docstrings(file):
-            text = mask.sub(MASK, first_paragraph(docstring))
-            if SHORTEST <= len(text) <= LONGEST and fingerprint(text) not in seen:
-                seen.add(fingerprint(text))
-                yield text
+    They are masked first paragraphs that differ in more than case and punctuation.
+    """
+    texts: dict[str, str] = {}
+    for docstring in chain.from_iterable(map(docstrings, shuffled_sources(folder, seed))):
+        text = mask.sub(MASK, first_paragraph(docstring))
+        if SHORTEST <= len(text) <= LONGEST:
+            texts.setdefault(fingerprint(text), text)
+            if len(texts) == share:
+                break
+    return [*texts.values()]
 
 
 def shuffled_sources(folder: Path, seed: int) -> list[Path]:

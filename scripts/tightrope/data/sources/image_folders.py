@@ -13,35 +13,74 @@ from tightrope.data.material import (
     role_of,
     train_and_evaluation,
 )
-from tightrope.data.sources.image_links import Links
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.patterns import fixed_part, matching_paths
+from tightrope.sources.local import fixed_part, matching_paths
 from tightrope.sources.tables import TABLES, table_suffix
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
 
+from dataclasses import dataclass
+
+from tightrope.sources.local import home_expanded
+
 SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".png",
-    ".webp",
-    ".bmp",
-    ".gif",
-    ".tif",
-    ".tiff",
-    ".ppm",
-    ".pgm",
-    ".pbm",
-    ".pnm",
+    *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
 # a folder inside each class folder, as in Tiny ImageNet
 INNER = "images"
 Reader = Callable[[], bytes]
 # allowed matches, for error messages
 ALLOWED = "a folder of class folders, an archive of them (.zip, .tar, .tar.gz), images or a table"
+
+
+@dataclass(frozen=True)
+class Links:
+    """The folders to which links may lead; data stores such as DVC consist of links.
+
+    They are the folder that the configuration names, the folder of the run, and what `images` of
+    the model names. Elsewhere a link of another's making, as an archive may hold it, could show any
+    image of this machine.
+    """
+
+    named: Path
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, pattern: str, images: str | None) -> "Links":
+        """Return the folders for a pattern; raise ConfigError where `images` is no folder."""
+        named = fixed_part(pattern)
+        folders = [named, Path.cwd()]
+        if images is not None:
+            folders.append(home_expanded(f"images = {images}", images))
+            if not folders[-1].is_dir():
+                raise ConfigError(
+                    f"images = {images}: no folder that links could lead to; only tables and links "
+                    "name images elsewhere"
+                )
+        return cls(named, tuple(folder.resolve() for folder in folders))
+
+    def require_inside(self, path: Path) -> None:
+        """Raise TightropeError where a path is a link to a place outside of these folders."""
+        target = self.target(path)
+        if target is not None:
+            raise TightropeError(
+                f"{path}: a link to {target}, which is outside of {self.named} and of the folder "
+                "of the run; copy what it leads to, or set `images` of the model to the folder "
+                "that links may lead to"
+            )
+
+    def target(self, path: Path) -> Path | None:
+        """Return where a link outside of these folders leads; None for any other path."""
+        if path == self.named or not path.is_symlink():
+            return None
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError):  # a link to itself, which cannot be read
+            return None
+        return None if any(map(target.is_relative_to, self.folders)) else target
 
 
 def matching_images(source: str, pattern: str) -> list[Path]:
@@ -107,7 +146,8 @@ def read_class_folders(
         if not is_image(path):
             left_out += 1
             continue
-        group = class_folder(path)
+        # the folder whose name is the class of the image
+        group = path.parent.parent if path.parent.name == INNER else path.parent
         if group in roots:
             raise TightropeError(
                 f"{path}: lies in no class folder; put the images of each class into a folder of "
@@ -123,12 +163,6 @@ def read_class_folders(
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
     return number_labels(train, evaluation)._replace(left_out=left_out)
-
-
-def class_folder(image: Path) -> Path:
-    """Return the folder whose name is the class of the image."""
-    folder = image.parent
-    return folder.parent if folder.name == INNER else folder
 
 
 def role_of_folders(folder: Path, base: Path) -> str:
@@ -170,7 +204,7 @@ def files_below(top: Path, links: Links, above: tuple[Path, ...] = ()) -> Iterat
     for path in sorted(top.iterdir()):
         if is_hidden(path):
             continue
-        if path.is_dir() and not links.lead_elsewhere(path):
+        if path.is_dir() and links.target(path) is None:
             yield from files_below(path, links, (*above, resolved))
         else:
             yield path
@@ -195,7 +229,7 @@ def listing_digest(paths: list[Path], links: Links) -> str:
     """
     entries = []
     for top in paths:
-        walk = top.is_dir() and not links.lead_elsewhere(top)
+        walk = top.is_dir() and links.target(top) is None
         for path in files_below(top, links) if walk else [top]:
             # a broken link is an error only when it is read
             status = path.stat() if path.exists() else path.lstat()

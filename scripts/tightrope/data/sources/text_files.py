@@ -7,15 +7,8 @@ from typing import Any
 from tightrope.artifacts.provenance import library_versions
 from tightrope.data.material import Material, number_labels, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.sources.patterns import matching_paths
-from tightrope.sources.tables import (
-    ROWS,
-    TABLES,
-    excerpt,
-    read_columns,
-    read_texts,
-    table_suffix,
-)
+from tightrope.sources.local import matching_paths
+from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, read_texts, table_suffix
 
 # NUL is a sign of a binary file or of UTF-16, half a surrogate pair is no character
 HALVES = re.compile("[\x00\ud800-\udfff]")

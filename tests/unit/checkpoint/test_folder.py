@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import save_file
-from tightrope.checkpoint.settings import without_code
+from tightrope.checkpoint.folder import copy, without_code
 from tightrope.checkpoint.source import known_outputs, local_files, longest_sequence, unusable_head
-from tightrope.checkpoint.sources.folder import copy
 from tightrope.errors import ConfigError, TightropeError, in_foreign_files, printable
 
 CONFIG: dict[str, Any] = {

@@ -1,11 +1,15 @@
+"""How examples become batches, and how they change from one epoch to the next."""
+
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
-from tightrope.training.batches import (
+from tightrope.training.examples import (
     draw_epochs,
     draw_validation,
+    flip_crop,
     prefetched,
     split_micro_batches,
 )
@@ -16,8 +20,7 @@ def test_batches_hold_texts_of_about_one_length_and_every_text_once_an_epoch() -
     epochs = list(draw_epochs(1000, lengths, size=8, epochs=2.5, seed=0))
     assert [sum(map(len, batches)) for batches in epochs] == [1000, 1000, 500]
     batches = [batch for batches in epochs for batch in batches]
-    counts = np.bincount([index for batch in batches for index in batch], minlength=1000)
-    assert set(counts) == {2, 3}
+    assert set(np.bincount(np.concatenate(batches), minlength=1000)) == {2, 3}
     spread = [max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in batches]
     assert np.mean(spread) < 4
 
@@ -47,18 +50,33 @@ def test_a_tenth_is_set_apart_by_the_seed_and_not_trained_on() -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 3, 50])
-def test_results_come_in_the_order_of_the_tasks(ahead: int) -> None:
-    def task(number: int) -> int:
+def test_results_and_errors_of_tasks_come_in_their_order(ahead: int) -> None:
+    def task(number: int) -> tuple[int, bool]:
         time.sleep(0.002 * (number % 3))
-        return number
+        assert number < 19
+        return number, threading.current_thread() is threading.main_thread()
 
-    tasks = (lambda number=number: task(number) for number in range(20))
-    assert list(prefetched(tasks, ahead=ahead)) == list(range(20))
-
-
-def test_the_error_of_a_task_is_raised_in_its_place() -> None:
-    tasks = [lambda: threading.current_thread().name, lambda: 1 // 0, lambda: "never"]
-    results = prefetched(tasks, ahead=2)
-    assert next(results) != threading.current_thread().name
-    with pytest.raises(ZeroDivisionError):
+    results = prefetched((partial(task, number) for number in range(20)), ahead=ahead)
+    assert [next(results) for _ in range(19)] == [(number, ahead == 0) for number in range(19)]
+    with pytest.raises(AssertionError):
         next(results)
+
+
+def test_an_image_is_moved_by_at_most_an_eighth_and_mirrored_in_half_the_cases() -> None:
+    image = np.arange(1, 1 + 3 * 16 * 24, dtype=np.float32).reshape(3, 16, 24)
+    generator, mirrored, moves = np.random.default_rng(0), 0, set()
+    for _ in range(400):
+        found = flip_crop({"pixel_values": image}, generator)["pixel_values"]
+        assert (found.shape, found.dtype) == (image.shape, np.float32)
+        assert found.flags.c_contiguous
+        # a pixel that every move keeps
+        (channel, row, column) = np.argwhere(found == image[1, 8, 12])[0]
+        flipped = found[channel, row, column + 1] < found[channel, row, column]
+        mirrored += bool(flipped)
+        down, right = 8 - row, 12 - (23 - column if flipped else column)
+        moves.add((down, right))
+        kept = (16 - abs(down)) * (24 - abs(right))
+        assert np.count_nonzero(found) == 3 * kept
+    assert 150 < mirrored < 250
+    assert {down for down, _ in moves} == set(range(-2, 3))
+    assert {right for _, right in moves} == set(range(-3, 4))

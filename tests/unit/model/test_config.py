@@ -1,5 +1,10 @@
+"""What config.json says of a head, and names of outputs against the labels of the data."""
+
+from collections.abc import Callable
+
 import pytest
-from tightrope.model.heads import unusable_head
+from tightrope.errors import TightropeError
+from tightrope.model.config import output_order, require_names, unusable_head
 from transformers import BertConfig
 
 ONLY = "only models that give a whole text or image one label are supported"
@@ -39,3 +44,26 @@ def test_an_encoder_without_a_head_may_be_fine_tuned(names: list | None) -> None
     reason = unusable_head({"architectures": names})
     assert reason.startswith(f"{name} has no classification head")
     assert "train: {epochs: 1}" in reason
+
+
+def test_each_label_of_the_data_gets_the_output_of_its_name() -> None:
+    assert output_order("onnx:m", ["b", "c", "a"], ["a", "b", "c"]) == [2, 0, 1]
+    require_names("onnx:m", ["a", "b"], 2)
+
+
+@pytest.mark.parametrize(
+    ("check", "names", "of", "reason"),
+    [
+        (output_order, "ac", "ab", "labels lacks 'b' and has 'c', unlike the labels of the data"),
+        (output_order, "a", "ab", "labels lacks 'b', unlike"),
+        (output_order, "abc", "ab", "labels has 'c', unlike"),
+        (output_order, "", "0123456", r"labels lacks '0', '1', '2', '3', '4', \.\.\., unlike"),
+        (require_names, "ab", 3, "has 3 outputs, labels lists 2 names; list one"),
+        (require_names, "aba", 3, "labels: 'a' is listed twice"),
+    ],
+)
+def test_names_that_are_not_those_of_the_outputs_or_the_data_are_listed(
+    check: Callable[..., object], names: str, of: str | int, reason: str
+) -> None:
+    with pytest.raises(TightropeError, match=f"^onnx:m: {reason}"):
+        check("onnx:m", list(names), of)
