@@ -66,7 +66,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
-        **asked_for(summary, hosts),
+        **asked_for(summary),
         "traffic_failed": failures(traffic),
         "activations": activations,
         "families": families,
