@@ -32,9 +32,8 @@ from tightrope.report.sections.steadiness import Remark, disturbed_section, rema
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
-from tightrope.summary.accuracy import poor_baseline
+from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported, read_summary
-from tightrope.summary.models import truncation_words
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
@@ -67,7 +66,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         "real_traffic": bool(traffic),
-        **asked_for(summary, hosts),
+        **asked_for(summary),
         "traffic_failed": failures(traffic),
         "activations": activations,
         "families": families,

@@ -1,4 +1,4 @@
-"""Accuracy of a variant, its paired change against the baseline, and that of chance."""
+"""Accuracy of a variant, its paired change against the baseline, and what limits both."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +13,8 @@ from tightrope.statistics import Interval, share
 from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+# splits, and the settings at whose number of tokens their texts are cut
+KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 # fields of the comparison with a baseline, in their order in summary.csv
 COMPARED = (
     *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
@@ -234,3 +236,17 @@ def poor_baseline(model: Mapping[str, Any], results: Iterable[Mapping[str, Any]]
                 "%; check the labels and their order, or train the model longer"
             )
     return None
+
+
+def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
+    """Return which texts were cut, per split; None if none were."""
+    words = []
+    for split, key in KEYS.items():
+        found = splits.get(split)
+        if found and found["truncated"]:
+            texts = "text was" if found["texts"] == 1 else "texts were"
+            words.append(
+                f"{found['truncated']:,} of {found['texts']:,} {split} {texts} cut at "
+                f"{key} = {found['max_sequence']} tokens"
+            )
+    return "; ".join(words) or None

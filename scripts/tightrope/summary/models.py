@@ -11,15 +11,13 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.inputs.encode import read_split, require_split
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.summary.accuracy import Split
+from tightrope.summary.accuracy import KEYS, Split
 from tightrope.summary.int8 import Records, made_records, sensitivity_entries
 from tightrope.summary.result_types import Model, Result, Truncation
 from tightrope.variants import parse
 
 # manifests of splits by model and split
 SplitsByModel = dict[str, dict[str, Path]]
-# splits, and the settings at whose number of tokens their texts are cut
-KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 Paths = Iterable[Path | str]
 Judged = Mapping[tuple[str, str], AccuracyRecord]
 
@@ -78,20 +76,6 @@ def model_entry(
         "chance": None,
         "thumbnails": {},
     }
-
-
-def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
-    """Return which texts were cut, per split; None if none were."""
-    words = []
-    for split, key in KEYS.items():
-        found = splits.get(split)
-        if found and found["truncated"]:
-            texts = "text was" if found["texts"] == 1 else "texts were"
-            words.append(
-                f"{found['truncated']:,} of {found['texts']:,} {split} {texts} cut at "
-                f"{key} = {found['max_sequence']} tokens"
-            )
-    return "; ".join(words) or None
 
 
 class Encoded(TypedDict, total=False):

@@ -14,10 +14,9 @@ from tightrope.report.style.numbers import (
     ratio_interval,
     shape_of,
 )
-from tightrope.summary.accuracy import poor_baseline
+from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import remeasure_command
 from tightrope.summary.failures import failures
-from tightrope.summary.models import truncation_words
 
 COLUMNS = ("shape", "variant", "ms", "speed-up", "accuracy", "verdict")
 ALIGNMENT = ("left", "left", "right", "left", "left", "left")

@@ -556,6 +556,8 @@ def test_a_disturbed_row_draws_no_mark(summary):
     assert trade_off["unplaced"] == [name]
     assert name not in {point["variant"] for point in trade_off["points"]}
     assert name not in {row["variant"] for row in speedup["rows"]}
+    ratios = [row["ratio"] for row in speedup["rows"]]
+    assert ratios == sorted(ratios, reverse=True)
     assert name in {point["variant"] for point in model["trade_offs"][1]["points"]}
 
 

@@ -17,15 +17,9 @@ SPLIT = Split("d", [f"text {index}" for index in range(2000)], ["bad", "good", "
 
 
 def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
-    facts = {
-        "labels": [0] * len(predictions),
-        "predictions": predictions,
-        "margins": [1.0] * len(predictions),
-        "logits": [LOGITS[prediction] for prediction in predictions],
-        "data_sha256": "d",
-    }
-    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return accuracy_record(**{**identity, **facts, **changes})
+    logits = [LOGITS[prediction] for prediction in predictions]
+    answers = {"variant": variant, "predictions": predictions, "logits": logits}
+    return accuracy_record(**{**answers, **changes})
 
 
 def test_accuracy_is_compared_on_the_same_examples() -> None:
@@ -147,9 +141,7 @@ NAMES = ["bad", "good", "mixed"]
 
 
 def answered(predictions: list[int], margins: list[float], labels: list[int]) -> AccuracyRecord:
-    identity = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
-    answers = {"labels": labels, "predictions": predictions, "margins": margins}
-    return accuracy_record(**identity, **answers, data_sha256="d")
+    return accuracy_record(predictions=predictions, margins=margins, labels=labels)
 
 
 LABELS = [0, 1, 2, 1]

@@ -40,9 +40,7 @@ def timed(model: str = "relu", variant: str = EAGER, **changes: Any) -> LatencyR
 def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyRecord:
     """Answers to `count` examples, the first `wrong` of them wrong."""
     predictions = [1] * wrong + [0] * (count - wrong)
-    given = {"predictions": predictions, "labels": [0] * count, "data_sha256": "d"}
-    known = {"host": HOST, "libraries": {}, "margins": [1.0] * count}
-    return accuracy_record(model=model, variant=EAGER, **{**given, **known, **facts})
+    return accuracy_record(model=model, variant=EAGER, predictions=predictions, **facts)
 
 
 def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[dict[str, Any]]:

@@ -15,9 +15,7 @@ MODEL = {"baselines": {"cpu": BASELINE}, "chance": 0.6}
 
 
 def record(labels: list[int] | None, model: str = "m") -> AccuracyRecord:
-    return accuracy_record(
-        model=model, variant=BASELINE, host={}, libraries={}, data_sha256="d", labels=labels
-    )
+    return accuracy_record(model=model, labels=labels)
 
 
 def result(low: float, top1: float = 0.62, variant: str = BASELINE) -> dict[str, Any]:

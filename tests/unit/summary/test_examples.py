@@ -54,9 +54,7 @@ def test_a_thumbnail_is_a_small_picture_of_its_example() -> None:
 def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) -> Any:
     """The model m with the flips of a variant."""
     result = {"model": "m", "variant": VARIANT, **flips(*indices)}
-    record = accuracy_record(
-        model="m", variant=VARIANT, host={}, libraries={}, data_sha256="d", labels=labels
-    )
+    record = accuracy_record(variant=VARIANT, labels=labels)
     document: Any = {"models": {"m": {"task": task}}, "results": [result]}
     found = with_examples(document, {("m", VARIANT): record}, {"m": {"evaluation": split}})
     return found["models"]["m"]

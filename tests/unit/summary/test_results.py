@@ -59,15 +59,9 @@ def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
-    known = {
-        "labels": [0] * len(predictions),
-        "predictions": predictions,
-        "margins": [1.0] * len(predictions),
-        "logits": [[-float(prediction), 0.0] for prediction in predictions],
-        "data_sha256": "d",
-    }
-    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}
-    return accuracy_record(**{**identity, **known, **changes})
+    logits = [[-float(prediction), 0.0] for prediction in predictions]
+    answers = {"variant": variant, "predictions": predictions, "logits": logits}
+    return accuracy_record(**{**answers, **changes})
 
 
 OPTIONS_OF_A_RESULT = {

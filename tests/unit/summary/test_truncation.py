@@ -1,5 +1,5 @@
 import pytest
-from tightrope.summary.models import truncation_words
+from tightrope.summary.accuracy import truncation_words
 
 CUT = {"texts": 1500, "truncated": 37, "max_sequence": 128}
 

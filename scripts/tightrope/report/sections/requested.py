@@ -14,28 +14,22 @@ Record = Mapping[str, Any]
 # a variant at one shape of one host
 Place = tuple[Any, ...]
 WORD = "pauses"
+# of what is measured on request, in the summary
+KINDS = ("throughput", "profiles", "causes", "idleness")
 
 
-def asked_for(summary: Summary, hosts: Mapping[str, str]) -> dict[str, Any]:
+def asked_for(summary: Record) -> dict[str, Any]:
     """Return of each kind whether there is something to show, and how many of it failed."""
-    kinds: dict[str, Sequence[Record]] = {
-        "throughput": summary.get("throughput") or [],
-        "profiles": summary.get("profiles") or [],
-        "causes": summary.get("causes") or [],
-        "idleness": summary.get("idleness") or [],
-    }
+    kinds: dict[str, Sequence[Record]] = {name: summary.get(name) or [] for name in KINDS}
     return {
         **{name: bool(entries) for name, entries in kinds.items()},
         **{f"{name}_failed": failures(entries) for name, entries in kinds.items()},
     }
 
 
-def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    throughput = of_model(summary.get("throughput"), name)
-    profiles = of_model(summary.get("profiles"), name)
-    causes = of_model(summary.get("causes"), name)
-    idleness = of_model(summary.get("idleness"), name)
+    throughput, profiles, causes, idleness = (of_model(summary.get(one), name) for one in KINDS)
     return {
         "throughput": throughput_section(throughput, hosts),
         "throughput_not_run": not_run(throughput),

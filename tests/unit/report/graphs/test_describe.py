@@ -99,6 +99,14 @@ QUANTIZED = """(float[1, 4] x) => (float[1, 4] y, float[1, 4] z)
         y = DequantizeLinear (r, scale, zero)
         z = Sigmoid (d)
     }"""
+BIASED = """(float[1, 2] x) => (float[1, 2] y)
+    <float scale = {0.1}, int8 zero = {0}, int8[2, 2] k = {1, 2, 3, 4}, float[2] bias = {1, 2}>
+    {
+        q = QuantizeLinear (x, scale, zero)
+        d = DequantizeLinear (q, scale, zero)
+        w = DequantizeLinear (k, scale, zero)
+        y = Gemm (d, w, bias)
+    }"""
 MIXED = """(float[2, 2] x, uint8[2, 2] i) => (bfloat16[2, 2] b, int32[2, 2] p, int64[2] s)
     {
         h = Cast <to = 10> (x)
@@ -122,6 +130,8 @@ INNER = """(bool c, float[2] x) => (float[2] y)
     [
         # only what a product gives to a quantizer counts as int8 elsewhere
         (QUANTIZED, {"Relu": {"int8"}, "Sigmoid": {"fp32"}}, 6),
+        # int8 keeps a bias in more bits
+        (BIASED, {"Gemm": {"int8"}}, 4),
         (MIXED, {"Relu": {"fp16"}, "Neg": {"bf16"}, "MatMulInteger": {"int8"}}, 6),
         # operators of inner graphs are counted
         (INNER, {"If": {"fp32"}}, 4),
