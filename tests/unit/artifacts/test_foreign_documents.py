@@ -32,7 +32,7 @@ from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
 from tightrope.summary.splits import data_entry
-from tightrope.terminal.run import read_seconds
+from tightrope.terminal.jobs import read_seconds
 from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]
