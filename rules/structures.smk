@@ -17,7 +17,7 @@ rule measure_structures:
         constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
-        code=structures_code,
+        code=code_with("measure_structures.py", of_table),
         host=PLAN.host["cpu"],
         engine=engine_of_table,
         max_sequence=of_model("max_sequence"),
@@ -46,7 +46,7 @@ rule choose_structure:
         constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
-        code=choice_code,
+        code=code_with("choose_structure.py", of_choice),
         host=host_of_choice,
         asked=asked_of_model,
         engine=engine_of_model,

@@ -51,7 +51,7 @@ def engine_options(config: Document, model: str, variant: Variant) -> Document:
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
         options["buckets"] = buckets_of(config, model)
-    if not on_gpu and variant.precision in ENGINES[engine].reducible:
+    if variant.precision in ENGINES[engine].reducible:
         options["reduce_range"] = reduces_range(config, variant)
     return options
 

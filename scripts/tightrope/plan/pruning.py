@@ -1,10 +1,10 @@
 """Models that are pruned: to given sizes, or to a target of speed or parameters."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
 from tightrope.errors import ConfigError
-from tightrope.plan.code import code_with_engines
 from tightrope.plan.families import FROM
 from tightrope.plan.hosts import planning_host
 from tightrope.plan.job_inputs import from_checkpoint
@@ -172,31 +172,24 @@ def timed_engine(config: Document, model: str) -> Document:
     return {"variant": str(variant), "options": options, "source": source, "shape": shape, **heads}
 
 
-def structures_code(scripts: str, config: Document, wildcards: Any) -> str:
-    """Return the digest for the job that measures the structures of a model, with its engine."""
-    variant = engine_of_table(config, wildcards)["variant"]
-    return code_with_engines(scripts, "measure_structures.py", variant)
+def variants_of_table(config: Document, wildcards: Any) -> list[str]:
+    """Return the variant that a job runs which measures the structures of a model."""
+    return [engine_of_table(config, wildcards)["variant"]]
 
 
-def choice_code(scripts: str, config: Document, wildcards: Any) -> str:
-    """Return the digest for the job that chooses a structure, with the engine that times it."""
+def variants_of_choice(config: Document, wildcards: Any) -> list[str]:
+    """Return the variant that a job runs which chooses a structure, none for one by parameters."""
     engine = engine_of_model(config, wildcards)
-    variants = [engine["variant"]] if engine else []
-    return code_with_engines(scripts, "choose_structure.py", *variants)
+    return [engine["variant"]] if engine else []
 
 
-def table_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of what shapes and runs the engines of a table."""
-    variant = engine_of_table(config, wildcards)["variant"]
-    return library_versions(*EXPORT) | engine_libraries(variant)
-
-
-def choice_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
+def structure_libraries(
+    variants_of: Callable[[Any], list[str]], wildcards: Any
+) -> dict[str, str | None]:
     """Return installed versions of what judges importance, and of what shapes and runs engines."""
-    engine = engine_of_model(config, wildcards)
-    if engine is None:
-        return library_versions("torch", "transformers")
-    return library_versions(*EXPORT) | engine_libraries(engine["variant"])
+    variants = variants_of(wildcards)
+    own = library_versions(*EXPORT) if variants else library_versions("torch", "transformers")
+    return own | engine_libraries(*variants)
 
 
 def host_of_choice(plan: Plan, config: Document, wildcards: Any) -> str | None:

@@ -12,7 +12,7 @@ KEPT = Path("reports/configurations")
 # keys of --config that say what to do now, not what to measure
 OF_ONE_RUN = ("remeasure", "retry_failed", "strict")
 # a quoted word or number that YAML reads in the same way without quotes
-PLAIN = re.compile(r'"([A-Za-z0-9_.+-]+)"')
+PLAIN, NAKED = re.compile(r'"([A-Za-z0-9_.+-]+)"'), r"\1"
 
 
 def configuration_files(workflow: Any) -> list[str]:
@@ -29,17 +29,14 @@ def configuration_files(workflow: Any) -> list[str]:
 
 
 def overrides(workflow: Any) -> list[str]:
-    """Return the values of --config as `key=value`, but those of OF_ONE_RUN."""
-    given = workflow.config_settings.config or {}
-    return [f"{key}={as_typed(given[key])}" for key in given if key not in OF_ONE_RUN]
+    """Return the values of --config as `key=value`, but those of OF_ONE_RUN.
 
-
-def as_typed(value: Any) -> str:
-    """Format a value as --config takes it: JSON, with quotes only where words need them.
-
-    Snakemake reads every number of --config as a string, and the schema makes it a number again.
+    As --config takes them, that is JSON with quotes only where words need them: Snakemake reads
+    every number as a string, and the schema makes it a number again.
     """
-    return PLAIN.sub(r"\1", json.dumps(value, ensure_ascii=False))
+    given = (workflow.config_settings.config or {}).items()
+    written = ((key, json.dumps(value, ensure_ascii=False)) for key, value in given)
+    return [f"{key}={PLAIN.sub(NAKED, text)}" for key, text in written if key not in OF_ONE_RUN]
 
 
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:

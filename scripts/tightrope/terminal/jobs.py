@@ -1,12 +1,18 @@
-"""Jobs of a run as the terminal names them, and how far the steps in them are."""
+"""Jobs of a run as the terminal names them, how far they and the run are, and the time left."""
 
+import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tightrope.artifacts.files import read_json, write_json
+from tightrope.errors import TightropeError
 
 TAIL_BYTES = 4096
 # a tqdm bar: `predicting:  40%|####      | 12/30 [00:08<00:12,  1.49chunk/s]`
@@ -111,3 +117,167 @@ def seconds_of(clock: str) -> float:
     for part in clock.split(":"):
         seconds = 60 * seconds + int(part)
     return float(seconds)
+
+
+class Seconds:
+    """Seconds of each successful job, stored in a small JSON file between runs."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Read the seconds of earlier runs from `path`; none if it is missing or invalid."""
+        self.path = Path(path)
+        self.by_key = read_seconds(self.path)
+        self.before = means_by_rule(self.by_key)
+        self.by_rule: dict[str, list[float]] = defaultdict(list)
+
+    def keep(self, job: Job, seconds: float) -> None:
+        """Store the seconds of a successful job."""
+        self.by_key[job.key] = round(seconds, 3)
+        self.by_rule[job.rule].append(seconds)
+        # jobs report a full disk themselves; only the time estimate needs this file
+        with suppress(TightropeError, OSError):
+            write_json(self.path, self.by_key)
+
+    def of_rule(self, rule: str) -> float | None:
+        """Return the mean seconds of a rule's jobs in this run, else in earlier runs, else None."""
+        known = self.by_rule.get(rule)
+        return math.fsum(known) / len(known) if known else self.before.get(rule)
+
+    def of_job(self, job: Job) -> float | None:
+        """Return the seconds of this job in an earlier run, else the mean of its rule."""
+        known = self.by_key.get(job.key)
+        return self.of_rule(job.rule) if known is None else known
+
+
+def means_by_rule(by_key: dict[str, float]) -> dict[str, float]:
+    """Return the mean seconds of each rule's jobs."""
+    rules: dict[str, list[float]] = defaultdict(list)
+    for key, seconds in by_key.items():
+        rules[key.split(" ", 1)[0]].append(seconds)
+    return {rule: math.fsum(known) / len(known) for rule, known in rules.items()}
+
+
+def read_seconds(path: Path) -> dict[str, float]:
+    """Read the seconds by job from the file; empty if missing or invalid."""
+    try:
+        document = read_json(path, dict[str, Any])
+    except TightropeError:
+        return {}
+    return {
+        key: float(value)
+        for key, value in document.items()
+        if isinstance(value, int | float) and 0 <= value < math.inf
+    }
+
+
+class Run:
+    """Planned, running and ended jobs of a run."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        """Start a run without planned jobs; `seconds` holds job durations of earlier runs."""
+        self.seconds = seconds
+        self.planned: Counter[str] = Counter()
+        self.waiting: list[Job] = []
+        self.ended: Counter[str] = Counter()
+        self.running: dict[int, Job] = {}
+        self.failed = self.crashed = 0
+        self.stopped = False
+        self.reasons: list[str] = []
+        self.began: float | None = None
+        self.busy = 0.0
+
+    @property
+    def total(self) -> int:
+        """Number of jobs in the run."""
+        return self.planned.total()
+
+    @property
+    def done(self) -> int:
+        """Number of jobs that have ended, failed ones included."""
+        return self.ended.total()
+
+    def plan(self, jobs: Iterable[Job]) -> None:
+        """Set the jobs of the run."""
+        self.waiting = list(jobs)
+        self.planned = Counter(job.rule for job in self.waiting)
+
+    def start(self, number: int, job: Job) -> None:
+        """Record the start of a job, first attempt or retry."""
+        self.began = job.began if self.began is None else self.began
+        self.running[number] = job
+        planned = [one for one in self.waiting if one.key == job.key]
+        planned += [one for one in self.waiting if one.rule == job.rule]
+        if planned:
+            self.waiting.remove(planned[0])
+
+    def end(self, number: int, now: float) -> tuple[Job, float] | None:
+        """Return an ended job and its seconds, None if its start was not seen."""
+        job = self.running.pop(number, None)
+        if job is None:
+            return None
+        self.ended[job.rule] += 1
+        self.busy += now - job.began
+        return job, now - job.began
+
+    def fail(self, reason: str) -> str:
+        """Count a failed record and return its reason, shortened if reported before.
+
+        Records of a variant that was not built repeat the reason of its engine.
+        """
+        self.failed += 1
+        for told in self.reasons:
+            if reason.endswith(told):
+                return f"{reason.removesuffix(told).rstrip(': ')} (the reason is above)".strip()
+        self.reasons.append(reason)
+        return reason
+
+    def again(self, job: Job) -> None:
+        """Undo the counts of a job that ended with an error and is retried."""
+        self.ended[job.rule] -= 1
+        self.crashed -= 1
+        self.waiting.append(job)
+
+    def work_left(self, now: float) -> float | None:
+        """Estimate the remaining seconds of all jobs, None if less than half of them are known."""
+        running = list(self.running.values())
+        told = [self.job_left(job, now) for job in running]
+        told += [self.seconds.of_job(job) for job in self.waiting]
+        known = [seconds for seconds in told if seconds is not None]
+        if not known or 2 * len(known) < len(told):
+            return None if told else 0.0
+        # assume the mean of the known durations for the unknown ones
+        return math.fsum(known) * len(told) / len(known)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Estimate the seconds until all jobs have ended, None if too few durations are known."""
+        left = self.work_left(now)
+        return None if left is None else left / self.at_once(now)
+
+    def share_done(self, now: float) -> float | None:
+        """Estimate the share of the run that is done by the seconds of its jobs, None if unknown.
+
+        A job in progress counts by its own progress, or by the seconds that it has run.
+        """
+        left = self.work_left(now)
+        if left is None:
+            return None
+        done = self.spent(now)
+        share = done / (done + left) if done + left > 0 else 0.0
+        # a job may take longer than before
+        return min(share, 0.99) if self.running or self.waiting else share
+
+    def job_left(self, job: Job, now: float) -> float | None:
+        """Estimate a job's remaining seconds from the bar in its log, else from earlier runs."""
+        told = job.progress()
+        if told is not None and told.left is not None:
+            return told.left
+        before = self.seconds.of_job(job)
+        return None if before is None else max(0.0, before - (now - job.began))
+
+    def spent(self, now: float) -> float:
+        """Return the seconds of all jobs so far, added up over concurrent jobs."""
+        return self.busy + sum(now - job.began for job in list(self.running.values()))
+
+    def at_once(self, now: float) -> float:
+        """Return the mean number of concurrent jobs so far, at least 1."""
+        wall = now - self.began if self.began is not None else 0.0
+        return max(1.0, self.spent(now) / wall) if wall > 0 else 1.0

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from tightrope.durations import in_words
-from tightrope.terminal.jobs import Job
-from tightrope.terminal.run import Run
+from tightrope.terminal.jobs import Job, Run
 
 # maximum running jobs shown, so that the bar below them stays on the screen
 MOST_RUNNING = 8

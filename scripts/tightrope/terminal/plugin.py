@@ -26,9 +26,8 @@ from tightrope.terminal.ended import (
     reason_of_crash,
     refusal_in,
 )
-from tightrope.terminal.jobs import Job, job_of, jobs_to_run
+from tightrope.terminal.jobs import Job, Run, Seconds, job_of, jobs_to_run
 from tightrope.terminal.lines import Line
-from tightrope.terminal.run import Run, Seconds
 from tightrope.terminal.screen import LiveScreen, PlainScreen
 from tightrope.terminal.stopping import STOPPED, leave_interrupts_to_snakemake
 

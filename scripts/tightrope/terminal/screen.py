@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 from typing import Any, TextIO
 
+from tightrope.terminal.jobs import Run
 from tightrope.terminal.lines import Line, count_and_left, progress_line, running_lines
-from tightrope.terminal.run import Run
 
 # redraw rarely: drawing takes CPU time from a concurrent measurement
 REDRAW_SECONDS = 1.0

@@ -32,7 +32,7 @@ from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import read_reported
 from tightrope.summary.failures import failures
 from tightrope.summary.models import data_entry
-from tightrope.terminal.run import read_seconds
+from tightrope.terminal.jobs import read_seconds
 from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]
@@ -80,9 +80,7 @@ def test_a_pipe_a_device_or_a_folder_is_refused_at_once(
     with pytest.raises(ArtifactError, match="never end"):
         copy_file(tmp_path / "pipe", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-
-
-def test_more_bytes_than_are_allowed_are_not_read(tmp_path: Path) -> None:
+    # nor are more bytes read than are allowed
     (tmp_path / "a").write_bytes(b"12345")
     assert read_bytes(tmp_path / "a", 5) == b"12345"
     with pytest.raises(ArtifactError, match=r"a: 5 bytes, more than 4 are not read"):

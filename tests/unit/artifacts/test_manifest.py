@@ -6,12 +6,7 @@ import pytest
 from artifact_files import written
 from manifests import ENGINE
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import (
-    clear_folder,
-    open_manifest,
-    read_manifest,
-    write_manifest,
-)
+from tightrope.artifacts.manifest import clear_folder, open_manifest, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
 
@@ -48,6 +43,7 @@ def test_the_same_files_give_the_same_bytes_in_any_folder(manifest: Path, tmp_pa
     [
         (None, r"weights\.bin: missing, .*engine\.json lists it"),
         (b"012345", r"weights\.bin: 6 bytes, .*engine\.json says 10"),
+        (b"0123456789x", r"weights\.bin: 11 bytes, .*engine\.json says 10"),
         (b"0123456780", r"weights\.bin: its content is not the one in"),
     ],
 )

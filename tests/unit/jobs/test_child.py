@@ -207,9 +207,7 @@ def test_memory_that_forked_processes_share_counts_once() -> None:
     assert supervised(forks_sleepers, size, 4, limits=limits) == size
 
 
-def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(
-    repository: Path,
-) -> None:
+def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(repository: Path) -> None:
     size = 300_000_000
     takes = f"bytearray({size}).count(1)"
     runs = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{takes}'])"

@@ -22,6 +22,9 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
     }
     assert found["prices"] == {"*": 0.17}
     assert configured()["goal"] is None
+    goal = {"minimize": "latency", "traffic": "single_stream", "p99_ms": 20}
+    assert configured(**MEASURED, goal=goal, traffic=TRAFFIC)["goal"]["traffic"] == "single_stream"
+    assert refused(goal={"p99_ms": 5}) == "config: goal: the key minimize is missing"
 
 
 @pytest.mark.parametrize(
@@ -49,16 +52,6 @@ def test_a_goal_must_be_about_what_is_measured(
 ) -> None:
     message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
     assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
-
-
-def test_what_is_no_goal_is_named() -> None:
-    assert refused(goal={"p99_ms": 5}) == "config: goal: the key minimize is missing"
-    assert refused(goal="latency") == "config: goal = 'latency': must be object or null"
-
-
-def test_traffic_that_measures_it_is_taken() -> None:
-    goal = {"minimize": "latency", "traffic": "single_stream", "p99_ms": 20}
-    assert configured(**MEASURED, goal=goal, traffic=TRAFFIC)["goal"]["traffic"] == "single_stream"
 
 
 def test_energy_needs_a_machine_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:

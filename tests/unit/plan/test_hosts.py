@@ -8,18 +8,18 @@ import pytest
 from configured import MODEL, configured, refused
 from tightrope.errors import ConfigError
 from tightrope.machine.host import describe_host
-from tightrope.plan.devices import (
-    environment,
-    gpus,
-    place_of_device,
-    place_of_training,
-    place_of_variant,
-)
 from tightrope.plan.hosts import constraint_of, prices_of, require_nodes
 from tightrope.plan.job_inputs import engine_inputs, peaks_file, requests_of_variant
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced, records
-from tightrope.plan.wildcards import of_place
+from tightrope.plan.wildcards import (
+    environment,
+    gpus,
+    of_place,
+    place_of_device,
+    place_of_training,
+    place_of_variant,
+)
 from tightrope.variants import parse
 
 GENOA = {"constraint": "zen4", "isa": ["avx2", "avx512f", "avx512_vnni", "avx512_bf16"]}

@@ -45,6 +45,8 @@ def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(
         "tables": [f"{tmp_path}/a.csv", "/data/b.csv"],
     }
     assert given(below, ["a.csv", MADE]) == [f"{tmp_path}/a.csv", MADE]
+    with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
+        Location.of(workflow("", replaces=True), "/opt/tightrope")
 
 
 def test_files_of_the_user_are_not_in_storage() -> None:
@@ -52,11 +54,6 @@ def test_files_of_the_user_are_not_in_storage() -> None:
     found = given(location, {"t": MADE, "u": ["a.csv"]})
     assert found == {"t": MADE, "u": ["a.csv"]}
     assert [is_flagged(one, "local") for one in (found["t"], *found["u"])] == [False, True]
-
-
-def test_a_module_that_moves_some_files_and_not_all_is_refused() -> None:
-    with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
-        Location.of(workflow("", replaces=True), "/opt/tightrope")
 
 
 @pytest.mark.parametrize(

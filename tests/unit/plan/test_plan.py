@@ -124,11 +124,7 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(
     config: dict[str, Any],
 ) -> None:
     plan = plan_of(config)
-    shared = [
-        "cpu-onnxruntime-int8-minmax-64",
-        "cpu-openvino-fp32",
-        "cpu-openvino-int8-nncf-64",
-    ]
+    shared = ["cpu-onnxruntime-int8-minmax-64", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"]
     assert plan.models == ["m", "n"]
     of_checkpoint = ["cpu-pytorch-fp32", "cpu-pytorch-bf16", "cpu-compile-fp32"]
     assert jobs_of(plan, "m") == [*of_checkpoint, *shared]

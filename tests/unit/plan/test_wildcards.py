@@ -18,8 +18,7 @@ VARIANTS = [f"cpu-{engine}-int8-minmax-{n}" for engine in ENGINES for n in (8, 6
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["a", "ab", "abc", "abd", "b.c", "b-c"], ["one"], ["m0", "m1", "m10", "m"], VARIANTS],
+    "names", [["a", "ab", "abc", "abd", "b.c", "b-c"], ["one"], ["m0", "m1", "m10", "m"], VARIANTS]
 )
 def test_a_pattern_matches_its_names_and_nothing_else(names: list[str]) -> None:
     found = re.compile(one_of(names))

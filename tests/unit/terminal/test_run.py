@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from tightrope.durations import in_words
-from tightrope.terminal.jobs import Job, progress_in, subject_of
+from tightrope.terminal.jobs import Job, Run, Seconds, progress_in, subject_of
 from tightrope.terminal.lines import closing, count_and_left, ended, planned, running_lines, stopped
-from tightrope.terminal.run import Run, Seconds
 from tightrope.terminal.screen import PlainScreen
 from tqdm import tqdm
 
