@@ -52,8 +52,8 @@ def project(
 
 @pytest.mark.usefixtures("short_rounds")
 def test_real_engines(project: Callable[[str], Report], monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("records", "measure"):  # other load disturbs nothing
-        monkeypatch.setattr(f"tightrope.{package}.rounds.MAX_FOREIGN_CORES", math.inf)
+    for name in ("records.record", "measure.rounds"):  # other load disturbs nothing
+        monkeypatch.setattr(f"tightrope.{name}.MAX_FOREIGN_CORES", math.inf)
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     found = remeasure(project("old"), project("new"), [ROW], io.StringIO())[ROW]
     assert isinstance(found, Interval), found

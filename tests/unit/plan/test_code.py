@@ -79,7 +79,7 @@ int8:RANDOM_SEED -> build inductor, build openvino, calibrate
 int8:in_qdq -> quantize_onnx, search_operators
 int8:computed -> calibrate
 jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
-    measure_costs, search_operators
+    measure_costs, measure_traffic, search_operators
 machine:package_joules -> BUILDS, TIMES
 machine:saturates -> render_report
 machine:disturbance -> RACES, bundle, measure_latency, summarize
