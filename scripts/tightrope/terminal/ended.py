@@ -9,7 +9,7 @@ The files of jobs may be in its storage.
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -78,7 +78,7 @@ class EndedJobs(logging.Handler):
             elif str(facts.get("event")) == "job_error":
                 for path in facts.get("output", ()):  # of an attempt before this one
                     self.reasons.pop(path, None)
-                self.reasons[facts["jobid"]] = self.reason_in(facts)
+                self.reasons[facts["jobid"]] = reason_of_error(facts, self.exception, self.files)
                 self.exception = ""
         except Exception:
             self.handleError(record)
@@ -87,21 +87,6 @@ class EndedJobs(logging.Handler):
         """Return why the job with this number and these outputs ended."""
         found = (self.reasons[key] for key in (*outputs, number) if key in self.reasons)
         return next(found, "ended without a reason")
-
-    def reason_in(self, facts: dict[str, Any]) -> str:
-        """Return one line from a job's log, with a scheduler's words where it ran on a cluster."""
-        said = " ".join(LOOK_ELSEWHERE.sub("", facts["rule_msg"] or "").split())
-        number, (own, *others) = facts["aux"].get("external_jobid"), [*facts["log"]] or [""]
-        if number is None and not said:
-            return reason_of_crash([own], self.exception, self.files)
-        about = [one for words, one in ABOUT.items() if "sbatch" in said and words in said.lower()]
-        said += f" Set {about[0]}: see profiles/README.md" if about else ""
-        said = said or f"job {number} of the scheduler failed"
-        # in the others is why Snakemake on the node refused files
-        texts = [Path(log).read_text(errors="replace") for log in others if Path(log).is_file()]
-        refused = [refusal.reason for refusal in map(refusal_in, texts) if refusal]
-        words = reason_in_log(read_log(own, self.files)) or next(iter(refused), None)
-        return f"{words} ({said})" if words else said
 
 
 class Refusal(NamedTuple):
@@ -238,11 +223,28 @@ def reason_in_record(path: Path) -> str | None:
     return None if failure is None else str(failure["reason"])
 
 
-def reason_of_crash(logs: Iterable[str], exception: str, files: Files = here) -> str:
-    """Return one line on why a job crashed: from its log, else from the `exception`."""
-    for log in logs:
-        if reason := reason_in_log(read_log(log, files)):
-            return reason
+def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> str:
+    """Return one line on why a job ended: from its log, with a scheduler's words, or `exception`.
+
+    `facts` are those of Snakemake's event `job_error`, `exception` what it said before.
+    """
+    said = " ".join(LOOK_ELSEWHERE.sub("", facts["rule_msg"] or "").split())
+    number, (own, *others) = facts["aux"].get("external_jobid"), [*facts["log"]] or [""]
+    words = reason_in_log(read_log(own, files))
+    if number is None and not said:
+        return words or reason_in_exception(exception)
+    about = [one for words, one in ABOUT.items() if "sbatch" in said and words in said.lower()]
+    said += f" Set {about[0]}: see profiles/README.md" if about else ""
+    said = said or f"job {number} of the scheduler failed"
+    # in the others is why Snakemake on the node refused files
+    texts = [Path(log).read_text(errors="replace") for log in others if Path(log).is_file()]
+    refused = [refusal.reason for refusal in map(refusal_in, texts) if refusal]
+    words = words or next(iter(refused), None)
+    return f"{words} ({said})" if words else said
+
+
+def reason_in_exception(exception: str) -> str:
+    """Return one line on what Snakemake says of a job that left no words of its own."""
     lines = [line.strip() for line in exception.splitlines() if line.strip()]
     if not lines:
         return "ended with an error and left no reason"

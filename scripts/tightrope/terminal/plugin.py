@@ -23,7 +23,7 @@ from tightrope.terminal.ended import (
     failure_of,
     files_of,
     name_of,
-    reason_of_crash,
+    reason_of_error,
     refusal_in,
 )
 from tightrope.terminal.jobs import Job, Run, Seconds, job_of, jobs_to_run
@@ -130,9 +130,8 @@ class TerminalHandler(logging.Handler):
     def tell_job_error(self, facts: dict[str, Any]) -> None:
         """Show a job that ended with an error."""
         exception, self.exception = self.exception, ""
-        logs = list(facts["log"])
-        reason = reason_of_crash(logs, exception, self.files)
-        self.tell_crash(facts["jobid"], [*map(name_of, logs)], reason)
+        reason = reason_of_error(facts, exception, self.files)
+        self.tell_crash(facts["jobid"], [*map(name_of, facts["log"])], reason)
 
     def tell_crash(self, number: int, logs: list[str], reason: str) -> None:
         """Show the end of a running job without a result."""

@@ -44,75 +44,49 @@ def of(checkpoint: Path) -> str:
     return identity(open_manifest(checkpoint, CheckpointManifest))
 
 
-def facts(engine: Path, checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
-    names = {"model": model, "variant": str(variant)}
-    return facts_of_run(Artifacts(engine, checkpoint, checkpoint), EXECUTION, **names)
-
-
-def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name(
+def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name_and_onnx_files_name_it(
     tiny: TinyModel, tmp_path: Path, other: Path
 ) -> None:
     shutil.copytree(tiny.checkpoint.parent, tmp_path / "copy")
     assert of(with_fields(tmp_path / "copy/checkpoint.json", model="copy")) == of(tiny.checkpoint)
     assert of(other) != of(tiny.checkpoint)
-
-
-def test_every_onnx_file_names_its_checkpoint(tiny: TinyModel) -> None:
     for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8, tiny.e4m3):
         assert checkpoint_of(load_onnx(path)) == of(tiny.checkpoint)
 
 
-@pytest.mark.parametrize(
-    ("engine", "precision"), [("onnxruntime", "fp32"), ("onnxruntime", "int8"), ("pytorch", "fp32")]
-)
-def test_every_engine_names_its_checkpoint(
-    tiny: TinyModel, built: Callable[[Variant], Path], engine: str, precision: str
-) -> None:
-    manifest = built(name_variant(engine, precision))
-    assert open_manifest(manifest, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
-
-
-def test_an_engine_of_another_checkpoint_is_not_measured(
+def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(
     tiny: TinyModel, built: Callable[[Variant], Path], other: Path
 ) -> None:
-    assert facts(built(QUICK), tiny.checkpoint, "any")["model"] == "any"
+    engine = built(QUICK)
+    assert open_manifest(engine, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
+
+    def facts(checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
+        names = {"model": model, "variant": str(variant)}
+        return facts_of_run(Artifacts(engine, checkpoint, checkpoint), EXECUTION, **names)
+
+    assert facts(tiny.checkpoint, "any")["model"] == "any"
     with pytest.raises(ArtifactError, match=f"engine.json: {ELSEWHERE}"):
-        facts(built(QUICK), other, "other")
-
-
-def test_a_checkpoint_that_was_made_for_another_model_is_not_measured(
-    built: Callable[[Variant], Path], other: Path
-) -> None:
+        facts(other, "other")
     with pytest.raises(ArtifactError, match=r"checkpoint.json: .* of model other, not of tiny"):
-        facts(built(QUICK), other, "tiny")
-
-
-def test_an_engine_of_another_variant_is_not_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path]
-) -> None:
+        facts(other, "tiny")
     with pytest.raises(ArtifactError, match="the engine of cpu-onnxruntime-fp32, not of cpu-tvm"):
-        facts(built(QUICK), tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
+        facts(tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
 
 
-def test_an_engine_of_an_unknown_checkpoint_is_not_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
+def test_an_engine_of_an_unknown_checkpoint_is_refused_unless_it_was_not_built(
+    tiny: TinyModel, built: Callable[[Variant], Path], other: Path, tmp_path: Path
 ) -> None:
-    document = json.loads(built(QUICK).read_text())
-    written(tmp_path / "engine.json", {**document, "checkpoint": None})
+    document, engine = json.loads(built(QUICK).read_text()), tmp_path / "engine.json"
+    written(engine, {**document, "checkpoint": None})
     with pytest.raises(ArtifactError, match=ELSEWHERE):
-        require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
-    del document["checkpoint"]
-    written(tmp_path / "engine.json", document)
-    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
-        require_engine_of(tmp_path / "engine.json", tiny.checkpoint, str(QUICK))
-
-
-def test_an_engine_that_was_not_built_is_of_no_checkpoint(
-    built: Callable[[Variant], Path], other: Path, tmp_path: Path
-) -> None:
+        require_engine_of(engine, tiny.checkpoint, str(QUICK))
     failed = {"status": "failed", "reason": "no such operator", "checkpoint": None}
-    written(tmp_path / "engine.json", json.loads(built(QUICK).read_text()) | failed)
-    require_engine_of(tmp_path / "engine.json", other, str(QUICK))
+    written(engine, document | failed)
+    require_engine_of(engine, other, str(QUICK))
+    del document["checkpoint"]
+    written(engine, document)
+    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
+        require_engine_of(engine, tiny.checkpoint, str(QUICK))
 
 
 def test_another_models_onnx_file_is_neither_calibrated_nor_taken(
@@ -120,15 +94,8 @@ def test_another_models_onnx_file_is_neither_calibrated_nor_taken(
 ) -> None:
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
         require_onnx_of(tiny.simplified, other)
+    settings: dict[str, Any] = {"percentile": None, "threads": 1, "libraries": {}}
     paths = (tiny.simplified, tiny.split("calibration"), other, tmp_path / "cache.json")
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
-        calibrate(
-            *paths,
-            method="nncf",
-            samples=SAMPLES,
-            max_sequence=LONGEST,
-            percentile=None,
-            threads=1,
-            libraries={},
-        )
+        calibrate(*paths, method="nncf", samples=SAMPLES, max_sequence=LONGEST, **settings)
     assert not (tmp_path / "cache.json").exists()

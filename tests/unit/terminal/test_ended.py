@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx.helper import make_graph, make_model
 from tightrope.artifacts.failures import write_failure
-from tightrope.terminal.ended import EndedJobs, failure_of, reason_of_crash
+from tightrope.terminal.ended import EndedJobs, failure_of, here, reason_of_error
 
 SLURM = (
     "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
@@ -170,4 +170,5 @@ def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
         'CalledProcessError in file "a.smk", line 1:\n'
         "Command 'python x.py' died with <Signals.SIGKILL: 9>."
     )
-    assert reason_of_crash([str(path)], told) == expected
+    facts = {"rule_msg": None, "aux": {}, "log": [str(path)]}
+    assert reason_of_error(facts, told, here) == expected
