@@ -172,7 +172,7 @@ paths_of = partial(of_wildcards, wildcards.paths)
 
 wildcard_constraints:
     model=one_of(config["models"]),
-    variant=one_of(plan.variant_names(PLAN)),
+    variant=one_of({str(variant) for _, variant in PLAN.jobs}),
     device=one_of(PLAN.host),
     rest=one_of(plan.variant_suffixes(PLAN)),
     scheme=one_of(SCHEMES),

@@ -6,10 +6,7 @@ from typing import NamedTuple
 RANGES = ("minmax", "entropy", "percentile", "random", "qat")
 # per type, names of a host's `isa` with multiply instructions for it; instruction sets that only
 # convert (avx_ne_convert) or store the type compute products in fp32
-INSTRUCTIONS = {
-    "bf16": ("avx512_bf16", "amx_bf16", "bf16"),
-    "fp16": ("avx512_fp16", "asimdhp"),
-}
+INSTRUCTIONS = {"bf16": ("avx512_bf16", "amx_bf16", "bf16"), "fp16": ("avx512_fp16", "asimdhp")}
 # for oneDNN; with only AVX-512 it computes bf16 in fp32, and with only AVX2 PyTorch does not use it
 ONEDNN = {"bf16": INSTRUCTIONS["bf16"]}
 
@@ -60,10 +57,7 @@ ENGINES = {
         instructions=ONEDNN,
     ),
     "compile": Engine(
-        {
-            "cpu": ("fp32", "bf16"),
-            "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8"),
-        },
+        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8")},
         ("torch", "transformers", "torchao"),
         "checkpoint",
         compiler=True,

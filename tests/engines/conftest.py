@@ -147,10 +147,7 @@ def answer(path: Path, copy: Path | None, batches: list[Arrays]) -> Answers:
 
 @pytest.fixture(scope="session")
 def expected(
-    tiny: TinyModel,
-    tiny_images: TinyModel,
-    batches: dict[str, list[Arrays]],
-    made_once: MadeOnce,
+    tiny: TinyModel, tiny_images: TinyModel, batches: dict[str, list[Arrays]], made_once: MadeOnce
 ) -> dict[str, list[np.ndarray]]:
     """PyTorch's logits of the requests by task."""
     models = {TEXT: tiny, IMAGE: tiny_images}
@@ -181,9 +178,7 @@ def engine_of(
 
 @pytest.fixture(scope="session")
 def answers(
-    engine_of: Callable[[str, Variant], Path],
-    batches: dict[str, list[Arrays]],
-    made_once: MadeOnce,
+    engine_of: Callable[[str, Variant], Path], batches: dict[str, list[Arrays]], made_once: MadeOnce
 ) -> Ask:
     """From a task and a variant to its answers, each asked once."""
 

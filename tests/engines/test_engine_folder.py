@@ -166,8 +166,7 @@ def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure
 
 
 @pytest.mark.parametrize(
-    ("engine", "precision"),
-    [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "int8")],
+    ("engine", "precision"), [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "int8")]
 )
 def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
     tiny: TinyModel, tiny_disk: Path, engine: str, precision: str

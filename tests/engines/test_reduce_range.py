@@ -50,10 +50,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 
 @pytest.mark.parametrize(
     ("engine", "precision", "largest"),
-    [
-        ("onnxruntime", "int8-dynamic", largest_in_onnx),
-        ("openvino", "int8", largest_in_openvino),
-    ],
+    [("onnxruntime", "int8-dynamic", largest_in_onnx), ("openvino", "int8", largest_in_openvino)],
 )
 def test_weights_are_within_7_bits_where_that_is_asked_for(
     tiny: TinyModel, tmp_path: Path, engine: str, precision: str, largest
@@ -69,8 +66,6 @@ def test_weights_are_within_7_bits_where_that_is_asked_for(
     assert 60 <= found[1] <= 64
 
 
-def test_activations_of_inductor_are_within_7_bits_where_that_is_asked_for(
-    tiny: TinyModel,
-) -> None:
+def test_activations_of_inductor_are_within_7_bits_where_that_is_asked_for(tiny: TinyModel) -> None:
     for reduced, largest in ((False, 255), (True, 127)):
         assert supervised(largest_of_inductor, tiny, reduced, limits=LIMITS) == largest

@@ -44,12 +44,7 @@ def measure(
         execution=EXECUTION,
     )
     measure_traffic(
-        artifacts_of(tiny, engine),
-        target,
-        settings,
-        model="tiny",
-        variant=NAME,
-        image_bytes=room,
+        artifacts_of(tiny, engine), target, settings, model="tiny", variant=NAME, image_bytes=room
     )
     return TrafficRecord.read(target)
 

@@ -122,11 +122,7 @@ def of_torchscript(path: Path, config: Any) -> None:
     np.testing.assert_allclose(logits.numpy(), expected(path, inputs), atol=1e-4)
 
 
-CHECKS = {
-    "onnxruntime": of_onnxruntime,
-    "openvino": of_openvino,
-    "torchscript": of_torchscript,
-}
+CHECKS = {"onnxruntime": of_onnxruntime, "openvino": of_openvino, "torchscript": of_torchscript}
 
 
 @pytest.mark.parametrize("engine", CHECKS)

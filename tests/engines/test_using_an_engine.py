@@ -78,11 +78,7 @@ def run_python(folder: Path, *words: str, **environment: str) -> str:
 
 
 def require_equal(
-    program: str,
-    engine: Path,
-    batches: list[Arrays],
-    expected: list[np.ndarray],
-    folder: Path,
+    program: str, engine: Path, batches: list[Arrays], expected: list[np.ndarray], folder: Path
 ) -> None:
     """Fail unless the page's program answers as the pipeline's own, without Tightrope."""
     (folder / "engine.py").write_text(block(PAGE, "python", f"{program}: engine.py"))

@@ -67,9 +67,7 @@ def test_the_other_scripts_import_none() -> None:
     assert imported_by(*set(SCRIPTS) - set(MAY_IMPORT)) == set()
 
 
-def test_a_checkpoint_is_loaded_without_libraries_that_no_classifier_needs(
-    tiny: TinyModel,
-) -> None:
+def test_a_checkpoint_is_loaded_without_libraries_that_no_classifier_needs(tiny: TinyModel) -> None:
     code = (
         "import sys, pathlib, torch; from tightrope.model.module import load_module, UNUSED\n"
         f"load_module(pathlib.Path({str(tiny.checkpoint.parent)!r}), torch.float32)\n"

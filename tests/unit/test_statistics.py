@@ -229,9 +229,7 @@ def test_engines_that_were_loaded_once_are_known_less_well() -> None:
 
 
 @pytest.mark.parametrize("loads", [1, 2])
-def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(
-    loads: int,
-) -> None:
+def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(loads: int) -> None:
     draw, held = np.random.default_rng(6), 0
     for _ in range(1000):
         own, theirs = draw.normal(0, LOAD_SPREAD, (2, loads))

@@ -5,15 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_project import (
-    MODEL,
-    ONNX_MODELS,
-    QUANTIZED,
-    WHOLE,
-    Project,
-    new_project,
-    write_own_onnx,
-)
+from tiny_project import MODEL, ONNX_MODELS, QUANTIZED, WHOLE, Project, new_project, write_own_onnx
 
 
 @pytest.fixture(scope="session")

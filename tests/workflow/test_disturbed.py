@@ -41,9 +41,7 @@ def results(project: Project) -> dict[str, dict[str, Any]]:
     return {one["variant"]: one for one in entries}
 
 
-def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(
-    project: Project,
-) -> None:
+def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(project: Project) -> None:
     as_if_disturbed(project, FP32)
     again = {f"measure_latency/{MODEL}-{FP32}"} | RACE | REPORT
     assert project.plan("--config", "remeasure=disturbed") == again

@@ -111,11 +111,7 @@ def test_the_other_variants_are_what_they_were(failed: Project, finished_onnx: P
     now, before = summary(failed), summary(finished_onnx)
     assert {variant for variant in ONNX_VARIANTS if now[variant]["status"] == "ok"} == {
         *ONNX_VARIANTS
-    } - {
-        FP32,
-        BF16,
-        INT8,
-    }
+    } - {FP32, BF16, INT8}
     for variant in {*ONNX_VARIANTS} - {FP32, BF16, INT8}:
         assert without_race(now[variant]) == without_race(before[variant])
 

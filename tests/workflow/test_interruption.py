@@ -127,9 +127,7 @@ def test_a_second_run_is_refused_also_after_unlock_and_a_dry_run_is_not(unrun: P
 
 
 @pytest.mark.parametrize(
-    ("number", "group"),
-    [(signal.SIGINT, True), (signal.SIGTERM, False)],
-    ids=["Ctrl-C", "SIGTERM"],
+    ("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["Ctrl-C", "SIGTERM"]
 )
 def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_run(
     number: int, group: bool, unrun: Project

@@ -139,11 +139,7 @@ ROWS: dict[str, Row] = {
         {"engines": {**CONFIG["engines"], "torchscript": ["fp32"]}},
         of_variants("cpu-torchscript-fp32"),
     ),
-    "a variant less": (
-        {},
-        {"engines": {**CONFIG["engines"], "openvino": ["fp32", "int8"]}},
-        RACE,
-    ),
+    "a variant less": ({}, {"engines": {**CONFIG["engines"], "openvino": ["fp32", "int8"]}}, RACE),
     "onnxruntime.spinning": ({}, {"onnxruntime": {"spinning": False}}, of_variants(INT8)),
     "openvino.route": ({}, {"openvino": {"route": "pytorch"}}, of_variants(*OPENVINOS)),
     "buckets": (
@@ -244,11 +240,7 @@ ROWS: dict[str, Row] = {
         {"split_data/*-train", "split_data/*-calibration", "measure_training/*", *TRAINED},
     ),
     "models.train.epochs": ({}, one_model(train=RECIPE), TRAINED),
-    "models.activation": (
-        {},
-        one_model(activation="fast_swish"),
-        {"measure_training/*", *TRAINED},
-    ),
+    "models.activation": ({}, one_model(activation="fast_swish"), {"measure_training/*", *TRAINED}),
     "another checkpoint": (
         {},
         one_model(checkpoint=TINY["checkpoint"] + "&hidden_act=relu"),

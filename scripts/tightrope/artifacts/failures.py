@@ -5,13 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.content import read_artifact, write_artifact
-from tightrope.artifacts.files import (
-    open_regular,
-    read_bytes,
-    read_json,
-    require_type,
-    write_bytes,
-)
+from tightrope.artifacts.files import open_regular, read_bytes, read_json, require_type, write_bytes
 from tightrope.errors import ArtifactError, WorkFailed
 
 SCHEMA = 1

@@ -23,12 +23,7 @@ from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
 
 UNAVAILABLE = "unavailable"
-FILTERS = {
-    "code": code_span,
-    "milliseconds": milliseconds,
-    "moment": moment,
-    "plain": plain_text,
-}
+FILTERS = {"code": code_span, "milliseconds": milliseconds, "moment": moment, "plain": plain_text}
 PACKAGE, DOCSTRINGS, HUB = "package", "docstrings", "hub"
 
 

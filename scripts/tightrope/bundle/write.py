@@ -43,12 +43,7 @@ Files = Mapping[str, bytes | Path]
 
 
 def write_bundle(
-    target: Path | str,
-    paths: Paths,
-    *,
-    programs: Sequence[Path],
-    template: Path,
-    longest: int,
+    target: Path | str, paths: Paths, *, programs: Sequence[Path], template: Path, longest: int
 ) -> None:
     """Write the bundle of an engine that was built, measured and reported.
 

@@ -4,13 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
-from tightrope.compare.differences import (
-    Difference,
-    by_likelihood,
-    differences,
-    retuned,
-    touched,
-)
+from tightrope.compare.differences import Difference, by_likelihood, differences, retuned, touched
 from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.errors import TightropeError

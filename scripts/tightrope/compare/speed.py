@@ -106,10 +106,7 @@ def reference_of(old: Report, new: Report, logs: Logs, own: Collection[Key]) -> 
 
 
 def compared(
-    change: SpeedChange,
-    reference: RowKey,
-    logs: Logs,
-    unsteady: list[float],
+    change: SpeedChange, reference: RowKey, logs: Logs, unsteady: list[float]
 ) -> SpeedChange:
     """Return the change of a row over the reference, without its verdict."""
     parts = [log for row in (change.row, reference) for log in logs[row] if log is not None]

@@ -11,12 +11,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.onnxruntime.session import (
-    Options,
-    open_session,
-    profiled,
-    session_options,
-)
+from tightrope.runtimes.onnxruntime.session import Options, open_session, profiled, session_options
 from tightrope.variants import GIVEN
 
 FILE = "model.onnx"
@@ -64,12 +59,7 @@ def build(
         else:
             executed, provider = profiled(target / FILE, threads, options, example=example)
             facts = {"executed": executed, "provider": provider}
-    return {
-        "format": "onnx",
-        **facts,
-        "inputs": input_signature.facts(),
-        "max_sequence": longest,
-    }
+    return {"format": "onnx", **facts, "inputs": input_signature.facts(), "max_sequence": longest}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:

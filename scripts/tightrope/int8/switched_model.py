@@ -109,12 +109,7 @@ def switched(
     return [
         helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
         helper.make_node(
-            "If",
-            [switch],
-            node.output,
-            name=node.name,
-            then_branch=quantized,
-            else_branch=exact,
+            "If", [switch], node.output, name=node.name, then_branch=quantized, else_branch=exact
         ),
     ]
 

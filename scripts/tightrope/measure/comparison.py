@@ -18,13 +18,7 @@ from tightrope.jobs.child import Child, Limits
 from tightrope.jobs.progress import ProgressBar, Tell, untold
 from tightrope.machine.interference import Windows, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import (
-    Plan,
-    Stopwatch,
-    block_sizes,
-    cpu_seconds,
-    lost_to_other_load,
-)
+from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, cpu_seconds, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import speedup
 

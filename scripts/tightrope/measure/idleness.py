@@ -78,12 +78,7 @@ class PausedEngine(TimedEngine):
 
 
 def measure_idleness(
-    artifacts: Artifacts,
-    target: Path | str,
-    settings: TimingSettings,
-    *,
-    model: str,
-    variant: str,
+    artifacts: Artifacts, target: Path | str, settings: TimingSettings, *, model: str, variant: str
 ) -> None:
     """Write the IdlenessRecord of `variant` at the only shape of `settings`, also if it cannot run.
 

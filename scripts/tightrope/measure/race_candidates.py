@@ -61,9 +61,7 @@ class Measured(NamedTuple):
 
 
 def read_measured(
-    engines: Iterable[Path | str],
-    latencies: Iterable[Path | str],
-    accuracies: Iterable[Path | str],
+    engines: Iterable[Path | str], latencies: Iterable[Path | str], accuracies: Iterable[Path | str]
 ) -> dict[str, Measured]:
     """Return the variants whose latency and accuracy records are both ok.
 
@@ -99,11 +97,7 @@ def candidates(measured: Mapping[str, Measured], race: RaceSettings, place: int)
 
 
 def speed(
-    one: Measured,
-    reference: Measured | None,
-    place: int,
-    unsteady: float,
-    accept_disturbed: bool,
+    one: Measured, reference: Measured | None, place: int, unsteady: float, accept_disturbed: bool
 ) -> Interval | None:
     """Return the speed-up over the baseline `reference`; None if disturbed and not accepted.
 

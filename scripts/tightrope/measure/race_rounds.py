@@ -12,12 +12,7 @@ from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows, of_pair
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import (
-    Plan,
-    Stopwatch,
-    block_sizes,
-    lost_to_other_load,
-)
+from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.finalists import Finalists
 from tightrope.records.race import (

@@ -17,14 +17,7 @@ from tightrope.measure.structures import (
     table_of,
     timed_structures,
 )
-from tightrope.model.structures import (
-    Judged,
-    Structure,
-    Table,
-    choose,
-    kept_parts,
-    with_all_heads,
-)
+from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts, with_all_heads
 
 SCHEMA = 1
 # a measured speed-up may miss the asked one by this share; after so many tries the best is kept
@@ -47,11 +40,7 @@ class Choice:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            **self.structure.document(),
-            "predicted": self.predicted,
-            "rounds": self.rounds,
-        }
+        return {**self.structure.document(), "predicted": self.predicted, "rounds": self.rounds}
 
 
 def analysis(*files: Path | str, **options: Any) -> Any:

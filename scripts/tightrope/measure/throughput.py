@@ -264,12 +264,7 @@ def undisturbed(point: Facts) -> Measured | None:
 
 
 def measure_throughput(
-    artifacts: Artifacts,
-    target: Path | str,
-    settings: TimingSettings,
-    *,
-    model: str,
-    variant: str,
+    artifacts: Artifacts, target: Path | str, settings: TimingSettings, *, model: str, variant: str
 ) -> None:
     """Write the ThroughputRecord of `variant`, also if it cannot run.
 

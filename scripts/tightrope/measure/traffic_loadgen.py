@@ -46,10 +46,7 @@ def single_stream(*, expected_per_s: float) -> Facts:
 
 def offline(*, expected_per_s: float) -> Facts:
     """Return settings for one query with as many samples as fill the time at `expected_per_s`."""
-    return {
-        "scenario": mlperf_loadgen.TestScenario.Offline,
-        "offline_expected_qps": expected_per_s,
-    }
+    return {"scenario": mlperf_loadgen.TestScenario.Offline, "offline_expected_qps": expected_per_s}
 
 
 def server(*, target_per_s: float, p99_bound_s: float, outstanding: int) -> Facts:

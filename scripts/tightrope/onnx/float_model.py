@@ -193,7 +193,8 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     DequantizeLinear of stored integers and float8 stays. Raises as `in_float` does.
     """
     made = copy_of(model)
-    constants, producers = constants_of(made), producers_of(made)
+    constants = constants_of(made)
+    producers = {name: node for node in made.graph.node for name in node.output}
     # for the output of each node that is left out, the tensor in its place
     bypassed: dict[str, str] = {}
     kept = []
@@ -306,11 +307,6 @@ def widen(tensor: TensorProto) -> None:
     if tensor.data_type in HALVES:
         values = numpy_helper.to_array(tensor).astype(np.float32)
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-
-
-def producers_of(model: onnx.ModelProto) -> dict[str, NodeProto]:
-    """Return the node that produces each tensor."""
-    return {name: node for node in model.graph.node for name in node.output}
 
 
 def replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:

@@ -19,14 +19,6 @@ Document = dict[str, Any]
 BUILDING = ("build_engine.py", "choose_structure.py", "measure_structures.py", "verify_causes.py")
 
 
-def code_with_engines(scripts: str, script: str, *variants: str) -> str:
-    """Return the digest of a script that loads these variants, with what loads their engines."""
-    engines = sorted({parse(variant).engine for variant in variants})
-    functions = ("build", "load") if script in BUILDING else ("load",)
-    entries = [f"tightrope/engines/{one}.py:{name}" for one in engines for name in functions]
-    return code_digest(scripts, script, *entries)
-
-
 def build_code(scripts: str, engine: str) -> str:
     """Return the digest for the job that builds variants of an engine."""
     return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py:build")
@@ -64,5 +56,8 @@ def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
 def variants_code(
     scripts: str, script: str, variants_of: Callable[[Any], Iterable[str]], wildcards: Any
 ) -> str:
-    """Return the digest for a job that runs the variants of its wildcards, with their engines."""
-    return code_with_engines(scripts, script, *variants_of(wildcards))
+    """Return the digest of a script and of the engines of the variants that it loads."""
+    engines = sorted({parse(variant).engine for variant in variants_of(wildcards)})
+    functions = ("build", "load") if script in BUILDING else ("load",)
+    entries = [f"tightrope/engines/{one}.py:{name}" for one in engines for name in functions]
+    return code_digest(scripts, script, *entries)

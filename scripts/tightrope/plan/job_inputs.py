@@ -53,10 +53,7 @@ def training_examples(config: Document, wildcards: Any) -> str:
 
 
 def of_build(
-    function: Callable[[Document, str, Variant], Any],
-    config: Document,
-    engine: str,
-    wildcards: Any,
+    function: Callable[[Document, str, Variant], Any], config: Document, engine: str, wildcards: Any
 ) -> Any:
     """Return what the function says of the variant that a build rule of that engine builds."""
     variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
@@ -196,14 +193,10 @@ def counted_inputs(
     """
     model = wildcards.model
     own = variants.get((model, wildcards.device), ())
-    if any(reads_simplified(config, one) for one in own):
+    # the build, the calibration or the audit reads it
+    if any(v.precision in QUANTIZED or not from_checkpoint(config, v.engine) for v in own):
         return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
     return {}
-
-
-def reads_simplified(config: Document, variant: Variant) -> bool:
-    """Return whether the build, the calibration or the audit of `variant` reads simplified ONNX."""
-    return variant.precision in QUANTIZED or not from_checkpoint(config, variant.engine)
 
 
 def audits(model: str, variant: Variant) -> list[str]:

@@ -11,13 +11,7 @@ from tightrope.data import source as data_sources
 from tightrope.data.material import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
 from tightrope.plan.job_inputs import data_source
-from tightrope.plan.shapes import (
-    OF_IMAGES,
-    OF_TEXTS,
-    TOKENS,
-    is_of_images,
-    shapes_of,
-)
+from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.signature import BATCH, SEQUENCE, TEXT
 from tightrope.sources.tables import TABLES, column_names, table_suffix
 from tightrope.variants import is_onnx

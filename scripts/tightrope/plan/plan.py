@@ -18,11 +18,7 @@ from tightrope.plan.job_inputs import (
     searches_of,
 )
 from tightrope.plan.shapes import by_tensorrt_provider
-from tightrope.plan.studies import (
-    measured_trainings,
-    profiled,
-    requested,
-)
+from tightrope.plan.studies import measured_trainings, profiled, requested
 from tightrope.plan.variants import configured, only_emulated
 from tightrope.plan.wildcards import paths
 from tightrope.records.record import TRAINING
@@ -196,11 +192,6 @@ def by_place(jobs: Jobs) -> dict[tuple[str, str], list[Variant]]:
     for model, variant in jobs:
         found.setdefault((model, variant.place), []).append(variant)
     return found
-
-
-def variant_names(plan: Plan) -> set[str]:
-    """Return the names of the variants that are planned."""
-    return {str(variant) for _, variant in plan.jobs}
 
 
 def variant_suffixes(plan: Plan) -> set[str]:

@@ -192,11 +192,7 @@ def activations_of(
 
 
 def families_of(
-    inputs: Inputs,
-    results: Sequence[Result],
-    judged: Judged,
-    settings: Settings,
-    in_use: Engines,
+    inputs: Inputs, results: Sequence[Result], judged: Judged, settings: Settings, in_use: Engines
 ) -> list[Family]:
     """Return the comparisons of models with those that start from them, on engines in use."""
     known = Known(

@@ -5,17 +5,7 @@ from typing import Any
 import pytest
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
-from triton_engines import (
-    EXAMPLE,
-    LABELS,
-    MODEL,
-    TEMPLATES,
-    engine,
-    point,
-    result,
-    row,
-    throughput,
-)
+from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
 ONNX = "cpu-onnxruntime-fp32"
@@ -149,10 +139,7 @@ BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
     ],
 )
 def test_batches_and_delay_are_those_of_the_latencies_that_the_engine_is_built_for(
-    variant: str,
-    options: dict[str, Any],
-    calls: dict[int, float],
-    expected: tuple[int, int, int],
+    variant: str, options: dict[str, Any], calls: dict[int, float], expected: tuple[int, int, int]
 ) -> None:
     rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
     measured = result(variant, latency=rows)

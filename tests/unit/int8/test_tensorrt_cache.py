@@ -119,11 +119,7 @@ def test_a_text_that_is_no_cache_is_refused_with_the_line(text: str, said: str) 
 
 @pytest.mark.parametrize(
     ("bounds", "digits"),
-    [
-        ([-127.0, 3.0], "3f800000"),
-        ([-1.0, 1.0], "3c010204"),
-        ([2.0, 63.5], "3f000000"),
-    ],
+    [([-127.0, 3.0], "3f800000"), ([-1.0, 1.0], "3c010204"), ([2.0, 63.5], "3f000000")],
 )
 def test_a_scale_is_the_absolute_maximum_over_127(bounds: list[float], digits: str) -> None:
     text = export_text({"a: b": bounds}, method="minmax", version="8601")

@@ -10,12 +10,7 @@ from nvml_driver import printed_each
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import supervised
-from tightrope.machine.lacks import (
-    missing_compiler,
-    missing_packages,
-    missing_toolkit,
-    require_gpu,
-)
+from tightrope.machine.lacks import missing_compiler, missing_packages, missing_toolkit, require_gpu
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.errors import require_same, require_version
 from tiny_model import LIMITS

@@ -10,13 +10,7 @@ from onnx import helper, numpy_helper
 from onnx_text import kinds, onnx_model
 from tightrope.errors import ArtifactError
 from tightrope.onnx import row_dependencies
-from tightrope.onnx.file import (
-    load_onnx,
-    max_sequence,
-    save_onnx,
-    set_max_sequence,
-    simplified,
-)
+from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, set_max_sequence, simplified
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
 from tightrope.onnx.simplify import simplify_onnx

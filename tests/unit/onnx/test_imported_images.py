@@ -13,12 +13,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.imported import (
-    class_count,
-    import_checkpoint,
-    original_outputs,
-    standard_model,
-)
+from tightrope.onnx.imported import class_count, import_checkpoint, original_outputs, standard_model
 from tightrope.onnx.interface import standardized
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE, of_images

@@ -20,10 +20,7 @@ from tightrope.model.module import load_module
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.step import SparseTraining, kept, share_at
 from tiny_training import RECIPE, accuracy, logits, prepare_source, train
-from transformers import (
-    GPT2Config,
-    GPT2ForSequenceClassification,
-)
+from transformers import GPT2Config, GPT2ForSequenceClassification
 
 
 def manifest_of(checkpoint: Path) -> CheckpointManifest:

@@ -40,7 +40,8 @@ def figure(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the heat map of a variant with its words and the rows of its table."""
     points, best = entry.get("points") or [], entry.get("best")
     cells = [cell(point, best) for point in points]
-    sentences = [*best_words(entry), *provisional_words(best), *bound_words(entry)]
+    because = [f"It is provisional: {best['disturbed']}."] if best and best["provisional"] else []
+    sentences = [*best_words(entry), *because, *bound_words(entry)]
     description = f"Samples per second of {entry.get('variant')}. {' '.join(sentences)}"
     batches = {cell["batch"] for cell in cells}
     sizes = {key: entry[key] for key in ("sequence", "height", "width") if entry.get(key)}
@@ -105,11 +106,6 @@ def best_words(entry: Record) -> list[str]:
     if best == single:
         return [f"{found}; no other division of the cores gave more."]
     return [f"{found}; one instance with all threads has no number to compare it with."]
-
-
-def provisional_words(best: Record | None) -> list[str]:
-    """Say what disturbed the best point, if its numbers are provisional."""
-    return [f"It is provisional: {best['disturbed']}."] if best and best["provisional"] else []
 
 
 def bound_words(entry: Record) -> list[str]:

@@ -16,12 +16,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
-from tightrope.runtimes.onnxruntime.session import (
-    Options,
-    Providers,
-    open_session,
-    session_options,
-)
+from tightrope.runtimes.onnxruntime.session import Options, Providers, open_session, session_options
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
 CUDA = "CUDAExecutionProvider"

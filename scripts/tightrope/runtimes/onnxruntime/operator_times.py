@@ -34,11 +34,7 @@ MICRO = 1e-6
 
 
 def operator_times(
-    path: Path,
-    threads: int,
-    options: Options,
-    calls: Calls,
-    providers: Providers = ((CPU, {}),),
+    path: Path, threads: int, options: Options, calls: Calls, providers: Providers = ((CPU, {}),)
 ) -> list[list[OperatorTime]]:
     """Return the time of each operator per call, the longest first, for each of `calls`."""
     found = events_of(path, session_options(threads, options), calls, providers)

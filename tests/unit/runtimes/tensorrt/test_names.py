@@ -90,10 +90,7 @@ POLYGRAPHY = "from polygraphy.backend.trt import CreateConfig\n"
         (f"{TRT}config.set_flag(trt.BuilderFlag.FP16)", "trt.BuilderFlag.FP16"),
         (f"{TRT}print(trt.Logger.Severity.WORSE)", "trt.Logger.Severity.WORSE"),
         ("\nfrom tensorrt import QuantizationFlag", "trt.QuantizationFlag"),
-        (
-            f"{TRT}self.context.execute_async_v2(0)",
-            "trt.IExecutionContext.execute_async_v2",
-        ),
+        (f"{TRT}self.context.execute_async_v2(0)", "trt.IExecutionContext.execute_async_v2"),
         (f"{TRT}config.int8_calibrator = None", "trt.IBuilderConfig.int8_calibrator"),
         (f"{POLYGRAPHY}engine.max_batch_size", "trt.ICudaEngine.max_batch_size"),
     ],

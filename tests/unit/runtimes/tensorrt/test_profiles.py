@@ -26,10 +26,7 @@ def config(
         "engines": {"tensorrt": ["fp16"]},
         "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],
         "models": {"m": {"task": "text-classification", "max_sequence": longest}},
-        "traffic": {
-            "variants": ["cuda-tensorrt-fp16"] if traffic else [],
-            "batch": traffic or 32,
-        },
+        "traffic": {"variants": ["cuda-tensorrt-fp16"] if traffic else [], "batch": traffic or 32},
         **changes,
     }
 

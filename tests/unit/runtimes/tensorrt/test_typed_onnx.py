@@ -215,9 +215,7 @@ def test_pairs_have_zero_points_0_and_scales_of_float16(made: Typed) -> None:
 
 
 @OF_IMAGES
-def test_weights_have_the_scales_of_their_channels_and_are_the_nearest_numbers(
-    made: Typed,
-) -> None:
+def test_weights_have_the_scales_of_their_channels_and_are_the_nearest_numbers(made: Typed) -> None:
     """The largest absolute value over that of the type, rounded to float16; in fp8 of all.
 
     In fp8 by trying each of its 253 numbers: it is rounded from the float, not from int8.
