@@ -140,8 +140,9 @@ def test_a_bundle_is_made_in_storage(on_s3: Stored, tmp_path: Path) -> None:
 
 def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3: Stored) -> None:
     changed = ("--config", "calibration={samples: [16]}")
-    on_s3.snakemake(*changed, CRASH="cpu-openvino-int8-nncf-16")
+    done = on_s3.snakemake(*changed, CRASH="cpu-openvino-int8-nncf-16")
     found = results(on_s3.summary())
+    assert "cpu-openvino-int8-nncf-16" in found, done.stdout
     dead = found.pop("cpu-openvino-int8-nncf-16")
     assert dead["status"] == "failed"
     assert "of the scheduler failed" in dead["reason"]

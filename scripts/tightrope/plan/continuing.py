@@ -80,8 +80,9 @@ def write_failures(failed: list[Any], reasons: dict[str, str]) -> None:
     only: dict[str, Any] = {"targets": [], "target_jobs": specs}
     only |= {"allowed_rules": {job.rule.name for job in failed}, "executor": "local"}
     snakemake(only | {"cores": os.cpu_count(), "retries": 0}, capture_output=True)
-    for path in (str(path) for job in failed for path in job.output):
-        if path.endswith(RECORDS) and not Path(path).exists():
+    for path in (path for job in failed for path in job.output):
+        # of a file in storage there may be no copy here
+        if path.endswith(RECORDS) and not path.is_storage and not Path(path).exists():
             write_failure(path, reason=reasons[path], transient=True)
 
 
