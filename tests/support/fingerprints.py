@@ -1,6 +1,7 @@
 """Snakemake's rules and jobs of a project in this process, without running any job."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -26,7 +27,9 @@ COMMAND = ["snakemake", "--dry-run", "--cores", "2"]
 def planned(folder: Path) -> Iterator[Any]:
     """Snakemake's workflow of the project in this folder, planned as if nothing were made yet."""
     quiet = OutputSettings(quiet={Quietness.ALL})
-    with chdir(folder), patch.object(sys, "argv", COMMAND), SnakemakeApi(quiet) as api:
+    # a Snakefile sets variables for the processes of its jobs
+    kept = patch.dict(os.environ)
+    with kept, chdir(folder), patch.object(sys, "argv", COMMAND), SnakemakeApi(quiet) as api:
         workflow = api.workflow(
             resource_settings=ResourceSettings(cores=2),
             config_settings=ConfigSettings(configfiles=[Path("config/config.yaml")]),
