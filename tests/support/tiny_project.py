@@ -182,8 +182,8 @@ class Project:
 
     def environment(self, **variables: str) -> dict[str, str]:
         """The environment of Snakemake: this Python's programs first, nothing of this pytest."""
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        kept.pop("TIGHTROPE_ATTEMPTS", None)
+        ours = ("PYTHONPATH", "PYTHONUNBUFFERED", "TIGHTROPE_ATTEMPTS")
+        kept = {name: value for name, value in os.environ.items() if name not in ours}
         programs = Path(sys.executable).parent
         return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", **variables}
 

@@ -76,6 +76,8 @@ def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(
         assert list(engine["sources"]) == ["model.onnx"]
     judged = {one["variant"]: one["unquantized"] for one in summary["quantization"]}
     assert judged[AS_GIVEN[0]] == "cpu-onnxruntime-fp32"
+    log = whole.log(f"simplify_onnx/{GIVEN}")
+    assert "a quantized file: its logits differ from its float model's by" in log
     assert "in the file as given" in page
     assert not (whole / f"artifacts/{GIVEN}/calibration").exists()
 

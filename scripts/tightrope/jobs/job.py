@@ -34,6 +34,8 @@ def current_job(namespace: dict[str, Any]) -> Any:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
+        # a child that is killed when it has answered, or a job that is, loses no line
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.excepthook = print_one_line
     signal.signal(signal.SIGTERM, end_job)
     with_packs(job)

@@ -14,7 +14,7 @@ from tightrope.errors import ArtifactError
 from tightrope.jobs.job import current_job
 
 job = current_job(globals())
-print("printed", flush=True)
+print("printed")
 os.write(1, b"native\\n")
 print("for the person", file=job.terminal)
 if job.params.fail == "expected":
@@ -26,7 +26,9 @@ if job.params.fail == "unexpected":
 
 def run_script(repository: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    # an empty value is none: what is printed is buffered, as for most users
+    buffered = {"PYTHONPATH": str(repository / "scripts"), "PYTHONUNBUFFERED": ""}
+    environment = {**os.environ, **buffered}
     command = [sys.executable, "script.py", f"log.0={folder}/job.log", *words]
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=folder, check=False
