@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -170,3 +171,26 @@ def test_a_signal_while_snakemake_plans_prints_no_traceback(unrun: Project) -> N
     lines = stop(running, signal.SIGINT, group=True)
     assert lines[-1] == STOPPED[1]
     assert "Traceback" not in "".join(lines)
+
+
+def test_nothing_is_printed_of_what_a_signal_breaks_in_snakemake() -> None:
+    """It may come between the making of a coroutine and its start, or as an event loop closes."""
+    planning = """
+import logging, os, signal
+from tightrope.terminal.stopping import watch_signals
+
+async def plan():
+    pass
+
+watch_signals(local=False)
+try:
+    begun = plan()
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    logging.getLogger("snakemake").error("Traceback")
+    raise RuntimeError("Cannot close a running event loop")
+"""
+    environment = os.environ | {"PYTHONPATH": "scripts"}
+    command = [sys.executable, "-c", planning]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

@@ -4,12 +4,14 @@ Snakemake waits for running jobs after SIGTERM, however long they take, and a Ct
 directly: each would end with a traceback of its own.
 """
 
+import logging
 import signal
 import sys
 import threading
 import time
+import warnings
 from functools import partial
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from tightrope.machine.processes import adopt_orphans, end_children
@@ -54,7 +56,7 @@ def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
     for one in SIGNALS:
         # not SIG_IGN, which a job that starts now would inherit
         signal.signal(one, lambda *_: None)
-    sys.excepthook = without_interrupt
+    be_silent()
     STOPPED.set()
     if local:
         threading.Thread(target=end_jobs, daemon=True).start()
@@ -70,9 +72,8 @@ def end_jobs() -> None:
         time.sleep(POLL_SECONDS)
 
 
-def without_interrupt(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Print the traceback of an error, but none of a KeyboardInterrupt."""
-    if not issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)
+def be_silent() -> None:
+    """Print no error from now on: the interrupt may hit Snakemake's event loop anywhere."""
+    sys.excepthook = sys.unraisablehook = lambda *_: None
+    logging.lastResort = logging.NullHandler()  # Snakemake removes its handlers before it ends
+    warnings.simplefilter("ignore")
