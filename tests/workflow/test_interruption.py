@@ -1,6 +1,7 @@
 """A killed run goes on with the plain command, and a second run does not disturb the first."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,7 +9,6 @@ import time
 from contextlib import suppress
 
 import psutil
-import pytest
 from reproduced import ENGINES, differences
 from tiny_project import CONFIG, MODEL, Project
 
@@ -33,10 +33,10 @@ def wait_for(running: subprocess.Popen[str], job: str, project: Project) -> None
         time.sleep(0.02)
 
 
-def kill(running: subprocess.Popen[str]) -> None:
-    """Kill the whole process group, as a closed terminal or an emptied battery does."""
+def kill(running: subprocess.Popen[str]) -> str:
+    """Kill the whole process group, as an emptied battery does; return what it has printed."""
     os.killpg(running.pid, signal.SIGKILL)
-    running.communicate(timeout=30)
+    return running.communicate(timeout=30)[0]
 
 
 def stop(running: subprocess.Popen[str], number: int, *, group: bool) -> list[str]:
@@ -47,32 +47,6 @@ def stop(running: subprocess.Popen[str], number: int, *, group: bool) -> list[st
     return output.splitlines()
 
 
-def test_a_killed_run_goes_on_to_the_same_result_while_a_second_one_is_refused(
-    unrun: Project, finished: Project
-) -> None:
-    unrun.configure(engines=ENGINES, models=CONFIG["models"])
-    moments = [
-        (f"prepare_data/{MODEL}", 0.3),
-        (f"train_model/{MODEL}", 2.5),
-        (f"export_onnx/{MODEL}", 1.0),
-        (f"measure_latency/{MODEL}-cpu-onnxruntime-int8-minmax-8", 1.5),
-    ]
-    for job, seconds in moments:
-        running = unrun.start()
-        wait_for(running, job, unrun)
-        time.sleep(seconds)
-        kill(running)
-    running = unrun.start()
-    wait_for(running, moments[-1][0], unrun)
-    second = unrun.snakemake("--config", "retry_failed=true")
-    assert second.returncode != 0
-    assert "a run works here already" in second.stdout
-    output, _ = running.communicate(timeout=300)
-    assert running.returncode == 0, output
-    assert unrun.plan() == set()
-    assert differences(unrun, finished) == []
-
-
 def at_work(project: Project) -> dict[int, str]:
     """Command lines of the processes of any run in the project's folder, by process id."""
     found = {}
@@ -81,6 +55,53 @@ def at_work(project: Project) -> dict[int, str]:
             if process.cwd() == str(project.folder) and process.status() != psutil.STATUS_ZOMBIE:
                 found[process.pid] = " ".join(process.cmdline())
     return found
+
+
+def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(
+    unrun: Project, finished: Project
+) -> None:
+    """Ctrl-C reaches all processes, SIGTERM Snakemake alone; another run is refused meanwhile."""
+    unrun.configure(engines=ENGINES, models=CONFIG["models"])
+    training = f"train_model/{MODEL}"
+    for number, group in ((signal.SIGINT, True), (signal.SIGTERM, False)):
+        running = unrun.start()
+        wait_for(running, training, unrun)
+        # its child has begun to train
+        while "fine-tuning" not in unrun.log(training):
+            assert running.poll() is None, running.stdout and running.stdout.read()
+            time.sleep(0.02)
+        lines = stop(running, number, group=group)
+        assert re.fullmatch(r"stopped after \d of \d+ jobs", lines[-2])
+        assert lines[-1] == STOPPED[1]
+        assert "Traceback" not in "".join(lines)
+        assert not at_work(unrun)
+
+    running = unrun.start()
+    state = unrun / f"artifacts/{MODEL}/work/training/state.json"
+    while not state.is_file():
+        assert running.poll() is None, running.stdout and running.stdout.read()
+        time.sleep(0.01)
+    kill(running)
+    assert not (unrun / CHECKPOINT).exists()
+    latency = f"measure_latency/{MODEL}-cpu-onnxruntime-int8-minmax-8"
+    said = []
+    for job, seconds in [(f"export_onnx/{MODEL}", 1.0), (latency, 1.5)]:
+        running = unrun.start()
+        wait_for(running, job, unrun)
+        time.sleep(seconds)
+        said.append(kill(running))
+    assert "fine-tuning: goes on after step" in said[0]
+    assert not state.parent.exists()
+
+    running = unrun.start()
+    wait_for(running, latency, unrun)
+    second = unrun.snakemake("--config", "retry_failed=true")
+    assert second.returncode != 0
+    assert "a run works here already" in second.stdout
+    output, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, output
+    assert unrun.plan() == set()
+    assert differences(unrun, finished) == []
 
 
 def test_where_snakemake_alone_is_killed_its_job_ends_before_one_of_the_next_run_begins(
@@ -125,30 +146,6 @@ def test_a_second_run_is_refused_also_after_unlock_and_a_dry_run_is_not(unrun: P
     lines = stop(first, signal.SIGTERM, group=False)
     assert lines[-2:] == [STOPPED[0].format("0 of 1"), STOPPED[1]]
     assert not at_work(unrun)
-
-
-@pytest.mark.parametrize(
-    ("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["Ctrl-C", "SIGTERM"]
-)
-def test_a_signal_ends_the_job_and_its_child_and_the_same_command_completes_the_run(
-    number: int, group: bool, unrun: Project
-) -> None:
-    model = CONFIG["models"][MODEL]
-    unrun.configure(models={MODEL: {**model, "train": {**model["train"], "epochs": 1}}})
-    running = unrun.start("--", CHECKPOINT)
-    wait_for(running, f"train_model/{MODEL}", unrun)
-    # its child has begun to train
-    while "fine-tuning" not in unrun.log(f"train_model/{MODEL}"):
-        assert running.poll() is None, running.stdout and running.stdout.read()
-        time.sleep(0.02)
-    lines = stop(running, number, group=group)
-    assert lines[-2:] == [STOPPED[0].format("3 of 4"), STOPPED[1]]
-    assert len([line for line in lines if line.startswith("[")]) == 3
-    assert "Traceback" not in "".join(lines)
-    assert not at_work(unrun)
-    done = unrun.snakemake("--", CHECKPOINT)
-    assert done.returncode == 0, done.stdout
-    assert (unrun / CHECKPOINT).is_file()
 
 
 def test_a_signal_while_a_job_starts_prints_no_traceback_of_it(unrun: Project) -> None:

@@ -15,12 +15,11 @@ import pytest
 from tiny_project import MODEL, Project
 
 DATA = f"artifacts/{MODEL}/data/data.json"
-SOURCE = f"artifacts/{MODEL}/source/checkpoint.json"
-CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
+SPLIT = f"artifacts/{MODEL}/splits/evaluation.json"
 ESCAPE = "\x1b"
 COLOR = re.compile(r"\x1b\[[0-9;]*3[0-9][0-9;]*m")
 # a job's line, without escapes: count, seconds, rule in words, model
-PREPARED = re.compile(r"^\[1/2\] +\d+(\.\d)? s  prepare (data|checkpoint) +tiny$", re.MULTILINE)
+PREPARED = re.compile(r"^\[1/2\] +\d+(\.\d)? s  prepare data +tiny$", re.MULTILINE)
 
 
 def on_a_terminal(project: Project, *words: str, columns: int = 80, **variables: str) -> str:
@@ -69,7 +68,7 @@ def without_escapes(printed: str) -> str:
 
 
 def test_where_the_output_is_no_terminal_each_job_is_one_line_of_plain_text(unrun: Project) -> None:
-    done = unrun.snakemake("--", DATA, SOURCE)
+    done = unrun.snakemake("--", SPLIT)
     assert done.returncode == 0, done.stdout
     assert ESCAPE not in done.stdout
     lines = done.stdout.splitlines()
@@ -83,13 +82,12 @@ def test_where_the_output_is_no_terminal_each_job_is_one_line_of_plain_text(unru
 
 
 def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun: Project) -> None:
-    printed = on_a_terminal(unrun, "--", CHECKPOINT, columns=140)
+    printed = on_a_terminal(unrun, "--", SPLIT, columns=140)
     text = without_escapes(printed)
-    assert re.search(r"^\[4/4\].*train model +tiny$", text, re.MULTILINE), text
-    assert "0/4 jobs" in text
-    assert "fine-tuning: step" not in text
+    assert re.search(r"^\[2/2\].*split data +tiny/evaluation$", text, re.MULTILINE), text
+    assert "0/2 jobs" in text
     assert COLOR.search(printed)
-    assert printed.rindex("4 of 4 jobs in") > printed.rindex("\x1b[?25h")
+    assert printed.rindex("2 of 2 jobs in") > printed.rindex("\x1b[?25h")
 
 
 def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None:
@@ -120,7 +118,7 @@ def test_an_interrupted_run_gives_the_terminal_back(unrun: Project) -> None:
 
 
 def test_no_color_leaves_the_bar_and_takes_the_colors(unrun: Project) -> None:
-    printed = on_a_terminal(unrun, "--", DATA, SOURCE, NO_COLOR="1")
+    printed = on_a_terminal(unrun, "--", SPLIT, NO_COLOR="1")
     assert "1/2 jobs" in without_escapes(printed)
     assert not COLOR.search(printed)
 

@@ -1,17 +1,11 @@
-"""A killed training goes on; one that fails is a line, or a record in the report."""
+"""A training that fails is a line, or a record in the report."""
 
 import json
-import os
-import signal
-import time
 from copy import deepcopy
 from typing import Any
 
 from tiny_project import CONFIG, MODEL, Project
 
-REPORT = {"summarize/summarize", "render_report/render_report"}
-MEASURED = {f"measure_training/{MODEL}"}
-CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
 RECORD = f"reports/{MODEL}/training.json"
 TRAINING = {"epochs": 2, "seeds": [0, 1]}
 
@@ -20,27 +14,6 @@ def models(**recipe: Any) -> dict[str, Any]:
     found = deepcopy(CONFIG["models"])
     found[MODEL]["train"] |= recipe
     return found
-
-
-def test_a_killed_training_goes_on_to_the_same_bytes(unrun: Project) -> None:
-    unrun.configure(models=models(epochs=12), threads=1)
-    state = unrun / f"artifacts/{MODEL}/work/training/state.json"
-    running = unrun.start("--", CHECKPOINT)
-    while not state.is_file():
-        assert running.poll() is None, running.stdout and running.stdout.read()
-        time.sleep(0.01)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate(timeout=30)
-    assert not (unrun / CHECKPOINT).exists()
-    done = unrun.snakemake("--", CHECKPOINT)
-    assert unrun.jobs(done) == {f"train_model/{MODEL}"}
-    assert "fine-tuning: goes on after step" in done.stdout
-    assert not state.parent.exists()
-    weights = unrun / f"artifacts/{MODEL}/checkpoint/model.safetensors"
-    resumed = (unrun / CHECKPOINT).read_bytes(), weights.read_bytes()
-    (unrun / CHECKPOINT).unlink()
-    unrun.run("--", CHECKPOINT)
-    assert ((unrun / CHECKPOINT).read_bytes(), weights.read_bytes()) == resumed
 
 
 def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
