@@ -1,6 +1,5 @@
 """A changed byte in any kind of artifact: one line that names the file, and nothing is used."""
 
-import json
 import random
 import shutil
 from collections.abc import Callable
@@ -106,5 +105,4 @@ def test_a_changed_record_reaches_no_report(onnx_project: Project) -> None:
     assert (project / SUMMARY).read_bytes() == before
     # that is the way on
     record.unlink()
-    assert f"measure_latency/{MODEL}-{VARIANT}" in project.run()
-    assert json.loads((project / SUMMARY).read_text())["results"]
+    assert f"measure_latency/{MODEL}-{VARIANT}" in project.plan()

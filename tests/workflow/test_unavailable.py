@@ -56,12 +56,8 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     assert found["cpu-onnxruntime-fp32"][0] == "ok"
     assert reason in (project / "reports/summary.html").read_text()
     project.configure(engines=engines, emulated=True)
-    assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.run()
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    found = {one["variant"]: (one["status"], one["reason"]) for one in results}
-    status, reason = found["cpu-onnxruntime-fp16"]
-    assert status == "failed"
-    assert reason.endswith("ran in fp32: no matrix product ran in fp16")
+    # which fails then: tests/engines/test_parity.py
+    assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.plan()
 
 
 @pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
@@ -103,6 +99,6 @@ def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(
     onnx_project: Project,
 ) -> None:
     onnx_project.configure(models={MODEL: {**ONNX_MODELS[MODEL], "inputs": {}}})
-    done = onnx_project.snakemake()
+    done = onnx_project.snakemake("--", f"artifacts/{MODEL}/model.onnx")
     assert done.returncode != 0
     assert "its inputs are ids, mask; expected are input_ids, attention_mask" in done.stdout
