@@ -15,8 +15,7 @@ from artifact_files import written
 from bundles import run_in, unpack
 from tiny_project import ONNX_MODELS, Project, write_own_onnx
 
-ENGINES = {"onnxruntime": ["int8"], "openvino": ["int8"]}
-SETTINGS: dict[str, Any] = {"engines": ENGINES, "graphs": []}
+SETTINGS: dict[str, Any] = {"engines": {"onnxruntime": ["int8"]}, "graphs": []}
 LATENCY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.latency.json"
 ACCURACY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.accuracy.json"
 BUILD = "run_build(current_job(globals()))"
@@ -124,53 +123,18 @@ def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(
 def test_a_change_makes_only_what_is_stale(on_s3: Stored) -> None:
     assert on_s3.plan() == set()
     calibrated = on_s3.plan("--config", "calibration={samples: [16]}")
-    assert {"calibrate", "quantize_onnx", "build_openvino", "measure_latency"} <= calibrated
+    assert {"calibrate", "quantize_onnx", "build_onnxruntime", "measure_latency"} <= calibrated
     assert not {"prepare_data", "train_model", "export_onnx", "simplify_onnx"} & calibrated
 
 
 def test_a_bundle_is_made_in_storage(on_s3: Stored, tmp_path: Path) -> None:
-    bundle = "artifacts/tiny/bundle/cpu-openvino-int8-nncf-8.tar.gz"
+    bundle = "artifacts/tiny/bundle/cpu-onnxruntime-int8-minmax-8.tar.gz"
     done = on_s3.snakemake(bundle)
     assert done.returncode == 0, done.stdout
     on_s3.in_storage(FETCH, f"tiny/{bundle}", str(tmp_path / "bundle.tar.gz"))
     verified = run_in(unpack(tmp_path / "bundle.tar.gz", tmp_path), "verify.py")
     assert verified.returncode == 0, verified.stderr
     assert "answers    40 of 40 as on record" in verified.stdout
-
-
-def test_a_job_that_dies_is_in_the_report_and_the_next_run_tries_it_again(on_s3: Stored) -> None:
-    changed = ("--config", "calibration={samples: [16]}")
-    done = on_s3.snakemake(*changed, CRASH="cpu-openvino-int8-nncf-16")
-    found = results(on_s3.summary())
-    assert "cpu-openvino-int8-nncf-16" in found, done.stdout
-    dead = found.pop("cpu-openvino-int8-nncf-16")
-    assert dead["status"] == "failed"
-    assert "of the scheduler failed" in dead["reason"]
-    assert {one["status"] for one in found.values()} == {"ok"}
-    assert "cpu-onnxruntime-int8-minmax-16" in found
-    again = on_s3.snakemake(*changed)
-    assert "build openvino" in again.stdout
-    assert again.returncode == 0, again.stdout
-    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
-
-
-def test_what_failed_or_was_disturbed_in_storage_is_made_again_when_it_is_asked_for(
-    on_s3: Stored, tmp_path: Path
-) -> None:
-    on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"status": "failed", "reason": "planted"}')
-    file = tmp_path / "record.json"
-    on_s3.in_storage(FETCH, f"tiny/{LATENCY}", str(file))
-    record = json.loads(file.read_text())
-    # as if the hypervisor had taken the processor in each pair of blocks
-    for pair in [pair for shape in record["shapes"] for pair in shape["pairs"]]:
-        pair["stolen"] = 1.0
-    on_s3.in_storage(PUT, f"tiny/{LATENCY}", str(written(file, record)))
-    done = on_s3.snakemake("--config", "retry_failed=true", "remeasure=disturbed")
-    assert done.returncode == 0, done.stdout
-    # others of the run may have been disturbed indeed
-    for kind in ("accuracy", "latency"):
-        assert re.search(rf"measure {kind} +tiny/cpu-onnxruntime-int8-minmax-8\n", done.stdout)
-    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
 def test_what_was_changed_in_storage_reaches_no_report(on_s3: Stored) -> None:
@@ -181,10 +145,39 @@ def test_what_was_changed_in_storage_reaches_no_report(on_s3: Stored) -> None:
     assert f"s3/tests/tiny/{ACCURACY}: without a digest of its content" in done.stdout
     assert "Traceback" not in done.stdout
     assert (on_s3.project / "reports/summary.json").read_bytes() == before
+    # that is the way on
     on_s3.in_storage(DELETE, f"tiny/{ACCURACY}")
-    done = on_s3.snakemake()
+    assert "measure_accuracy" in on_s3.plan()
+
+
+def test_a_job_that_dies_is_in_the_report_and_what_failed_or_was_disturbed_is_made_again(
+    on_s3: Stored, tmp_path: Path
+) -> None:
+    changed = ("--config", "calibration={samples: [16]}")
+    done = on_s3.snakemake(*changed, CRASH="cpu-onnxruntime-int8-minmax-16")
+    found = results(on_s3.summary())
+    assert "cpu-onnxruntime-int8-minmax-16" in found, done.stdout
+    dead = found.pop("cpu-onnxruntime-int8-minmax-16")
+    assert dead["status"] == "failed"
+    assert "of the scheduler failed" in dead["reason"]
+    assert {one["status"] for one in found.values()} == {"ok"}
+
+    baseline = ACCURACY.replace("int8-minmax-8", "fp32")
+    on_s3.in_storage(EDIT, f"tiny/{baseline}", '{"status": "failed", "reason": "planted"}')
+    latency, file = LATENCY.replace("int8-minmax-8", "fp32"), tmp_path / "record.json"
+    on_s3.in_storage(FETCH, f"tiny/{latency}", str(file))
+    record = json.loads(file.read_text())
+    # as if the hypervisor had taken the processor in each pair of blocks
+    for pair in [pair for shape in record["shapes"] for pair in shape["pairs"]]:
+        pair["stolen"] = 1.0
+    on_s3.in_storage(PUT, f"tiny/{latency}", str(written(file, record)))
+    done = on_s3.snakemake(*changed, "retry_failed=true", "remeasure=disturbed")
     assert done.returncode == 0, done.stdout
-    assert "measure accuracy" in done.stdout
+    assert "build onnxruntime" in done.stdout
+    # others of the run may have been disturbed indeed
+    for kind in ("accuracy", "latency"):
+        assert re.search(rf"measure {kind} +tiny/cpu-onnxruntime-fp32\n", done.stdout)
+    assert {one["status"] for one in results(on_s3.summary()).values()} == {"ok"}
 
 
 def test_a_failed_record_in_storage_is_told_when_its_job_ends(on_s3: Stored) -> None:
