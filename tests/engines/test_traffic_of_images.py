@@ -17,14 +17,8 @@ from tiny_images import SIDE
 from tiny_model import EXECUTION, TinyModel, artifacts_of
 
 NAME = "cpu-onnxruntime-fp32"
-SCENARIOS = ("single_stream", "offline", "server")
-PLAN = {
-    "scenarios": list(SCENARIOS),
-    "padding": ["none"],
-    "batch": 4,
-    "seconds": 0.2,
-    "p99_bound_s": 2.0,
-}
+SCENARIOS = ("single_stream", "offline")
+PLAN = {"scenarios": list(SCENARIOS), "padding": ["none"], "batch": 4, "seconds": 0.2}
 IMAGE_BYTES = 3 * SIDE * SIDE * 4
 
 
@@ -56,17 +50,16 @@ def record(
     return measure(tiny_images, engine, tmp_path_factory.mktemp("traffic") / "v.traffic.json")
 
 
-def test_every_scenario_is_measured_and_nothing_is_padded(record: TrafficRecord) -> None:
+def test_images_are_answered_and_nothing_is_padded(record: TrafficRecord) -> None:
     assert (record.status, record.reason) == ("ok", None)
     tests = {test["scenario"]: test for test in record.tests}
     assert {test["name"] for test in record.tests} == {"none"}
     assert list(tests) == list(SCENARIOS)
-    single, offline, server = tests.values()
+    single, offline = tests.values()
     assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"]
     assert offline["valid"] is True
     assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
     assert not {"tokens", "padded_tokens"} & set(offline)
-    assert server["rates"]
 
 
 def test_the_record_and_its_entry_have_the_size_of_the_images_and_no_lengths(

@@ -160,11 +160,7 @@ ROWS: dict[str, Row] = {
         {"measure_latency/*", "measure_profile/*", "measure_requests/*", "measure_idleness/*"}
         | RACE,
     ),
-    "one more of shapes, padded": (
-        {},
-        {"shapes": [*CONFIG["shapes"], {"batch": 2, "sequence": 8, "tokens": 5}]},
-        {"measure_latency/*"} | RACE,
-    ),
+    "a padded shape less": ({}, {"shapes": CONFIG["shapes"][:2]}, {"measure_latency/*"} | RACE),
     "latency.calls": ({}, latency(calls=5), {"measure_latency/*"} | RACE),
     "latency.accept_disturbed": ({}, latency(accept_disturbed=False), RACE),
     "decision.seconds": ({}, {"decision": {"seconds": 2}}, RACE),
