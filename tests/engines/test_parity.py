@@ -46,7 +46,6 @@ TOLERANCES = {
     (IMAGE, "pytorch", "bf16"): 0.03,
     (IMAGE, "torchscript", "fp32"): 1e-5,
     (IMAGE, "compile", "fp32"): 1e-4,
-    (IMAGE, "inductor", "fp32"): 1e-4,
     (IMAGE, "onnxruntime", "fp32"): 1e-4,
     (IMAGE, "onnxruntime", "int8"): 0.1,
     (IMAGE, "onnxruntime", "int8-dynamic"): 0.1,
@@ -59,9 +58,8 @@ TOLERANCES = {
 STRANGE = 0.6
 # ONNX Runtime's CPU provider multiplies matrices in fp16 on ARM only
 FP16_MISSING = platform.machine() == "x86_64"
-# each would compile for half a minute once more: both do images in fp32, AOTInductor texts in int8
-COMPILED_OTHERWISE = {("compile", "fp32"), ("compile", "bf16")}
-COMPILED_OTHERWISE |= {("inductor", "fp32"), ("inductor", "bf16")}
+# each would compile for half a minute once more: Inductor compiles images in fp32, texts in int8
+COMPILED_OTHERWISE = {(one, of) for one in ("compile", "inductor") for of in ("fp32", "bf16")}
 CASES = [
     pytest.param(task, name_variant(engine, precision), id=f"{task[:5]}-{engine}-{precision}")
     for task, engine, precision in TOLERANCES

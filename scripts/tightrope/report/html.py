@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
+from tightrope.artifacts.files import write_bytes
 from tightrope.report.style import marks, numbers
 from tightrope.report.style.palette import (
     COLOURS,
@@ -105,9 +107,14 @@ def environment(parts: tuple[Path, ...]) -> Environment:
 
 @cache
 def chart_library() -> str:
-    """Return one script with Vega-Embed, Vega-Lite and Vega."""
-    # the stub lacks the default
-    return inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    """Return one script with Vega-Embed, Vega-Lite and Vega, kept: it takes 2 s to make."""
+    kept = Path(f".snakemake/charts-{vl_convert.__version__}.js")
+    with suppress(OSError):
+        return read(kept)
+    text = inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # has a default
+    if kept.parent.is_dir():
+        write_bytes(kept, text.encode())
+    return text
 
 
 def read(path: Path) -> str:

@@ -17,13 +17,9 @@ from typing import Any
 from tightrope.machine.processes import adopt_orphans, end_children
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# time that jobs have to delete their temporary files
-GRACE_SECONDS = 2.0
+GRACE_SECONDS = 2.0  # that jobs have to delete their temporary files
 POLL_SECONDS = 0.1
-# set when a signal has stopped this run
-STOPPED = threading.Event()
-# Snakemake's own beginning of each command line, and what makes a command ignore Ctrl-C
-PREFIX = "set -euo pipefail; trap '' INT; "
+STOPPED = threading.Event()  # by a signal
 
 
 def leave_interrupts_to_snakemake() -> None:
@@ -31,7 +27,7 @@ def leave_interrupts_to_snakemake() -> None:
     from snakemake.shell import shell
 
     if str(shell.get_executable()).endswith("bash"):
-        shell.prefix(PREFIX)
+        shell.prefix("set -euo pipefail; trap '' INT; ")  # the first half is Snakemake's own
     watch_signals(local=False)
 
 
@@ -56,7 +52,10 @@ def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
     for one in SIGNALS:
         # not SIG_IGN, which a job that starts now would inherit
         signal.signal(one, lambda *_: None)
-    be_silent()
+    # the interrupt may hit Snakemake's event loop anywhere, also when its handlers are removed
+    sys.excepthook = sys.unraisablehook = lambda *_: None
+    logging.lastResort = logging.NullHandler()
+    warnings.simplefilter("ignore")
     STOPPED.set()
     if local:
         threading.Thread(target=end_jobs, daemon=True).start()
@@ -70,10 +69,3 @@ def end_jobs() -> None:
     while True:
         end_children(kill=time.monotonic() > deadline)
         time.sleep(POLL_SECONDS)
-
-
-def be_silent() -> None:
-    """Print no error from now on: the interrupt may hit Snakemake's event loop anywhere."""
-    sys.excepthook = sys.unraisablehook = lambda *_: None
-    logging.lastResort = logging.NullHandler()  # Snakemake removes its handlers before it ends
-    warnings.simplefilter("ignore")
