@@ -108,7 +108,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
 @cache
 def chart_library() -> str:
     """Return one script with Vega-Embed, Vega-Lite and Vega, kept: it takes 2 s to make."""
-    kept = Path(f".snakemake/charts-{vl_convert.__version__}.js")
+    kept = Path(f".snakemake/charts-{vl_convert.__version__}.js")  # type: ignore[attr-defined]
     with suppress(OSError):
         return read(kept)
     text = inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # has a default
