@@ -71,9 +71,9 @@ CONFIG: dict[str, Any] = {
 # and each study of one variant. A variant with learnt ranges is of one model alone.
 SMALL, RELU, GIVEN = "small", "relu", "given"
 QUANTIZED = "own/quantized.onnx"
-LEARNT, INT8 = "cpu-onnxruntime-int8-qat-8", "cpu-openvino-int8-nncf-8"
+LEARNT, INT8 = "cpu-onnxruntime-int8-auto-qat-8", "cpu-openvino-int8-nncf-8"
 WHOLE: dict[str, Any] = {
-    "engines": {"onnxruntime": ["int8", "int8-auto"], "openvino": ["int8"]},
+    "engines": {"onnxruntime": ["int8-auto"], "openvino": ["int8"]},
     "accuracy_budget_points": 20.0,
     "traffic": {"variants": [LEARNT], "batch": 4, "buckets": 2, "seconds": 0.2},
     "throughput": {"variants": [LEARNT], "batches": [1, 4], "sequence": 8, "seconds": 0.2},

@@ -15,7 +15,7 @@ from tiny_project import CONFIG, GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, Projec
 MODELS = (MODEL, SMALL, RELU, GIVEN)
 BASELINE = "cpu-pytorch-fp32"
 AS_GIVEN = ("cpu-onnxruntime-given", "cpu-openvino-given")
-PLAIN = (BASELINE, "cpu-onnxruntime-int8-minmax-8", "cpu-onnxruntime-int8-auto-minmax-8", INT8)
+PLAIN = (BASELINE, "cpu-onnxruntime-int8-auto-minmax-8", INT8)
 
 
 @pytest.fixture(scope="module")
