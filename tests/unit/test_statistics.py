@@ -133,9 +133,7 @@ def test_one_repeat_alone_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
-def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(
-    pairs: int, trials: int
-) -> None:
+def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(pairs, trials):
     draw = np.random.default_rng(pairs)
     held = 0
     for _ in range(trials):
@@ -147,9 +145,7 @@ def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twent
 
 
 @pytest.mark.parametrize("pairs", [10, 20, 40])
-def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narrow(
-    pairs: int,
-) -> None:
+def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narrow(pairs) -> None:
     draw = np.random.default_rng(pairs)
     held = 0
     for _ in range(400):
@@ -287,9 +283,7 @@ def test_accuracy_is_judged_by_the_whole_interval(interval: Interval, verdict: s
 
 
 @pytest.mark.parametrize(("lost", "gained", "samples"), [(0.45, 0.05, 23), (0.30, 0.15, 155)])
-def test_the_detectable_drop_is_that_of_published_sample_sizes(
-    lost: float, gained: float, samples: int
-) -> None:
+def test_the_detectable_drop_is_that_of_published_sample_sizes(lost, gained, samples) -> None:
     # Connor (1987), page 209: 23 pairs; the second is another calculator's by his formula. They
     # are rounded up: with a pair less the drop cannot be found yet
     changed = (lost + gained) * (samples + 2) - 2  # takes the one more on either side away

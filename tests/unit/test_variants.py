@@ -75,9 +75,7 @@ def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str
         ("cpu-inductor-int8-minmax-512", "int8", "minmax-512"),
     ],
 )
-def test_a_precision_of_two_words_is_read_whole(
-    name: str, precision: str, calibration: str | None
-) -> None:
+def test_a_precision_of_two_words_is_read_whole(name, precision, calibration) -> None:
     found = parse(name)
     assert (found.precision, found.calibration) == (precision, calibration)
 

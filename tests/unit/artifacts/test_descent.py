@@ -54,9 +54,7 @@ def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name_and_onnx_file
         assert checkpoint_of(load_onnx(path)) == of(tiny.checkpoint)
 
 
-def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path], other: Path
-) -> None:
+def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, built, other):
     engine = built(QUICK)
     assert open_manifest(engine, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
 
@@ -89,9 +87,7 @@ def test_an_engine_of_an_unknown_checkpoint_is_refused_unless_it_was_not_built(
         require_engine_of(engine, tiny.checkpoint, str(QUICK))
 
 
-def test_another_models_onnx_file_is_neither_calibrated_nor_taken(
-    tiny: TinyModel, other: Path, tmp_path: Path
-) -> None:
+def test_another_models_onnx_file_is_neither_calibrated_nor_taken(tiny, other, tmp_path) -> None:
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
         require_onnx_of(tiny.simplified, other)
     settings: dict[str, Any] = {"percentile": None, "threads": 1, "libraries": {}}

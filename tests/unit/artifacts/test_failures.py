@@ -80,9 +80,7 @@ READERS: dict[str, Callable[[TinyModel, Path], object]] = {
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_every_reader_raises_the_reason_and_another_attempt_is_of_no_use(
-    tiny: TinyModel, tmp_path: Path, reader: Callable[[TinyModel, Path], object]
-) -> None:
+def test_every_reader_raises_the_reason_and_another_attempt_is_of_no_use(tiny, tmp_path, reader):
     for name in ("a.json", "a.onnx"):
         write_failure(tmp_path / name, reason=REASON, transient=True)
     with pytest.raises(WorkFailed) as caught:

@@ -68,9 +68,7 @@ def test_a_document_of_another_type_is_one_line_that_names_the_field(tmp_path: P
 
 
 @pytest.mark.parametrize("read", [read_json, read_bytes, sha256])
-def test_a_pipe_a_device_or_a_folder_is_refused_at_once(
-    tmp_path: Path, read: Callable[[Path], object]
-) -> None:
+def test_a_pipe_a_device_or_a_folder_is_refused_at_once(tmp_path, read) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
     (tmp_path / "folder").mkdir()
@@ -181,9 +179,7 @@ READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] 
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(
-    tiny: TinyModel, tmp_path: Path, name: str
-) -> None:
+def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(tiny, tmp_path, name):
     document, read = READERS[name](tiny)
     draw = random.Random(name)
     assert not is_refused(read, written(tmp_path / name, document))
@@ -235,9 +231,7 @@ def render(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
         *((text, "") for text in ("{}", "[]", "null", '{"schema": 3, "results": NaN}')),
     ],
 )
-def test_what_is_no_summary_of_this_schema_is_not_rendered(
-    tmp_path: Path, render: Callable[[Path], None], changes: Any, said: str
-) -> None:
+def test_what_is_no_summary_of_this_schema_is_not_rendered(tmp_path, render, changes, said) -> None:
     path = tmp_path / "summary.json"
     if isinstance(changes, str):
         path.write_text(changes)
@@ -248,9 +242,7 @@ def test_what_is_no_summary_of_this_schema_is_not_rendered(
     assert not (tmp_path / "summary.html").exists()
 
 
-def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(
-    tmp_path: Path, render: Callable[[Path], None]
-) -> None:
+def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(tmp_path, render):
     document, draw = json.loads(SUMMARY.read_text()), random.Random(3)
     for number in range(60):
         path = written(tmp_path / "summary.json", changed(document, draw))

@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from artifact_files import written
@@ -47,9 +46,7 @@ def test_the_same_files_give_the_same_bytes_in_any_folder(manifest: Path, tmp_pa
         (b"0123456780", r"weights\.bin: its content is not the one in"),
     ],
 )
-def test_a_file_that_is_missing_or_changed_is_named(
-    manifest: Path, content: bytes | None, words: str
-) -> None:
+def test_a_file_that_is_missing_or_changed_is_named(manifest, content, words) -> None:
     file = manifest.with_name("weights.bin")
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(ArtifactError, match=words):
@@ -66,9 +63,7 @@ def test_a_file_that_is_missing_or_changed_is_named(
         ({"files": []}, r"Expected `object`, got `array` - at `\$\.files`"),
     ],
 )
-def test_a_field_of_another_type_is_named(
-    manifest: Path, changes: dict[str, Any], words: str
-) -> None:
+def test_a_field_of_another_type_is_named(manifest, changes, words) -> None:
     written(manifest, {**json.loads(manifest.read_text()), **changes})
     for read in (read_manifest, open_manifest):
         with pytest.raises(ArtifactError, match=rf"engine\.json: no manifest .*{words}"):

@@ -95,9 +95,7 @@ def digest(tmp_path: Path) -> Digest:
     ],
     ids=str,
 )
-def test_what_a_script_cannot_reach_changes_no_digest(
-    digest: Digest, change: tuple[str, str, str]
-) -> None:
+def test_what_a_script_cannot_reach_changes_no_digest(digest, change) -> None:
     assert digest(change) == digest()
 
 
@@ -122,16 +120,12 @@ def test_what_a_script_cannot_reach_changes_no_digest(
     ],
     ids=str,
 )
-def test_what_a_script_can_reach_changes_its_digest(
-    digest: Digest, change: tuple[str, str, str]
-) -> None:
+def test_what_a_script_can_reach_changes_its_digest(digest, change) -> None:
     assert digest(change) != digest()
 
 
 @pytest.mark.parametrize("place", ["tightrope/deep/moved.py", "tightrope/moved.py"])
-def test_a_definition_that_moves_to_another_file_changes_no_digest(
-    digest: Digest, place: str
-) -> None:
+def test_a_definition_that_moves_to_another_file_changes_no_digest(digest, place) -> None:
     text, module = FILES["tightrope/later.py"], place.removesuffix(".py").replace("/", ".")
     # what uses it names its new place, or its old place imports it
     near = ("tightrope/near.py", "from tightrope.later", f"from {module}")
@@ -172,9 +166,7 @@ def test_a_relative_import_is_an_error_that_names_its_line(digest: Digest, line:
 
 
 @pytest.mark.parametrize("harm", ["{", "[]", "{}", '{"key": 1}'])
-def test_what_is_kept_beside_the_bytecode_is_used_only_for_the_same_text(
-    tmp_path: Path, harm: str
-) -> None:
+def test_what_is_kept_beside_the_bytecode_is_used_only_for_the_same_text(tmp_path, harm) -> None:
     path = tmp_path / "script.py"
     path.write_text("ONE = 1\n")
     first = read_module(path, "script")

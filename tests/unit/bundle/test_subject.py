@@ -52,9 +52,7 @@ def test_an_engine_that_was_not_built_is_refused_with_the_reason() -> None:
         (["model.xml", "model.bin", "1x32.blob"], True),
     ],
 )
-def test_what_was_compiled_for_a_processor_requires_its_instructions(
-    files: list[str], compiled: bool
-) -> None:
+def test_what_was_compiled_for_a_processor_requires_its_instructions(files, compiled) -> None:
     subject: Any = SimpleNamespace(
         engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
     )

@@ -37,9 +37,7 @@ def type_of(tensor: Any) -> str:
 
 @pytest.mark.parametrize("images", [False, True])
 @pytest.mark.parametrize("variant", SERVED)
-def test_the_configuration_has_the_inputs_the_logits_and_the_labels(
-    variant: str, images: bool
-) -> None:
+def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant, images) -> None:
     changes: Any = {"engine": engine(variant, images=images)}
     if images:
         changes["engine"]["options"].pop("buckets", None)
@@ -207,9 +205,7 @@ def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
         ("cpu-openvino-int8-nncf-512", None),
     ],
 )
-def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(
-    variant: str, hint: str | None
-) -> None:
+def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(variant, hint) -> None:
     points = [point(2, 1, 4, 0.050), point(1, 2, 1, 0.020)]
     files = files_of(variant, throughput=[throughput(points, variant)])
     config = parsed(files[f"{MODEL}/config.pbtxt"])
@@ -309,9 +305,7 @@ def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason
         ("cpu-openvino-fp32", {"route": "pytorch"}, r"has no name, .*; convert from ONNX"),
     ],
 )
-def test_options_that_no_backend_serves_are_refused(
-    variant: str, options: dict[str, str], reason: str
-) -> None:
+def test_options_that_no_backend_serves_are_refused(variant, options, reason) -> None:
     with pytest.raises(TightropeError, match=reason):
         engine_files(MODEL, engine(variant, **options))
 

@@ -105,9 +105,7 @@ def test_work_says_itself_why_it_failed() -> None:
         ),
     ],
 )
-def test_an_error_of_the_surroundings_is_passed_on_with_its_path(
-    error: Exception, kind: type[Exception], words: str
-) -> None:
+def test_an_error_of_the_surroundings_is_passed_on_with_its_path(error, kind, words) -> None:
     with pytest.raises(kind, match=words):
         supervised(raises, error, limits=ROOMY)
 
@@ -289,9 +287,7 @@ def snakemake_of(job: str) -> Iterator[None]:
         process.kill()
 
 
-def test_the_time_of_a_slurm_job_counts_from_its_start_also_where_its_clock_is_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_of_a_slurm_job_counts_from_its_start_also_where_its_clock_is_wrong(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     # in an allocation in which Snakemake runs its jobs itself
     assert Limits.of(job_of(1000, 10)).seconds == 540

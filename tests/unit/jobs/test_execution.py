@@ -47,9 +47,7 @@ def test_a_job_of_another_host_is_refused_unless_it_only_passes_on_a_failure() -
         require_node(job(**inputs))
 
 
-def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_job_that_has_ended_before_fails_where_snakemake_runs(monkeypatch) -> None:
     reason = "sbatch: error: Invalid feature specification"
     write_json("ended.json", {"a.json": reason})
     monkeypatch.setenv(CONTINUES, "ended.json")
@@ -100,9 +98,7 @@ def test_the_failure_of_an_input_is_passed_on_as_it_is_without_any_work() -> Non
 
 
 @pytest.mark.parametrize("kind", [ArtifactError, StorageError])
-def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
-    folder: Path, kind: type[Exception]
-) -> None:
+def test_an_error_of_the_surroundings_ends_the_job_without_an_output(folder, kind) -> None:
     with pytest.raises(kind, match="x: cut off"):
         run_file_job(job(), "not made", lambda: raises(kind("x: cut off")))
     assert list(folder.iterdir()) == []
@@ -115,9 +111,7 @@ def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
         ("cut.onnx", b"\x08", r"cut\.onnx: no readable ONNX file"),
     ],
 )
-def test_a_damaged_input_ends_the_job_without_an_output(
-    name: str, content: bytes, said: str
-) -> None:
+def test_a_damaged_input_ends_the_job_without_an_output(name, content, said) -> None:
     Path(name).write_bytes(content)
     with pytest.raises(ArtifactError, match=said):
         run_file_job(job(one=name), "not made", die)

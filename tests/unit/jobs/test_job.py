@@ -82,9 +82,7 @@ with Child(time.sleep, Limits(memory_bytes=64e9, seconds=60)) as child:
 """
 
 
-def test_sigterm_ends_a_job_and_its_child_and_leaves_no_temporary_files(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_sigterm_ends_a_job_and_its_child_and_leaves_no_temporary_files(repository, tmp_path):
     scratch, log = tmp_path / "scratch", tmp_path / "job.log"
     scratch.mkdir()
     (tmp_path / "script.py").write_text(WORKING)

@@ -1,6 +1,5 @@
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tightrope.jobs.progress import ProgressBar
@@ -9,9 +8,7 @@ from tightrope.terminal.jobs import progress_in
 Told = Callable[[], dict[str, list[int]]]
 
 
-def test_the_terminal_reads_percent_and_time_left_from_the_log(
-    told: Told, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_terminal_reads_percent_and_time_left_from_the_log(told, capfd, tmp_path) -> None:
     log = tmp_path / "job.log"
     with ProgressBar("sensitivity", 200) as bar:
         time.sleep(0.5)

@@ -45,9 +45,7 @@ def test_an_error_is_that_of_the_first_task_that_fails(processes: int) -> None:
         next(answers)
 
 
-def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_killed(
-    repository: Path,
-) -> None:
+def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_killed(repository):
     program = (
         "import time\n"
         "from tightrope.jobs.spread import spread\n"

@@ -44,9 +44,7 @@ def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
 
 
 @pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
-def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(monkeypatch, tmp_path):
     one_core = f"{FIRST},{LAST}"
     for place, (siblings, fastest, within, pinned) in enumerate(
         (
@@ -69,9 +67,7 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
         assert supervised(found, limits=LIMITS) == (min(number, cpu_quota()), pinned)
 
 
-def test_by_default_each_processor_is_a_core(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_default_each_processor_is_a_core(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
     assert physical_cores() == min(len(PROCESSORS), cpu_quota())
     assert pinned_processors(1) == [FIRST]

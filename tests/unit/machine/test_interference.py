@@ -129,9 +129,7 @@ def test_what_is_neither_idle_nor_own_time_is_that_of_others(idle: Callable[[flo
     assert closed(others) == 1
 
 
-def test_the_last_window_has_half_of_the_length_or_is_unknown(
-    idle: Callable[[float], None],
-) -> None:
+def test_the_last_window_has_half_of_the_length_or_is_unknown(idle) -> None:
     """Pairs of the next load must not be told by a window that is too short."""
     windows = Windows([ONE], lambda: 0.0)
     windows.seconds = 3600.0

@@ -37,9 +37,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return programs
 
 
-def test_what_is_missing_to_compile(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Any
-) -> None:
+def test_what_is_missing_to_compile(monkeypatch, tmp_path, programs) -> None:
     """Inductor runs the compiler that CXX names and no other, else g++."""
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     programs("gcc", "clang++")
@@ -54,9 +52,7 @@ def test_what_is_missing_to_compile(
     assert missing_compiler() is None
 
 
-def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Any
-) -> None:
+def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(monkeypatch, tmp_path, programs):
     if not Path("/usr/local/cuda").is_dir():
         assert missing_toolkit().startswith("no CUDA toolkit: ")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))

@@ -87,9 +87,7 @@ def test_one_that_quantizes_itself_is_judged_by_its_answers_and_others_fail(
     assert (record["status"], record["reason"]) == ("failed", "not built: killed")
 
 
-def test_a_range_that_is_too_narrow_or_too_wide_is_the_noisiest_and_says_why(
-    tiny: TinyModel, rows: list[Any], tmp_path: Path
-) -> None:
+def test_a_range_that_is_too_narrow_or_too_wide_is_the_noisiest_and_says_why(tiny, rows, tmp_path):
     narrow, wide = (
         quantization_noise(scaled(tiny, tmp_path / name, "gelu_1", factor), rows, threads=1)
         for name, factor in (("narrow.onnx", 1 / 2000), ("wide.onnx", 100))

@@ -143,9 +143,7 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
         ({"calls": 20, "comparison_seconds": 20.0, "played": {OWN: stolen()}}, "calls", 4, 0),
     ],
 )
-def test_why_it_stops(
-    compared: Compare, changes: dict[str, Any], stop: str, pairs: int, kept: int
-) -> None:
+def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
     shape = compared(**changes)
     assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
 
@@ -159,9 +157,7 @@ def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare
     assert width(shape, pairs) <= 0.6 < min(width(shape, n) for n in range(10, pairs, 10))
 
 
-def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(
-    compared: Compare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(compared, monkeypatch):
     shape = compared(jumpy(1), 0.002, comparison_seconds=0.3, loads=2)
     assert (shape["stop"], shape["seconds"] >= 0.3) == ("time limit", True)
     monkeypatch.setattr(comparison, "IN_VAIN_SECONDS", 0.0)
@@ -174,9 +170,7 @@ def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(
 @pytest.mark.parametrize(
     ("loads", "calls", "pairs"), [(1, 33, 20), (2, 33, 20), (2, 7, 20), (1, 3, 2)]
 )
-def test_a_fixed_protocol_makes_its_calls(
-    compared: Compare, loads: int, calls: int, pairs: int
-) -> None:
+def test_a_fixed_protocol_makes_its_calls(compared, loads, calls, pairs) -> None:
     others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
     shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
     assert (shape["stop"], len(shape["pairs"])) == ("calls", min(calls, pairs))
@@ -242,9 +236,7 @@ def test_an_engine_that_fails_hangs_or_dies_is_named_by_its_role(
     assert (caught.value.role, caught.value.transient) == (role, then is not raises)
 
 
-def test_the_limits_of_the_job_are_for_both_loads_together(
-    compared: Compare, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limits_of_the_job_are_for_both_loads_together(compared, journal, monkeypatch) -> None:
     monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
 
     def before(load: int, request: str, count: int) -> None:
@@ -291,9 +283,7 @@ def test_the_own_load_of_all_engines_is_not_that_of_others(compared: Compare) ->
         assert min(compared(played={role: less})["foreign_cores"]) > 1
 
 
-def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(
-    compared: Compare, told: Callable[[], dict[str, list[int]]]
-) -> None:
+def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(compared, told) -> None:
     compared(loads=2, pairs=8, every={"inputs": 2})
     # two loads of two shapes, each of 4 pairs
     expected = [6.25 * pair for pair in range(17)]

@@ -4,7 +4,6 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from played_engines import Played, asked, nowhere
 from raced import HOST
 from tightrope.jobs.child import Child
@@ -64,9 +63,7 @@ def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of
         assert abs(sum(place < half for place in places) - len(places) / 2) <= 1
 
 
-def test_each_call_follows_a_block_and_its_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_call_follows_a_block_and_its_pause(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tightrope.measure.idleness.BLOCK_S", 0.002)
     journal = tmp_path / "journal"
     record = measured(journal, [0.005, 0.02])

@@ -150,9 +150,7 @@ def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(measured: Me
     assert terminal.getvalue().startswith("waiting for a quiet machine: ")
 
 
-def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(
-    measured: Measure, engines: dict[Variant, Path], tmp_path: Path
-) -> None:
+def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(measured, engines, tmp_path):
     found = measured(engines[BASELINE], variant=BASELINE)
     assert (found.status, found.baseline_failed) == ("ok", None)
     assert alone(found)
@@ -199,9 +197,7 @@ def test_wrong_outputs_or_slow_calls_are_a_failed_record(measured: Measure, spoi
         assert set(found.reference) == {"before", "after"}
 
 
-def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(
-    measured: Measure, engines: dict[Variant, Path], tmp_path: Path
-) -> None:
+def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(measured, engines, tmp_path):
     found = measured(not_built(tmp_path, QUICK))
     assert (found.status, found.reason) == ("failed", "not built: no such operator")
     assert (found.shapes, found.reference) == ([], None)

@@ -65,9 +65,7 @@ def timed(shape: dict[str, Any]) -> set[str]:
     return {name for name, blocks in shape["blocks_s"].items() if any(blocks)}
 
 
-def test_real_finalists_of_all_shapes_are_timed_in_the_same_rounds(
-    raced: Any, built: Callable[[Variant], Path]
-) -> None:
+def test_real_finalists_of_all_shapes_are_timed_in_the_same_rounds(raced, built) -> None:
     record = raced(1.0)
     (heat,) = record.heats
     assert [{key: one[key] for key in SHAPES[0]} for one in heat["shapes"]] == SHAPES

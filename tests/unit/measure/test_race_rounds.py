@@ -124,9 +124,7 @@ def test_a_pair_that_does_not_contend_runs_until_it_is_decided(raced: Any) -> No
 
 
 @pytest.mark.parametrize("request_", ["load", "warm_up", "block", "cpu_seconds"])
-def test_one_that_fails_is_out_and_the_others_go_on(
-    raced: Any, journal: Path, request_: str
-) -> None:
+def test_one_that_fails_is_out_and_the_others_go_on(raced, journal, request_) -> None:
     """Also out of turn, as one that the kernel kills for want of memory."""
     early = request_ in ("load", "warm_up")
     failing = {"before": fails(request_, 0, raises) if early else fails(request_, 2, dies)}

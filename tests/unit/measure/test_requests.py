@@ -75,9 +75,7 @@ def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> No
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(
-    tiny: TinyModel, tmp_path: Path, counted: bool
-) -> None:
+def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(tiny, tmp_path, counted):
     artifacts, target = artifacts_of(tiny, tiny.checkpoint, split="timing"), tmp_path / "a.json"
     files = tiny.checkpoint, tiny.split("timing"), tiny.simplified if counted else None
     settings: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}

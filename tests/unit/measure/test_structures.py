@@ -1,6 +1,5 @@
 """The table of latencies between measured structures, and the choice that is measured."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -76,9 +75,7 @@ def test_few_structures_are_measured_the_parent_first() -> None:
         (HEADED, with_heads, range(64, 257, 64), range(1, 13), [(1,), (2,), (6,)]),
     ],
 )
-def test_times_between_the_measured_ones_are_interpolated(
-    parent: Structure, seconds: Callable[[Structure], float], widths: Any, heads: Any, depths: Any
-) -> None:
+def test_times_between_the_measured_ones_are_interpolated(parent, seconds, widths, heads, depths):
     measured = points(parent, fewer_heads=len(heads) > 1)
     table = table_of({one: seconds(one) for one in measured}, parent)
     assert set(table) == {(width, head) for width in widths for head in heads}

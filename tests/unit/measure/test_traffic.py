@@ -93,9 +93,7 @@ def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time
         ([None] * 11, 4 * 9 + 4 * 7 + 3 * 8, [(4, 9), (4, 7), (3, 8)]),
     ],
 )
-def test_tokens_of_samples_and_of_padding_are_counted_apart(
-    padded: list[int | None], padding: int, shapes: list[tuple[int, int]]
-) -> None:
+def test_tokens_of_samples_and_of_padding_are_counted_apart(padded, padding, shapes) -> None:
     seen = []
 
     def engine(inputs: Arrays) -> np.ndarray:
@@ -132,9 +130,7 @@ def test_what_comes_while_the_engine_is_busy_or_others_wait_fills_the_next_batch
 
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), WorkFailed("out", True)])
 @pytest.mark.parametrize("good", [0, 2])
-def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_the_end(
-    error: BaseException, good: int
-) -> None:
+def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_the_end(error, good):
     calls = iter(range(good + 1))
 
     def engine(inputs: Arrays) -> np.ndarray:
@@ -338,9 +334,7 @@ def test_a_test_that_is_not_steady_gives_the_highest_rate_that_it_passed() -> No
         assert search.low == max(passed, default=None)
 
 
-def test_the_terminal_shows_each_test_and_the_share_that_is_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_terminal_shows_each_test_and_the_share_that_is_done(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bars, "INTERVAL_SECONDS", 0.0)
     log = tmp_path / "job.log"
 

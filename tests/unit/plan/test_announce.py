@@ -90,9 +90,7 @@ def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can
         (None, {"calls": None, "min_calls": 6}, False),
     ],
 )
-def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy(
-    goal: object, latency: object, said: bool
-) -> None:
+def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy(goal, latency, said):
     lines = list(p99_lines({"goal": goal, "latency": latency}))
     assert [one.startswith("goal.p99_ms: a p99 takes 662 calls") for one in lines] == [True] * said
 

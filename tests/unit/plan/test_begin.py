@@ -102,9 +102,7 @@ def refusal(*, slurm: bool = False) -> str:
     return str(raised.value)
 
 
-def test_a_second_run_is_told_who_works_in_the_folder_and_takes_that_of_a_killed_one(
-    start: Start, folder: Path
-) -> None:
+def test_a_second_run_is_told_who_works_in_the_folder_and_takes_that_of_a_killed_one(start, folder):
     first = start("--cores", "1\x1b[31m")
     stale = folder / ".snakemake/locks/1.output.lock"
     stale.touch()
@@ -151,9 +149,7 @@ def write_squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> 
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
-def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(folder, monkeypatch) -> None:
     (folder / "link").symlink_to(folder)
     lines = [f"11|tightrope_{UUID}|{folder}", f"12|{UUID}|{folder}/link", f"13|bash|{folder}"]
     lines.append(f"14|tightrope_{UUID}|/elsewhere")
@@ -165,9 +161,7 @@ def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_where_slurm_does_not_answer_its_words_end_the_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
+def test_where_slurm_does_not_answer_its_words_end_the_run(folder, monkeypatch, there) -> None:
     if there:
         write_squeue(folder, monkeypatch, "echo 'error: Unable to\n contact slurm' >&2", "exit 1")
     else:

@@ -210,18 +210,14 @@ def module_of(copy: Path, place: str, name: str) -> str:
 
 
 @pytest.mark.parametrize(("where", "words"), ROWS, ids=[where for where, _ in ROWS])
-def test_a_changed_definition_makes_stale_what_can_reach_it_alone(
-    copy: Path, changed: Callable[[str, str], set[str]], where: str, words: str
-) -> None:
+def test_a_changed_definition_makes_stale_what_can_reach_it_alone(copy, changed, where, words):
     place, name = where.split(":")
     module = module_of(copy, place, name)
     jobs = {job for word in words.split(", ") for job in GROUPS.get(word, {word})}
     assert changed(module, planted((copy / f"{module}.py").read_text(), name)) == jobs
 
 
-def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
-    copy: Path, changed: Callable[[str, str], set[str]]
-) -> None:
+def test_a_comment_a_docstring_and_a_move_make_nothing_stale(copy, changed) -> None:
     text = (copy / "tightrope/statistics.py").read_text()
     assert changed("tightrope/statistics", f'{text}\n# a remark\n"""Another."""\n') == set()
     assert changed("tightrope/moved", text) == set()
@@ -229,9 +225,7 @@ def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
     assert changed("tightrope/statistics", f"from tightrope.moved import {names}\n") == set()
 
 
-def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(
-    reached: dict[str, dict[tuple[str, str], str]],
-) -> None:
+def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(reached) -> None:
     for job, found in reached.items():
         if not job.startswith(PRESENTING):
             packages = {module.split(".")[1] for module, _ in found if "." in module}

@@ -79,9 +79,7 @@ def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_t
     assert isa["anyOf"][1]["items"]["enum"] == list(ISA)
 
 
-def test_every_configuration_of_the_project_is_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_configuration_of_the_project_is_valid(tmp_path, monkeypatch) -> None:
     # what the studies of images read is not in the project
     (tmp_path / "tiny_imagenet_20c").mkdir()
     (tmp_path / "tiny_imagenet_20c/labels.tsv").write_text("file\tname\n")
@@ -108,9 +106,7 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
     return {name: one for part in inner for name, one in part.items()}
 
 
-def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(
-    repository: Path,
-) -> None:
+def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
     embedded = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
     models = {"models": {"mine": {"checkpoint": "scratch:bert", "data": "random"}}}
     ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
@@ -218,9 +214,7 @@ PROFILE = {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}
         ("models.tiny.train.amp", False, "off"),  # as YAML reads off
     ],
 )
-def test_words_of_the_command_line_become_what_the_schema_asks_for(
-    key: str, given: Any, expected: Any
-) -> None:
+def test_words_of_the_command_line_become_what_the_schema_asks_for(key, given, expected) -> None:
     """Snakemake gives what stands behind --config as words; one value is a list of it."""
     found: Any = configured(**with_key(key, given))
     for name in key.split("."):
@@ -366,9 +360,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("keys", "said"), REFUSED, ids=[said for _, said in REFUSED])
-def test_what_is_wrong_is_one_line_that_begins_with_the_key(
-    keys: dict[str, Any], said: str
-) -> None:
+def test_what_is_wrong_is_one_line_that_begins_with_the_key(keys, said) -> None:
     message = refused(**keys)
     assert message.startswith(f"config: {said}")
     assert len(message) < 1000
@@ -473,9 +465,7 @@ def test_sizes_and_labels_are_those_that_a_local_model_takes(tmp_path: Path) -> 
     )
 
 
-def test_an_onnx_file_is_neither_changed_nor_left_without_an_engine_that_runs_it(
-    tmp_path: Path,
-) -> None:
+def test_an_onnx_file_is_neither_changed_nor_left_without_an_engine_that_runs_it(tmp_path) -> None:
     (tmp_path / "model.onnx").touch()
     model = {"checkpoint": f"onnx:{tmp_path}/model.onnx"}
     configured(**with_model(**model))

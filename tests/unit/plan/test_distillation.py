@@ -64,9 +64,7 @@ def test_a_student_with_other_examples_has_outputs_of_its_own(keys: Keys, tmp_pa
         ({"temperature": 4, "labels": 0.1, "hidden": 0.2}, {"sequence": 32}, "32-states"),
     ],
 )
-def test_students_with_the_examples_of_their_teacher_share_its_outputs(
-    keys: Keys, distill: Any, train: Any, asked: str
-) -> None:
+def test_students_with_the_examples_of_their_teacher_share_its_outputs(keys, distill, train, asked):
     config = configured(**keys(distill, train=train))
     path = f"artifacts/large/teacher/{asked}/outputs.json"
     assert taught_inputs(config, SMALL) == {"teacher": path}

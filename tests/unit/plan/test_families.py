@@ -7,7 +7,7 @@ import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.families import compared, families, references, with_parents
 from tightrope.plan.plan import Plan, by_place, of_family, of_members
-from tightrope.variants import Variant, parse
+from tightrope.variants import parse
 
 PARENT = {
     "checkpoint": "scratch:bert",
@@ -114,9 +114,7 @@ MEMBERS = ["large", "small", "tiny", "narrow"]
         ([("tiny", ON_GPU), ("large", ON_GPU)], ["large", "tiny"]),
     ],
 )
-def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on(
-    more: list[tuple[str, Variant]], on_gpu: list[str] | None
-) -> None:
+def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on(more, on_gpu):
     found = families({"models": MODELS}, [*JOBS, *more])
     expected = {("large", "cpu"): MEMBERS, ("large", "cuda"): on_gpu}
     assert found == {family: models for family, models in expected.items() if models}
@@ -157,9 +155,7 @@ def alike(**activations: Any) -> dict[str, Any]:
         ({"a": None, "b": None, "c": "relu", "d": "relu"}, {"c": "a", "d": "a"}),
     ],
 )
-def test_models_that_differ_in_their_activation_have_a_reference(
-    activations: dict[str, Any], found: dict[str, str]
-) -> None:
+def test_models_that_differ_in_their_activation_have_a_reference(activations, found) -> None:
     assert references(alike(**activations)) == found
 
 

@@ -47,9 +47,7 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
         ({"traffic": "offline", "shape": SHAPES[0]}, TRAFFIC, "has shape and traffic; give one"),
     ],
 )
-def test_a_goal_must_be_about_what_is_measured(
-    goal: dict[str, Any], traffic: dict[str, Any], words: str
-) -> None:
+def test_a_goal_must_be_about_what_is_measured(goal, traffic, words) -> None:
     message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
     assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
 

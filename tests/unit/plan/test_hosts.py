@@ -63,9 +63,7 @@ def at(place: str) -> SimpleNamespace:
     return SimpleNamespace(model="m", device=place)
 
 
-def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(
-    config: dict[str, Any],
-) -> None:
+def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert {name.partition("-")[0] for name in names} == {"cpu@genoa", "cpu@rome", "cuda@h100"}
@@ -78,9 +76,7 @@ def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(
     assert "reports/m/cpu@rome.race.json" in records(plan)["m", "cpu@rome-pytorch-fp32"]
 
 
-def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(
-    config: dict[str, Any],
-) -> None:
+def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert [one for one in names if "openvino-bf16" in one] == ["cpu@genoa-openvino-bf16"]
@@ -117,9 +113,7 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
     assert of_place(place_of_device, gpus, at("cuda@h100")) == 1
 
 
-def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_device(
-    config: dict[str, Any],
-) -> None:
+def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_device(config) -> None:
     plan = plan_of(config)
     assert plan.host["cpu"] == plan.host["cpu@genoa"]
     assert plan.host["cuda"] == plan.host["cuda@h100"]
@@ -150,9 +144,7 @@ def test_without_hosts_all_jobs_have_the_constraint_of_the_profile() -> None:
         ),
     ],
 )
-def test_a_model_is_trained_where_its_variants_are(
-    device: str | None, devices: Any, found: str
-) -> None:
+def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> None:
     model = {"train": device and {"device": device}}
     where = {"host": "auto", "hosts": {}, "devices": devices, "models": {"m": model}}
     assert place_of_training(where, at("cpu")) == found

@@ -48,9 +48,7 @@ def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, sourc
         ("cpu-inductor-int8-minmax-64", "onnx", CHECKPOINT),
     ],
 )
-def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
-    variant: str, route: str, source: str
-) -> None:
+def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(variant, route, source) -> None:
     config, own = {**CONFIG, "openvino": {"route": route}}, parse(variant)
     assert engine_inputs(config, "m", own) == {
         "source": source,
@@ -72,9 +70,7 @@ def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
         ("onnx:mine.onnx", None, "data/data.json"),
     ],
 )
-def test_a_checkpoint_that_is_not_trained_depends_on_no_split(
-    checkpoint: str, recipe: dict[str, Any] | None, read: str
-) -> None:
+def test_a_checkpoint_that_is_not_trained_depends_on_no_split(checkpoint, recipe, read) -> None:
     config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
     assert training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
 
@@ -94,9 +90,7 @@ PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax
         ("cpu-openvino-int8-nncf-64", [f"{FOLDER}/calibration/nncf-64.tsv"]),
     ],
 )
-def test_each_file_before_the_engine_is_named_but_the_search(
-    variant: str, files: list[str]
-) -> None:
+def test_each_file_before_the_engine_is_named_but_the_search(variant, files) -> None:
     jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
     all_files = prepared_files(CONFIG, jobs)
     assert len(all_files) == len({*all_files})

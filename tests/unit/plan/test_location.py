@@ -1,6 +1,5 @@
 """Where the workflow is, on its own and as a module below a prefix, and its files in storage."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,9 +28,7 @@ def given(location: Location, paths: Any) -> Any:
     return location.given(lambda config, wildcards: paths, {}, None)
 
 
-def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     alone = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
     assert (alone.scripts, alone.module) == ("tightrope/scripts", False)

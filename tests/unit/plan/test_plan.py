@@ -120,9 +120,7 @@ def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[s
     return engine_options(config, model, parse(variant))
 
 
-def test_each_model_has_a_job_for_every_variant_that_its_source_allows(
-    config: dict[str, Any],
-) -> None:
+def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -> None:
     plan = plan_of(config)
     shared = ["cpu-onnxruntime-int8-minmax-64", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"]
     assert plan.models == ["m", "n"]
@@ -164,9 +162,7 @@ def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, A
     assert reasons_of(plan, "m") == {}
 
 
-def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
-    config: dict[str, Any], programs: Path
-) -> None:
+def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(config, programs):
     asked = {"compile": ["fp32"], "inductor": ["fp32"], "torchscript": ["fp32"], "tvm": ["fp32"]}
     config["engines"] = asked
     compiled = {"cpu-compile-fp32", "cpu-inductor-fp32", "cpu-tvm-fp32"}
@@ -205,18 +201,14 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
         ("cpu-pytorch-bf16", hosts.ARM, "path:m", None),
     ],
 )
-def test_the_first_thing_that_is_missing_is_the_reason(
-    variant: str, host: dict[str, Any], source: str, reason: str | None
-) -> None:
+def test_the_first_thing_that_is_missing_is_the_reason(variant, host, source, reason) -> None:
     model = {"checkpoint": source, "task": "text-classification"}
     assert unavailable_reason(ASKED, parse(variant), host, model) == reason
     of_images = unavailable_reason(ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE})
     assert of_images == (NO_CHECKPOINT if "onnx:" in source else "TVM compiles text models only")
 
 
-def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(
-    config: dict[str, Any],
-) -> None:
+def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(config) -> None:
     config |= {"devices": ["cuda"], "onnxruntime": {**SESSION, "provider": "tensorrt"}}
     config["engines"] = {"onnxruntime": ["fp32", "fp16", "int8"]}
     plan = plan_of(config)
@@ -250,9 +242,7 @@ def default() -> dict[str, Any]:
         ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
     ],
 )
-def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
-    default: dict[str, Any], kind: str, missing: set[str]
-) -> None:
+def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(default, kind, missing):
     (model,) = default["models"]
     plan = plan_of(default, hosts.HOSTS[kind])
     assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}
@@ -289,9 +279,7 @@ def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> N
     assert raced(plan, "{variant}", at("n", "cuda")) == []
 
 
-def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(
-    config: dict[str, Any],
-) -> None:
+def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(config) -> None:
     settings = latency_settings(config)
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
@@ -354,9 +342,7 @@ def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("reduced", "scheme"), [(False, "u8s8"), (True, "u8s7")])
-def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
-    config: dict[str, Any], reduced: bool, scheme: str
-) -> None:
+def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(config, reduced, scheme):
     assert searches_of(config, plan_of(config).jobs) == []
     config["engines"]["onnxruntime"] = ["int8", "int8-auto"]
     config["calibration"].update(samples=[32, 64], reduce_range=reduced)
@@ -369,9 +355,7 @@ def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
     assert quantized["search"] == f"artifacts/n/search/{scheme}-minmax-64.json"
 
 
-def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_failed(
-    config: dict[str, Any],
-) -> None:
+def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_failed(config) -> None:
     suffixes = {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
     assert variant_suffixes(plan_of(config)) == suffixes
     config.update(emulated=True, engines={"pytorch": ["fp32"], "openvino": ["int8-bf16"]})
@@ -383,9 +367,7 @@ def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_faile
 
 
 @pytest.mark.parametrize("host", ["auto", "cpu-node"])
-def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
-    config: dict[str, Any], host: str
-) -> None:
+def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(config, host) -> None:
     plan = make_plan({**config, "host": host})
     for device in ("cpu", "cuda"):
         here = for_device(describe_host(), device)
@@ -395,9 +377,7 @@ def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
 
 
 @pytest.mark.parametrize("reduced", [False, True])
-def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(
-    config: dict[str, Any], reduced: bool
-) -> None:
+def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(config, reduced):
     config["calibration"]["reduce_range"] = reduced
     told = ("inductor-int8-minmax-64", "openvino-int8-nncf-64", "onnxruntime-int8-dynamic")
     others = (
@@ -408,9 +388,7 @@ def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(
     assert not [name for name in others if "reduce_range" in options_of(config, name)]
 
 
-def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_buckets(
-    config: dict[str, Any],
-) -> None:
+def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_buckets(config):
     buckets = {"batch": [1, 4], "sequence": [32, 64, 128]}
     config["onnxruntime"]["fusions"] = True
     assert options_of(config, "cpu-onnxruntime-fp32") == {**SESSION, "fusions": True}
@@ -438,9 +416,7 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
     assert config["openvino"] == own
 
 
-def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(
-    config: dict[str, Any],
-) -> None:
+def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config) -> None:
     assert libraries_of(config, "openvino") == ("openvino", "nncf")
     config["openvino"]["route"] = "pytorch"
     assert libraries_of(config, "openvino") == ("openvino", "nncf", "torch", "transformers")
@@ -462,9 +438,7 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(
         ({"inductor": ["int8"]}, True),
     ],
 )
-def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
-    config: dict[str, Any], engines: dict[str, list[str]], reads: bool
-) -> None:
+def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
     variants = by_place([one for one in plan_of(config).jobs if one[0] == "m"])
     found = [counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
@@ -495,9 +469,7 @@ def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
         ((5121, None), {"train": 8192, "evaluation": None}),
     ],
 )
-def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(
-    sizes: tuple[int | None, int | None], limits: dict[str, int | None]
-) -> None:
+def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(sizes, limits) -> None:
     assert limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
 
 
@@ -511,16 +483,12 @@ def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(
         (None, "timing", set()),
     ],
 )
-def test_a_split_depends_on_no_size_that_does_not_move_it(
-    train: int | None, split: str, names: set[str]
-) -> None:
+def test_a_split_depends_on_no_size_that_does_not_move_it(train, split, names) -> None:
     wildcards = Wildcards(fromdict={"model": "m", "split": split})
     assert set(deciding_sizes(sized(train, 50), wildcards)) == names
 
 
-def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(
-    config: dict[str, Any],
-) -> None:
+def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config) -> None:
     config["models"]["n"]["quantized"] = True
     config["engines"]["onnxruntime"] = ["int8", "int8-auto", "int8-dynamic"]
     plan = plan_of(config)

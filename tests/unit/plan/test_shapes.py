@@ -103,9 +103,7 @@ PADDED = {"batch": 32, "sequence": 128, "tokens": 64}
 
 
 @pytest.mark.parametrize("shapes", [[*FULL, PADDED], [FULL[0], PADDED]])
-def test_a_padded_shape_is_measured_apart_and_makes_the_engines_of_the_full_one(
-    shapes: list[dict[str, int]],
-) -> None:
+def test_a_padded_shape_is_measured_apart_and_makes_the_engines_of_the_full_one(shapes) -> None:
     full, padded = of_texts(FULL), of_texts(shapes)
     assert shapes_of(padded, "words") == shapes
     for settings_of in (buckets_of, profiles_of, free_sizes):

@@ -84,9 +84,7 @@ def test_a_test_file_beside_another_for_evaluation_is_not_used(header: tuple[str
         ("headline,section\na,1\nb,01\nc,2\nd,2.0\n", None),
     ],
 )
-def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(
-    content: str, said: str | None
-) -> None:
+def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(content, said) -> None:
     Path("news.csv").write_text(content)
     if said is None:
         configured(**of("news.csv"))
@@ -95,9 +93,7 @@ def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_of_a_large_table_only_the_columns_are_read(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_of_a_large_table_only_the_columns_are_read(monkeypatch, kind) -> None:
     monkeypatch.setattr(model_checks, "LARGEST_BYTES", 400)
     # the label of the last row has one example, which is refused where the rows are read
     write(f"news.{kind}", [*ROWS, ONE])

@@ -68,9 +68,7 @@ def test_auto_plans_each_engine_on_the_devices_that_it_has_and_a_list_those_alon
         ("onnx-only", {"onnxruntime": ["fp32"]}, ["cpu-onnxruntime-fp32"]),
     ],
 )
-def test_the_baseline_of_each_device_is_there_without_being_asked_for(
-    model: str, engines: dict[str, list[str]], found: list[str]
-) -> None:
+def test_the_baseline_of_each_device_is_there_without_being_asked_for(model, engines, found):
     assert names(model, engines=engines, devices=["cpu"]) == found
     baseline = found[0].replace("cpu", "cuda")
     assert names(model, engines=engines, devices=["cuda"])[0] == baseline
@@ -91,17 +89,13 @@ def test_the_baseline_of_each_device_is_there_without_being_asked_for(
         ({"engines": {"pytorch": ["int8"]}}, "pytorch: int8 exists on no device"),
     ],
 )
-def test_what_no_device_can_do_is_a_config_error(
-    devices: Any, changes: dict[str, Any], reason: str
-) -> None:
+def test_what_no_device_can_do_is_a_config_error(devices, changes, reason) -> None:
     with pytest.raises(ConfigError, match=reason):
         names(devices=devices, **changes)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described_with(
-    engine: str,
-) -> None:
+def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described_with(engine):
     for number, needed in (ENGINES[engine].instructions or {}).items():
         assert number in ENGINES[engine].precisions["cpu"]
         assert set(needed) <= set(INSTRUCTIONS[number]) <= set(ISA)
@@ -121,9 +115,7 @@ def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described
         ("cuda-pytorch-bf16", ALL),
     ],
 )
-def test_each_kind_of_cpu_has_the_precisions_that_it_has_instructions_for(
-    variant: str, computing: set[str]
-) -> None:
+def test_each_kind_of_cpu_has_the_precisions_that_it_has_instructions_for(variant, computing):
     own = parse(variant)
     reasons = {kind: only_emulated(CONFIG, own, host) for kind, host in hosts.HOSTS.items()}
     assert {kind for kind, reason in reasons.items() if reason is None} == computing
@@ -166,9 +158,7 @@ OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8
         ("AVX2", ["int8"], OPENVINO[1:2]),
     ],
 )
-def test_fp32_stands_in_for_the_float_that_would_be_emulated(
-    kind: str, precisions: list[str], planned: list[str]
-) -> None:
+def test_fp32_stands_in_for_the_float_that_would_be_emulated(kind, precisions, planned) -> None:
     asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
     assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
 
