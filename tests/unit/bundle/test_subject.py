@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from manifests import ENGINE
-from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.bundle.facts import required
-from tightrope.bundle.subject import require_built, require_own_program
+from tightrope.bundle.subject import require_own_program
 from tightrope.errors import TightropeError
 from tightrope.variants import parse
 
@@ -18,7 +16,6 @@ from tightrope.variants import parse
     ("variant", "why"),
     [
         ("cuda-tensorrt-fp16", "an engine for a GPU has no bundle yet"),
-        ("cuda-pytorch-fp32", "an engine for a GPU has no bundle yet"),
         ("cpu-compile-fp32", "torch.compile compiles at each start; bundle inductor instead"),
     ],
 )
@@ -34,13 +31,6 @@ def test_a_module_that_transformers_cannot_make_is_refused(field: str, tmp_path:
         require_own_program(parse("cpu-pytorch-fp32"), tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     require_own_program(parse("cpu-pytorch-fp32"), tmp_path)
-
-
-def test_an_engine_that_was_not_built_is_refused_with_the_reason() -> None:
-    failed: dict[str, Any] = {**ENGINE, "status": "failed", "reason": "killed: out of memory"}
-    with pytest.raises(TightropeError, match=r"^cpu-pytorch-fp32 was not built: killed: out"):
-        require_built(cast(EngineManifest, failed))
-    require_built(cast(EngineManifest, ENGINE))
 
 
 @pytest.mark.parametrize(

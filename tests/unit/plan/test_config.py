@@ -250,30 +250,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "engines.openvino: int8 needs one of the calibration methods nncf, calibration.methods has "
         "minmax; add one of them, or leave int8 of openvino out",
     ),
-    (
-        {"calibration": {"samples": [8, 64], "pool": 32}},
-        "calibration.samples = 64: more than calibration.pool = 32",
-    ),
+    ({"calibration": {"samples": [8, 64], "pool": 32}}, "calibration.samples = 64: more than cali"),
     (
         {"engines": {"onnxruntime": ["int8-auto"]}, "accuracy_budget_points": 0.25},
         "accuracy_budget_points = 0.25: more than calibration.pool = 1024 can tell for int8-auto; "
         "take a pool of 1107, ",
     ),
-    (
-        {"traffic": {"variants": ["cpu-pytorch-fp23"]}},
-        "traffic.variants: cpu-pytorch-fp23: no configured variant; did you mean "
-        '"cpu-pytorch-fp32"?',
-    ),
+    ({"traffic": {"variants": ["cpu-pytorch-fp23"]}}, "traffic.variants: cpu-pytorch-fp23: no con"),
     (
         {"devices": ["cuda"], "traffic": {"variants": ["cpu-openvino-fp32"]}},
         "traffic.variants: cpu-openvino-fp32: no configured variant",
     ),
     ({"threads": 9999}, "threads = 9999: this machine has "),
     ({"training": {"epochs": 1}}, "training.epochs = 1: the first epoch is told apart"),
-    (
-        {"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}},
-        "devices = ['cpu']: no configured engine has one of its precisions on cpu (tensorrt: fp16)",
-    ),
+    ({"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}}, "devices = ['cpu']: no configured e"),
     (
         {"devices": ["cpu", "cuda"], "engines": {"openvino": ["fp32", "int8"]}},
         "devices = ['cpu', 'cuda']: no configured engine has one of its precisions on cuda (openv",
@@ -281,10 +271,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"cuda": {"streams": one}}, "cuda.streams") for one in ([0], [2, 2], [17], "many")),
     # models
     (with_model(quantized=True), "models.tiny.quantized: only an ONNX file (checkpoint: onnx:FIL"),
-    (
-        with_model(train=None, qat={"scheme": "e4m3", "outputs": True}),
-        "models.tiny.qat.outputs: e4m3 is a scheme of TensorRT's files",
-    ),
+    (with_model(train=None, qat={"scheme": "e4m3", "outputs": True}), "models.tiny.qat.outputs: e"),
     (with_model(train=None, qat={"sparsity": 0.5}), "models.tiny.qat.sparsity: rounding moves"),
     (with_model(train={}, qat={}), "models.tiny.qat: the model has train too; move qat"),
     (with_model(checkpoint="path:none"), "models.tiny.checkpoint = path:none: there is"),
@@ -313,14 +300,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "shapes: batch = 4: beyond buckets.batch = [2, 1]; give buckets that hold it, or buckets: "
         "null for OpenVINO",
     ),
-    (
-        {**ON_SHAPE, "buckets": {**BUCKETS, "sequence": [63]}},
-        "shapes: sequence = 64: beyond buckets.sequence = [63];",
-    ),
-    (
-        {**ON_SHAPE, **LONG, "buckets": BUCKETS},
-        "models.long.max_sequence = 65: beyond buckets.sequence = [64];",
-    ),
+    ({**ON_SHAPE, "buckets": {**BUCKETS, "sequence": [63]}}, "shapes: sequence = 64: beyond bucke"),
+    ({**ON_SHAPE, **LONG, "buckets": BUCKETS}, "models.long.max_sequence = 65: beyond buckets.seq"),
     ({"buckets": None, "engines": {"tvm": ["fp32"]}}, "buckets = null: tvm compiles static shapes"),
     (
         {
@@ -341,10 +322,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (with_model(checkpoint="path:~nosuchuser"), "models.tiny.checkpoint = path:~nosuchuser: there"),
     (with_model(checkpoint=f"onnx:{'a/' * 2048}b"), "models.tiny.checkpoint"),
     (with_model(data=f"files:{'a' * 4096}"), "models.tiny.data"),
-    (
-        with_model(data="files:/**/*"),
-        "models.tiny.data = files:/**/*: /**/*: searches the whole machine",
-    ),
+    (with_model(data="files:/**/*"), "models.tiny.data = files:/**/*: /**/*: searches the whole m"),
     (with_model(data="files:a/**b/*"), "models.tiny.data"),
     (with_model(checkpoint="scratch:bert?hidden_size=["), "models.tiny.checkpoint"),
     (with_model(seed=2**64), "models.tiny.seed"),

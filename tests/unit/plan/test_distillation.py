@@ -91,11 +91,7 @@ def test_how_the_loss_is_weighed_is_no_matter_of_the_teacher(keys: Keys) -> None
     ("distill", "changes", "words"),
     [
         ({}, {"train": None}, ": a student needs a recipe; say train"),
-        (
-            {"unlabelled": "files:nowhere.csv"},
-            {},
-            ".unlabelled = files:nowhere.csv: no file matches",
-        ),
+        ({"unlabelled": "files:nowhere.csv"}, {}, ".unlabelled = files:nowhere.csv: no file match"),
         ({"unlabelled": "hub:a/b@c"}, {}, ".unlabelled = 'hub:a/b@c'"),
         ({"temperature": 0}, {}, ".temperature = 0"),
         ({"teacher": "large"}, {}, ".teacher: unknown key"),

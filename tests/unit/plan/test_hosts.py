@@ -185,10 +185,7 @@ def test_the_price_of_a_host_stands_with_it() -> None:
         ({"hosts": {"a": {"constraint": "a", "isa": ["vnni"]}}}, "hosts.a.isa"),
         ({"hosts": {"a": {"constraint": "a", "devices": ["gpu"]}}}, "hosts.a.devices"),
         ({"hosts": {"a": {"constraint": "a", "price": 0}}}, "hosts.a.price"),
-        (
-            {"hosts": {"a": H100}, "engines": {"openvino": ["fp32"]}},
-            "devices = ['cuda']: no configured engine has one of its precisions on cuda",
-        ),
+        ({"hosts": {"a": H100}, "engines": {"openvino": ["fp32"]}}, "devices = ['cuda']: no confi"),
     ],
 )
 def test_hosts_that_make_no_sense_are_one_line(changes: dict[str, Any], words: str) -> None:

@@ -42,20 +42,14 @@ def of_texts(shapes: list[dict[str, int]]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        (
-            [{"batch": 1}],
-            "(entry 1) = {'batch': 1}: besides batch a shape has sequence, and tokens",
-        ),
+        ([{"batch": 1}], "(entry 1) = {'batch': 1}: besides batch a shape has sequence, and token"),
         ([{"batch": 1, "height": 32}], "(entry 1) = "),
         ([{**OF_IMAGES[0], "sequence": 8}], "(entry 1) = "),
         ([{**OF_IMAGES[0], "tokens": 4}], "(entry 1) = "),
         ([{"batch": 1, "tokens": 4}], "(entry 1) = {'batch': 1, 'tokens': 4}: besides batch"),
         (OF_IMAGES, ": none with sequence, as models.words of task = text-classification"),
         (BOTH[2:], ": none with height and width, as models.digits of task = image-cl"),
-        (
-            [*BOTH[:2], {"batch": 1, "sequence": 8, "tokens": 9}],
-            "(entry 3).tokens = 9: more than its sequence of 8; lower it",
-        ),
+        ([*BOTH[:2], {"batch": 1, "sequence": 8, "tokens": 9}], "(entry 3).tokens = 9: more than "),
         ([{"batch": 1, "sequence": 8, "tokens": 1}], "(entry 1).tokens = 1: 1 is less than"),
         ([{"batch": 1, "sequence": 8, "tokens": 4.5}], "(entry 1).tokens = 4.5: must be int"),
         ([BOTH[2], BOTH[2]], " = [{'batch': 4, 'sequence': 64}, {'batch': 4, 'sequence': 64}]: [{"),

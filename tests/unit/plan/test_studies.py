@@ -66,34 +66,18 @@ def test_pauses_are_measured_at_the_named_shape_or_the_first_of_the_model() -> N
     ("key", "changes", "words"),
     [
         ("idleness", {"variants": ["cpu-openvino-fp23"]}, ".variants: cpu-openvino-fp23: no conf"),
-        (
-            "idleness",
-            {"shape": {"batch": 2, "sequence": 32}},
-            ".shape = {batch: 2, sequence: 32}: ",
-        ),
+        ("idleness", {"shape": {"batch": 2, "sequence": 32}}, ".shape = {batch: 2, sequence: 32}:"),
         ("idleness", {"pauses": [0]}, ".pauses (entry 1) = 0: 0 is less than or equal to the min"),
         ("idleness", {"pauses": []}, ".pauses = []"),
-        (
-            "throughput",
-            {"variants": ["cpu-openvino-fp23"]},
-            '.variants: cpu-openvino-fp23: no configured variant; did you mean "cpu-openvino-fp',
-        ),
+        ("throughput", {"variants": ["cpu-openvino-fp23"]}, ".variants: cpu-openvino-fp23: no con"),
         (
             "throughput",
             {"variants": ["cuda-pytorch-fp32"]},
             ".variants: cuda-pytorch-fp32: instances share the cores of a CPU; "
             "cuda: {streams: [2, 4]} measures throughput on a GPU",
         ),
-        (
-            "throughput",
-            {"variants": [OPENVINO], "batches": [1, 8]},
-            ".batches = 8: beyond buckets.batch = [1, 4]; give buckets that hold it, or take a",
-        ),
-        (
-            "throughput",
-            {"variants": [OPENVINO], "sequence": 65},
-            ".sequence = 65: tiny takes at most 64 tokens",
-        ),
+        ("throughput", {"variants": [OPENVINO], "batches": [1, 8]}, ".batches = 8: beyond buckets"),
+        ("throughput", {"variants": [OPENVINO], "sequence": 65}, ".sequence = 65: tiny takes at m"),
         ("throughput", {"instances": "many"}, ".instances = ['many']: must be 'auto' or array"),
         ("throughput", {"threads": [0]}, ".threads = [0]: must be 'auto' or array"),
         ("throughput", {"seconds": 0}, ".seconds = 0: 0 is less than or equal to the minimum of 0"),
