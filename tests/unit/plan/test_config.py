@@ -112,17 +112,12 @@ def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(
     ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
 
     def words(value: Any) -> str:
-        return (
-            ", ".join(value) if isinstance(value, list) else "none" if value is None else f"{value}"
-        )
+        return ", ".join(value) if isinstance(value, list) else str(value or "none")
 
-    different = {
-        (name, words(theirs.get(name)), words(own))
-        for name, own in ours.items()
-        if own != theirs.get(name)
-    }
-    readme = (repository / "README.md").read_text()
-    table = readme[readme.index("| key | default | config/config.yaml |") :].partition("\n\n")[0]
+    both = ((name, theirs.get(name), own) for name, own in ours.items())
+    different = {(name, words(one), words(own)) for name, one, own in both if one != own}
+    readme = (repository / "README.md").read_text().partition("| key | default | config/")[2]
+    table = readme.partition("\n\n")[0]
     rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
     assert set(rows) == different != set()
 
@@ -167,22 +162,15 @@ def test_an_unknown_key_is_named_with_the_nearest_right_one(key: str, offered: s
     assert message.startswith(f'config: {key}: unknown key; did you mean "{offered}"?')
 
 
-def test_a_key_like_no_other_gets_the_list_and_no_guess() -> None:
+def test_a_key_that_is_gone_names_what_takes_its_place_and_one_like_no_other_all_keys() -> None:
+    for key, place in GONE.items():
+        gone = key.replace("*", "tiny")
+        assert refused(**with_key(gone, {})) == f"config: {gone}: this key is gone: {place}"
     keys = ", ".join(sorted(DOCUMENT["properties"]))
     assert refused(zzz=1) == f"config: zzz: unknown key; allowed: {keys}"
-
-
-@pytest.mark.parametrize("key", GONE)
-def test_a_key_that_is_gone_names_what_takes_its_place(key: str) -> None:
-    gone = key.replace("*", "tiny")
-    message = refused(**with_key(gone, {}))
-    assert message == f"config: {gone}: this key is gone: {GONE[key]}"
-
-
-@pytest.mark.parametrize("empty", [{}, None])
-def test_an_empty_configuration_says_which_file_to_give(empty: Any) -> None:
-    with pytest.raises(ConfigError, match=r"--configfile config/config\.yaml"):
-        checked(empty, SCHEMA)
+    for empty in ({}, None):
+        with pytest.raises(ConfigError, match=r"--configfile config/config\.yaml"):
+            checked(empty, SCHEMA)
 
 
 WORDS = {"batch": ["1", "16"], "sequence": ["128"]}
@@ -226,6 +214,8 @@ def test_words_of_the_command_line_become_what_the_schema_asks_for(key, given, e
 BUCKETS = {"batch": [4], "sequence": [64]}
 ON_SHAPE = {**with_model(max_sequence=64), "shapes": [{"batch": 4, "sequence": 64}]}
 LONG = {"models": {"tiny": {**MODEL, "max_sequence": 64}, "long": {**MODEL, "max_sequence": 65}}}
+WIDE = {**BUCKETS, "batch": [99]}
+SHORT = {"tensorrt": {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]}}
 IMAGES = {"shapes": [{"batch": 1, "height": 8, "width": 8}, {"batch": 1, "sequence": 8}]}
 OF_IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -287,14 +277,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "models.tiny.data = docstrings:a,b: no data source of image-classification; there are dig",
     ),
     # buckets
-    *(
-        ({"buckets": value}, f"buckets{place}")
-        for value, place in (
-            ({"batch": [1]}, ": the key sequence is missing, for models.tiny"),
-            ({"batch": [0], "sequence": [64]}, ".batch (entry 1) = 0"),
-            ({"batch": [4, 4], "sequence": [64]}, ".batch = [4, 4]"),
-        )
-    ),
+    ({"buckets": {"batch": [1]}}, "buckets: the key sequence is missing, for models.tiny"),
+    ({"buckets": {**BUCKETS, "batch": [0]}}, "buckets.batch (entry 1) = 0"),
+    ({"buckets": {**BUCKETS, "batch": [4, 4]}}, "buckets.batch = [4, 4]"),
     (
         {**ON_SHAPE, "buckets": {**BUCKETS, "batch": [2, 1]}},
         "shapes: batch = 4: beyond buckets.batch = [2, 1]; give buckets that hold it, or buckets: "
@@ -304,20 +289,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**ON_SHAPE, **LONG, "buckets": BUCKETS}, "models.long.max_sequence = 65: beyond buckets.seq"),
     ({"buckets": None, "engines": {"tvm": ["fp32"]}}, "buckets = null: tvm compiles static shapes"),
     (
-        {
-            "devices": ["cuda"],
-            "engines": {"compile": ["fp16"]},
-            "buckets": {**BUCKETS, "batch": [99]},
-        },
+        {"devices": ["cuda"], "engines": {"compile": ["fp16"]}, "buckets": WIDE},
         "shapes: sequence = 128: beyond buckets.sequence = [64]",
     ),
-    (
-        {
-            **{"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}},
-            "tensorrt": {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]},
-        },
-        "shapes: ",
-    ),
+    ({"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}, **SHORT}, "shapes: "),
     # what no sensible user writes
     (with_model(checkpoint="path:~nosuchuser"), "models.tiny.checkpoint = path:~nosuchuser: there"),
     (with_model(checkpoint=f"onnx:{'a/' * 2048}b"), "models.tiny.checkpoint"),
@@ -351,9 +326,7 @@ def test_the_path_of_a_source_is_said_once_and_a_model_is_told_how_it_is_named()
     assert message.endswith("; a model has a name: models: {mine: {checkpoint: …, data: …}}")
     assert "File name too long" in refused(**with_model(checkpoint=f"path:{'a' * 4096}"))
     assert "fast_swish" in refused(**with_model(activation="swoosh"))
-
-
-def test_aliases_within_themselves_and_of_aliases_are_one_line() -> None:
+    # aliases within themselves and of aliases
     within: list[Any] = []
     within.append(within)
     assert "levels" in refused(shapes=within)
@@ -380,11 +353,7 @@ ON_GPU = {"devices": ["cuda"], "engines": {"tvm": ["fp32"], "tensorrt": ["fp16"]
         {"shapes": [{"batch": 1000, "sequence": 511}], "buckets": None},
         # of a device that is not planned no sizes are checked
         {**ON_GPU, "buckets": None},
-        {
-            **ON_GPU,
-            "devices": ["cpu"],
-            "tensorrt": {"profiles": [{"batch": [1] * 3, "sequence": [1] * 3}]},
-        },
+        {**ON_GPU, "devices": ["cpu"], **SHORT},
         {"devices": ["cuda"], "engines": {"openvino": []}},
         {"devices": ["cuda"], "cuda": {"graphs": False}, "buckets": BUCKETS},
         {"devices": ["cpu", "cuda"], "cuda": {"streams": [1, 16]}},

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import pandas
 import pytest
 from configured import SCHEMA, configured, refused
+from table_files import table_file
 from tightrope.plan import model_checks
 from tightrope.plan.config import checked
 
@@ -20,14 +20,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def write(name: str, rows: list = ROWS, header: tuple[str, ...] = ("headline", "section")) -> None:
-    """A table in the format of its name."""
-    frame, kind = pandas.DataFrame(rows, columns=list(header)), name.partition(".")[2]
-    if kind == "parquet":
-        frame.to_parquet(name)
-    elif kind.startswith("json"):
-        frame.to_json(name, orient="records", lines=kind.startswith("jsonl"))
-    else:
-        frame.to_csv(name, index=False, sep="\t" if kind.startswith("tsv") else ",")
+    table_file(Path(name), rows, [*header])
 
 
 def of(source: str, columns: dict[str, str] = RIGHT, **model: Any) -> dict[str, Any]:
@@ -35,7 +28,7 @@ def of(source: str, columns: dict[str, str] = RIGHT, **model: Any) -> dict[str, 
     return {"models": {"news": keys}}
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "json", "jsonl", "jsonl.gz", "parquet"])
+@pytest.mark.parametrize("kind", ["csv.gz", "tsv", "json", "jsonl", "parquet"])
 def test_wrong_columns_and_labels_with_one_example_are_named_in_every_format(kind: str) -> None:
     write(f"news.{kind}")
     configured(**of(f"news.{kind}"))
@@ -92,7 +85,7 @@ def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(content
         assert refused(**of("news.csv")).startswith(f"config: models.news.data: news.csv: {said}")
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["csv.gz", "jsonl", "parquet"])
 def test_of_a_large_table_only_the_columns_are_read(monkeypatch, kind) -> None:
     monkeypatch.setattr(model_checks, "LARGEST_BYTES", 400)
     # the label of the last row has one example, which is refused where the rows are read

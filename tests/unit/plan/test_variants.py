@@ -26,7 +26,6 @@ CONFIG: dict[str, Any] = {
     "calibration": {"methods": ["minmax", "nncf"], "samples": [64, 512]},
     "repairs": {},
 }
-ALL = {*hosts.HOSTS}
 
 
 def names(model: str = "m", cpu: dict[str, Any] = hosts.AMX, **changes: Any) -> list[str]:
@@ -58,22 +57,6 @@ def test_auto_plans_each_engine_on_the_devices_that_it_has_and_a_list_those_alon
     assert names(devices=["cpu", "cuda"]) == both
 
 
-@pytest.mark.parametrize(
-    ("model", "engines", "found"),
-    [
-        ("m", {"openvino": ["bf16"]}, ["cpu-pytorch-fp32", "cpu-openvino-bf16"]),
-        ("onnx-only", {"openvino": ["bf16"]}, ["cpu-onnxruntime-fp32", "cpu-openvino-bf16"]),
-        # a baseline that is asked for as well is there once
-        ("m", {"pytorch": ["fp32"]}, ["cpu-pytorch-fp32"]),
-        ("onnx-only", {"onnxruntime": ["fp32"]}, ["cpu-onnxruntime-fp32"]),
-    ],
-)
-def test_the_baseline_of_each_device_is_there_without_being_asked_for(model, engines, found):
-    assert names(model, engines=engines, devices=["cpu"]) == found
-    baseline = found[0].replace("cpu", "cuda")
-    assert names(model, engines=engines, devices=["cuda"])[0] == baseline
-
-
 @pytest.mark.parametrize("devices", ["auto", ["cpu"], ["cuda"]])
 @pytest.mark.parametrize(
     ("changes", "reason"),
@@ -95,44 +78,28 @@ def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described
         assert set(needed) <= set(INSTRUCTIONS[number]) <= set(ISA)
 
 
-@pytest.mark.parametrize(
-    ("variant", "computing"),
-    [
-        ("cpu-pytorch-fp32", ALL),
-        ("cpu-pytorch-int8-dynamic", ALL),
-        ("cpu-onnxruntime-int8-minmax-64", ALL),
-        ("cpu-pytorch-bf16", {"AMX", "ARM"}),
-        ("cpu-inductor-bf16", {"AMX", "ARM"}),
-        ("cpu-openvino-bf16", {"AMX"}),
-        ("cpu-openvino-int8-bf16-nncf-64", {"AMX"}),
-        ("cpu-onnxruntime-fp16", {"ARM"}),
-        ("cuda-pytorch-bf16", ALL),
-    ],
-)
-def test_each_kind_of_cpu_has_the_precisions_that_it_has_instructions_for(variant, computing):
-    own = parse(variant)
-    reasons = {kind: only_emulated(CONFIG, own, host) for kind, host in hosts.HOSTS.items()}
-    assert {kind for kind, reason in reasons.items() if reason is None} == computing
+NO_BF16 = dict.fromkeys(("AVX2", "AVX-512"), "bf16 instructions")
+NO_OPENVINO_BF16 = {**NO_BF16, "ARM": "bf16 instructions that openvino uses"}
+NO_FP16 = dict.fromkeys(("AVX2", "AVX-512"), "fp16 instructions")
 
 
 @pytest.mark.parametrize(
-    ("variant", "host", "lacking"),
+    ("variant", "lacking"),
     [
-        ("cpu-pytorch-bf16", hosts.AVX2, "bf16 instructions"),
-        ("cpu-openvino-int8-bf16-nncf-64", hosts.AVX2, "bf16 instructions"),
-        ("cpu-openvino-bf16", hosts.ARM, "bf16 instructions that openvino uses"),
-        ("cpu-onnxruntime-fp16", hosts.AVX2, "fp16 instructions"),
-        ("cpu-onnxruntime-fp16", hosts.AMX, "fp16 instructions that onnxruntime uses"),
+        *((name, {}) for name in ("cpu-pytorch-fp32", "cpu-pytorch-int8-dynamic")),
+        *((name, {}) for name in ("cpu-onnxruntime-int8-minmax-64", "cuda-pytorch-bf16")),
+        *((f"cpu-{engine}-bf16", NO_BF16) for engine in ("pytorch", "inductor")),
+        *((f"cpu-openvino-{one}", NO_OPENVINO_BF16) for one in ("bf16", "int8-bf16-nncf-64")),
+        ("cpu-onnxruntime-fp16", {**NO_FP16, "AMX": "fp16 instructions that onnxruntime uses"}),
     ],
 )
-def test_the_reason_names_the_type_and_the_engine_that_does_not_use_what_there_is(
-    variant: str, host: dict[str, Any], lacking: str
-) -> None:
-    reason = f"not supported by this CPU: no {lacking}; it would be emulated"
-    assert only_emulated(CONFIG, parse(variant), host) == reason
-    for change in ({"emulated": True}, {"host": "node-type"}):
-        assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
-        assert names(cpu=hosts.AVX2, **change) == names(cpu=hosts.AMX, **change)
+def test_the_reason_names_the_type_and_the_engine_that_does_not_use_it(variant, lacking) -> None:
+    for kind, host in hosts.HOSTS.items():
+        why = f"not supported by this CPU: no {lacking.get(kind)}; it would be emulated"
+        assert only_emulated(CONFIG, parse(variant), host) == (why if kind in lacking else None)
+        for change in ({"emulated": True}, {"host": "node-type"}):
+            assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
+            assert names(cpu=host, **change) == names(cpu=hosts.AMX, **change)
 
 
 OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8-bf16-nncf-64"]

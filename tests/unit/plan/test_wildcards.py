@@ -3,6 +3,7 @@
 import inspect
 import re
 import time
+import timeit
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,10 +29,8 @@ def test_a_pattern_matches_its_names_and_nothing_else(names: list[str]) -> None:
     assert one_of(reversed(names)) == one_of(names)
 
 
-def test_a_pattern_takes_the_longest_name_and_has_what_its_names_begin_with_once() -> None:
-    found = re.match(one_of(["int8", "int8-auto", "int8-bf16"]), "int8-auto-minmax-8")
-    assert found is not None
-    assert found.group() == "int8-auto"
+def test_a_pattern_has_what_its_names_begin_with_once() -> None:
+    assert re.match(one_of(["int8", "int8-auto"]), "int8-auto-minmax-8").group() == "int8-auto"
     names = [f"cpu-int8-{count}-r{number}" for count in (16, 32) for number in "01"]
     assert one_of(names) == r"cpu\-int8\-(?:16\-r(?:0|1)|32\-r(?:0|1))"
     assert one_of([]) == ""
@@ -94,15 +93,11 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 def test_eight_times_the_jobs_take_less_than_a_third_of_their_square(step: str) -> None:
     """64 times the time would be the square."""
-    few, more = (many(models) for models in (FEW, TIMES * FEW))
-    assert seconds(step, *more) < TIMES**2 / 3 * seconds(step, *few)
 
+    def seconds(models: int) -> float:
+        """CPU seconds of a step, the least of three."""
+        config, plan = many(models)
+        timed = timeit.Timer(lambda: STEPS[step](config, plan), timer=time.process_time)
+        return min(timed.repeat(number=1, repeat=3))
 
-def seconds(step: str, config: dict[str, Any], plan: Plan) -> float:
-    """CPU seconds of a step, the least of three."""
-    found = []
-    for _ in range(3):
-        before = time.process_time()
-        STEPS[step](config, plan)
-        found.append(time.process_time() - before)
-    return min(found)
+    assert seconds(TIMES * FEW) < TIMES**2 / 3 * seconds(FEW)
