@@ -14,7 +14,7 @@ from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError
 from tightrope.jobs.spread import beside, spread
 
-TASKS = [0.3, 0.0, 0.1, 0.0]
+TASKS = [0.1, 0.0, 0.05, 0.0]
 
 
 def process_after(seconds: float) -> tuple[float, int]:
@@ -28,7 +28,7 @@ def refused(task: int) -> int:
     return task
 
 
-@pytest.mark.parametrize("processes", [1, 2, 9])
+@pytest.mark.parametrize("processes", [1, 9])
 def test_answers_come_in_the_order_of_the_tasks(processes: int) -> None:
     found = list(spread(process_after, TASKS, processes=processes))
     assert [seconds for seconds, _ in found] == TASKS

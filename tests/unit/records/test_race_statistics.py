@@ -58,33 +58,21 @@ def test_only_rounds_in_which_both_ran_undisturbed_count() -> None:
     assert ratio(shape, QUICK, SLOW, all_rounds=True).value < 0.9
 
 
-def test_few_rounds_say_nothing() -> None:
-    shape = raced(0.010, 0.015, rounds=FEWEST_ROUNDS - 1)
-    assert ratio(shape, QUICK, SLOW) is None
-    assert beaten_by(shape, BOTH, 1) == {}
-    assert not is_decided(shape, (QUICK, SLOW), 0.02)
-    assert ratio(raced(0.010, 0.015, rounds=FEWEST_ROUNDS), QUICK, SLOW) is not None
-
-
 def test_who_is_surely_slower_is_out_and_the_one_that_beat_it_most_is_named() -> None:
     shape = raced(0.010, 0.015, 0.011)
     assert beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
+    # few rounds say nothing
+    few = raced(0.010, 0.015, rounds=FEWEST_ROUNDS - 1)
+    assert (ratio(few, *BOTH), beaten_by(few, BOTH, 1)) == (None, {})
+    assert not is_decided(few, (QUICK, SLOW), 0.02)
+    # later looks ask for more, and so does one load, for what the order of loading may do
+    close = raced(0.0100, 0.01035, rounds=12)
+    assert [bool(beaten_by(close, BOTH, look)) for look in (1, 100_000)] == [True, False]
+    assert beaten_by(raced(0.0100, 0.01025), BOTH, 1) == {SLOW: QUICK}
+    assert beaten_by(one_load(0.0100, 0.01025), BOTH, 1) == {}
     # of those that are asked for
     assert beaten_by(shape, [THIRD, SLOW], 1) == {SLOW: THIRD}
     assert beaten_by(shape, [SLOW], 1) == beaten_by(shape, [], 1) == {}
-
-
-def test_one_load_puts_nobody_out_by_what_the_order_of_loading_may_do() -> None:
-    assert beaten_by(raced(0.0100, 0.01025), BOTH, 1) == {SLOW: QUICK}
-    assert beaten_by(one_load(0.0100, 0.01025), BOTH, 1) == {}
-    equal = one_load(0.01, 0.01)
-    assert not none_faster(equal, BOTH, 0.02)
-    assert none_faster(equal, BOTH, 0.02, loads=2), "the second load would decide"
-
-
-def test_later_looks_ask_for_more_than_earlier_ones() -> None:
-    shape = raced(0.0100, 0.01035, rounds=12)
-    assert [bool(beaten_by(shape, BOTH, look)) for look in (1, 100_000)] == [True, False]
 
 
 def lost_once(seconds: dict[str, float], seed: int) -> set[str]:
@@ -116,21 +104,6 @@ def test_an_engine_that_is_five_percent_slower_is_put_out() -> None:
     assert not any(QUICK in one for one in found)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.985, 1.015, True),
-        (1 / 1.02, 1.02, True),
-        (0.98, 1.0, False),
-        (1.0, 1.021, False),
-        (0.0, math.inf, False),
-    ],
-)
-def test_equal_is_what_surely_differs_by_no_more(low: float, high: float, expected: bool) -> None:
-    assert is_equal(Interval(1.0, low, high), 0.02) is expected
-    assert is_equal(None, 0.02) is False
-
-
 def test_all_are_equal_when_any_two_are_and_none_is_faster_than_the_leader() -> None:
     equal, three = raced(0.010, 0.010), raced(0.010, 0.0102, 0.011)
     assert is_decided(equal, (QUICK, SLOW), 0.02)
@@ -140,6 +113,12 @@ def test_all_are_equal_when_any_two_are_and_none_is_faster_than_the_leader() -> 
     assert not all_equal(three, ALL, 0.02)
     assert none_faster(three, ALL[::-1], 0.02)
     assert not none_faster(equal, BOTH, 1e-4)
+    assert not none_faster(one_load(0.01, 0.01), BOTH, 0.02)
+    assert none_faster(one_load(0.01, 0.01), BOTH, 0.02, loads=2), "the second would decide"
+    # equal is what surely differs by no more
+    ends = ((1 / 1.02, 1.02), (0.98, 1.0), (1.0, 1.021), (0.0, math.inf))
+    verdicts = [is_equal(Interval(1.0, *one), 0.02) for one in ends]
+    assert (verdicts, is_equal(None, 0.02)) == ([True, False, False, False], False)
 
 
 def test_the_leader_is_the_fastest_of_enough_rounds_whoever_is_named_first() -> None:
