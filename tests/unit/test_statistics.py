@@ -83,9 +83,7 @@ def test_one_value_alone_says_nothing_about_its_spread() -> None:
 # rates of gained and lost answers: a variant that changes little, one that drops, one that churns
 @pytest.mark.parametrize("rates", [(0.005, 0.005), (0.01, 0.04), (0.05, 0.06), (0.001, 0.0)])
 @pytest.mark.parametrize("samples", [200, 1500])
-def test_the_interval_of_a_paired_difference_holds_the_truth_nineteen_times_in_twenty(
-    rates: tuple[float, float], samples: int
-) -> None:
+def test_the_interval_of_a_paired_difference_holds_the_truth(rates, samples) -> None:
     draw = np.random.default_rng(7)
     counts = draw.multinomial(samples, [*rates, 1 - sum(rates)], size=4000)
     unchanged = rates[0] - rates[1]
@@ -117,9 +115,7 @@ def pairs_of_blocks(
 
 
 @pytest.mark.parametrize(("own", "theirs"), [(3, 3), (3, 8)])
-def test_the_interval_of_an_unpaired_speedup_holds_the_truth_about_nineteen_times_in_twenty(
-    own: int, theirs: int
-) -> None:
+def test_the_interval_of_an_unpaired_speedup_holds_the_truth(own, theirs) -> None:
     draw, held = np.random.default_rng(0), 0
     for _ in range(200):
         times = [draw.lognormal(0, 0.05, own), 1.5 * draw.lognormal(0, 0.05, theirs)]
@@ -168,9 +164,7 @@ def test_a_trimmed_mean_is_that_of_scipy_with_its_standard_error() -> None:
 
 @pytest.mark.parametrize("count", [6, 12, 20, 40])
 @pytest.mark.parametrize("tails", [3, 1000], ids=["heavy-tailed", "normal"])
-def test_the_interval_of_a_trimmed_mean_holds_the_truth_about_nineteen_times_in_twenty(
-    count: int, tails: int
-) -> None:
+def test_the_interval_of_a_trimmed_mean_holds_the_truth(count, tails) -> None:
     draws = np.random.default_rng(count).standard_t(tails, (2000, count)).tolist()
     held = sum(found.low <= 0 <= found.high for found in map(trimmed_mean, draws))
     assert 0.93 <= held / 2000 <= 0.985

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +43,7 @@ def of(checkpoint: Path) -> str:
     return identity(open_manifest(checkpoint, CheckpointManifest))
 
 
-def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name_and_onnx_files_name_it(
-    tiny: TinyModel, tmp_path: Path, other: Path
-) -> None:
+def test_a_checkpoint_is_the_same_in_any_folder_and_onnx_files_name_it(tiny, tmp_path, other):
     shutil.copytree(tiny.checkpoint.parent, tmp_path / "copy")
     assert of(with_fields(tmp_path / "copy/checkpoint.json", model="copy")) == of(tiny.checkpoint)
     assert of(other) != of(tiny.checkpoint)
@@ -71,9 +68,7 @@ def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, 
         facts(tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
 
 
-def test_an_engine_of_an_unknown_checkpoint_is_refused_unless_it_was_not_built(
-    tiny: TinyModel, built: Callable[[Variant], Path], other: Path, tmp_path: Path
-) -> None:
+def test_an_engine_of_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_path) -> None:
     document, engine = json.loads(built(QUICK).read_text()), tmp_path / "engine.json"
     written(engine, {**document, "checkpoint": None})
     with pytest.raises(ArtifactError, match=ELSEWHERE):

@@ -37,9 +37,7 @@ def test_a_failure_is_read_as_it_was_written_and_what_was_made_holds_none(failed
     assert read_onnx_or_raise(tiny.u8s8) == onnx.load(tiny.u8s8)
 
 
-def test_a_failed_onnx_file_has_no_graph_and_a_model_with_its_words_is_still_a_model(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_a_failed_onnx_file_has_no_graph_and_a_model_of_its_words_is_one(tiny, tmp_path) -> None:
     write_failure(tmp_path / "a.onnx", reason=REASON, transient=False)
     failure, model = onnx.load(tmp_path / "a.onnx"), onnx.load(tiny.u8s8)
     assert not failure.HasField("graph")

@@ -192,7 +192,7 @@ def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(tiny,
         ("evaluation", {}, r"evaluation\.json: the split train, not evaluation; delete it and run"),
     ],
 )
-def test_rows_that_a_split_cannot_have_and_a_split_in_the_place_of_another_are_refused(
+def test_rows_that_a_split_cannot_have_and_another_split_are_refused(
     tiny: TinyModel, tmp_path: Path, name: str, changes: dict[str, Any], said: str
 ) -> None:
     document = json.loads(tiny.split("train").read_text())

@@ -69,9 +69,7 @@ def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant, ima
         ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
     ],
 )
-def test_each_engine_has_its_backend_its_device_and_its_files(
-    variant: str, backend: str, platform: str, kind: str, files: list[str]
-) -> None:
+def test_each_engine_has_its_backend_device_and_files(variant, backend, platform, kind, files):
     config = config_of(variant)
     assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
     assert not config.default_model_filename
@@ -93,9 +91,7 @@ POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
         ({"p99_bound_s": 0.07, "best_within_bound": POINTS[2]}, 4, 0),
     ],
 )
-def test_instances_threads_batch_and_delay_are_those_of_the_best_throughput(
-    bound: dict[str, Any], preferred: int, delay_us: int
-) -> None:
+def test_instances_threads_batch_and_delay_of_the_best_throughput(bound, preferred, delay_us):
     files = files_of(ONNX, throughput=[throughput(POINTS, ONNX, **bound)])
     config = parsed(files[f"{MODEL}/config.pbtxt"])
     assert config.instance_group[0].count == 2
@@ -126,7 +122,7 @@ BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
         ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
     ],
 )
-def test_batches_and_delay_are_those_of_the_latencies_that_the_engine_is_built_for(
+def test_batches_and_delay_are_those_that_the_engine_is_built_for(
     variant: str, options: dict[str, Any], calls: dict[int, float], expected: tuple[int, int, int]
 ) -> None:
     rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import psutil
 import pytest
@@ -65,9 +64,7 @@ def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_kille
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_work_beside_a_block_is_done_at_its_end_or_its_error_is_that_of_the_block(
-    tmp_path: Path, processes: int
-) -> None:
+def test_work_beside_a_block_is_done_at_its_end_or_fails_there(tmp_path, processes) -> None:
     with beside(partial(write_bytes, tmp_path / "beside", b"1"), processes=processes):
         write_bytes(tmp_path / "block", b"2")
     assert {path.name for path in tmp_path.iterdir()} == {"beside", "block"}

@@ -66,9 +66,7 @@ def record(
     return measure(tiny, engine, tmp_path_factory.mktemp("accuracy") / "accuracy.json")
 
 
-def test_answers_stand_in_the_order_of_the_split_as_the_engine_gives_them_one_by_one(
-    tiny: TinyModel, engine: Path, record: AccuracyRecord
-) -> None:
+def test_answers_are_in_the_order_of_the_split_as_the_engine_gives_them_alone(tiny, engine, record):
     batches = [stack([row]) for row in evaluation_rows(tiny)]
     alone = np.concatenate(run_onnx(load_onnx(tiny.simplified), batches, threads=1))
     assert record.labels == [one["label"] for one in read_split(split_of(tiny.data, "evaluation"))]
@@ -90,26 +88,14 @@ def test_answers_stand_in_the_order_of_the_split_as_the_engine_gives_them_one_by
 @pytest.mark.parametrize(
     ("module", "name", "size"), [(answers, "BATCH", 7), (accuracy, "CHUNK", 1)]
 )
-def test_answers_are_the_same_whatever_the_batch_and_how_many_are_sorted_together(
-    measured: Measure,
-    record: AccuracyRecord,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    size: int,
-) -> None:
+def test_answers_are_the_same_whatever_the_batch(measured, record, monkeypatch, module, name, size):
     monkeypatch.setattr(module, name, size)
     found = measured()
     assert (found.predictions, found.labels) == (record.predictions, record.labels)
     assert found.margins == pytest.approx(record.margins, abs=1e-4)
 
 
-def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
-    measured: Measure,
-    record: AccuracyRecord,
-    monkeypatch: pytest.MonkeyPatch,
-    told: Callable[[], dict[str, list[int]]],
-) -> None:
+def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, monkeypatch, told):
     monkeypatch.setattr(accuracy, "CHUNK", 30)
     found = measured(max_seconds=1e-9)
     assert (found.status, len(found.predictions), len(found.logits)) == ("ok", 30, 30)
@@ -117,7 +103,7 @@ def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
     assert told()["predicting"][1] == 99, "its time is over"
 
 
-def test_it_tells_how_many_examples_are_predicted_and_how_many_texts_were_cut(
+def test_it_tells_how_many_are_predicted_and_how_many_texts_were_cut(
     tiny: TinyModel,
     measured: Measure,
     monkeypatch: pytest.MonkeyPatch,
@@ -134,9 +120,7 @@ def test_it_tells_how_many_examples_are_predicted_and_how_many_texts_were_cut(
     assert told()["predicting"] == pytest.approx([*expected, 99, 100], abs=1)
 
 
-def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
-    tiny: TinyModel, measured: Measure, record: AccuracyRecord, tmp_path: Path
-) -> None:
+def test_an_engine_of_smaller_buckets_gives_the_same_predictions(tiny, measured, record, tmp_path):
     buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
     options = {"route": "onnx", "blobs": False, "static_programs": None, "buckets": buckets}
     static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
@@ -160,9 +144,7 @@ def test_a_batch_is_no_larger_than_what_the_engine_was_built_for() -> None:
         assert largest_batch(options) == size
 
 
-def test_an_engine_that_was_not_built_fails_and_data_without_labels_gives_no_predictions(
-    measured: Measure, tmp_path: Path
-) -> None:
+def test_without_an_engine_it_fails_and_without_labels_it_predicts_nothing(measured, tmp_path):
     failed = {"status": "failed", "reason": "no such operator", "variant": str(QUICK)}
     write_manifest(tmp_path / "engine.json", **{**ENGINE, **failed})
     found = measured(tmp_path / "engine.json")
@@ -174,9 +156,7 @@ def test_an_engine_that_was_not_built_fails_and_data_without_labels_gives_no_pre
     assert (found.status, found.predictions, found.labels) == ("ok", [], None)
 
 
-def test_a_measurement_beyond_its_limits_is_tried_again_before_it_has_failed(
-    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beyond_its_limits_it_is_tried_again_before_it_has_failed(measured, tmp_path, monkeypatch):
     monkeypatch.setattr(child, "POLL_SECONDS", 0.001)  # these few texts take no half second
     tight = Limits(memory_bytes=1e6, seconds=60, last_attempt=False)
     with pytest.raises(TightropeError, match=f"{QUICK}: killed .* another attempt follows"):

@@ -87,7 +87,7 @@ def width(shape: dict[str, Any], pairs: int) -> float:
         (2, None, [OWN, OWN]),
     ],
 )
-def test_each_load_is_a_new_process_of_each_in_the_other_order(
+def test_a_load_is_a_new_process_of_each_in_the_other_order(
     compared: Compare, journal: Path, loads: int, baseline: float | None, roles: list[str]
 ) -> None:
     shape = compared(baseline=baseline, loads=loads, every={"inputs": 2})
@@ -99,9 +99,7 @@ def test_each_load_is_a_new_process_of_each_in_the_other_order(
     assert (shape["baseline_blocks_s"] is None) is (baseline is None)
 
 
-def test_both_warm_up_and_then_take_turns_in_an_order_drawn_the_same_at_every_repeat(
-    compared: Compare, journal: Path
-) -> None:
+def test_both_warm_up_and_take_turns_in_an_order_that_is_drawn_the_same(compared, journal) -> None:
     orders: list[list[str]] = []
     for _ in range(2):
         journal.write_text("")
@@ -139,7 +137,6 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
         # what other load disturbed does not count and is measured again while there is time
         ({"width": 1e9, "comparison_seconds": 9.0, "played": {OWN: stolen(0, 2)}}, "width", 6, 4),
         ({"width": 1e9, "comparison_seconds": 9.0, "played": {BASELINE: stolen(1)}}, "width", 5, 4),
-        ({"played": {OWN: stolen()}}, "time limit", 4, 0),
         ({"calls": 20, "comparison_seconds": 20.0, "played": {OWN: stolen()}}, "calls", 4, 0),
     ],
 )
@@ -195,9 +192,7 @@ def test_warm_up_is_in_windows_as_long_as_a_block(compared: Compare, journal: Pa
 
 
 @pytest.mark.parametrize("role", [OWN, BASELINE], ids=["own", "baseline"])
-def test_the_engine_that_took_longer_than_max_seconds_in_both_loads_is_too_slow(
-    compared: Compare, journal: Path, role: str
-) -> None:
+def test_the_engine_that_took_longer_than_max_seconds_is_too_slow(compared, journal, role) -> None:
     """Each has its seconds for itself: 16 in its blocks of the first load, the other one 10."""
     seconds = {OWN: 2.5, BASELINE: 2.5, role: 4.0}
     with pytest.raises(WorkFailed, match=rf"^{role}too slow \(6 calls in 1\d s\)$") as caught:
@@ -210,12 +205,11 @@ def test_the_engine_that_took_longer_than_max_seconds_in_both_loads_is_too_slow(
     ("load", "request_", "then", "role", "reason"),
     [
         (0, "load", raises, OWN, "RuntimeError: no such operator$"),
-        (1, "warm_up", hangs, BASELINE, r"timed out after \d s"),
         (2, "block", dies, BASELINE, "killed by SIGKILL"),
         (3, "block", hangs, OWN, r"timed out after \d s"),
     ],
 )
-def test_an_engine_that_fails_hangs_or_dies_is_named_by_its_role(
+def test_one_that_fails_is_named_by_its_role(
     compared: Compare,
     monkeypatch: pytest.MonkeyPatch,
     load: int,
@@ -240,10 +234,10 @@ def test_the_limits_of_the_job_are_for_both_loads_together(compared, journal, mo
     monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
 
     def before(load: int, request: str, count: int) -> None:
-        time.sleep(1.5 if load in (0, 2) and request == "load" else 0.0)
+        time.sleep(0.6 if load in (0, 2) and request == "load" else 0.0)
 
-    limits = Limits(memory_bytes=8e9, seconds=2.9)
-    with pytest.raises(WorkFailed, match="killed after 3 s, the limit of this job") as caught:
+    limits = Limits(memory_bytes=8e9, seconds=1.1)
+    with pytest.raises(WorkFailed, match="killed after 1 s, the limit of this job") as caught:
         compared(limits=limits, loads=2, every={"before": before})
     assert len(asked(journal, "load")) == 3, "the first half alone is within the limit"
     assert (caught.value.role, caught.value.transient) == (BASELINE, True)
@@ -299,16 +293,14 @@ def test_the_energy_of_both_loads_is_kept(tmp_path: Path) -> None:
         ((shape,), _) = compare_loads({OWN: engine}, {**PLAN, "loads": 2}, 1, LIMITS, nowhere())
         return shape
 
-    each, long = shape(0.0), shape(0.3)
+    each, long = shape(0.0), shape(0.1)
     calls = [len(block) for block in each["blocks_s"]]
     assert (each["energy_j"], each["long_blocks"]) == (pytest.approx(calls), None)
     assert (long["energy_j"], len(long["long_blocks"])) == (None, 2)
     assert all(one["energy_j"] == pytest.approx(one["calls"]) for one in long["long_blocks"])
 
 
-def test_streams_are_timed_in_both_loads_and_one_number_that_fails_spoils_nothing(
-    journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_are_timed_in_both_loads_whichever_number_fails(journal, monkeypatch) -> None:
     monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
     (shape,), _ = compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2, 4])

@@ -107,9 +107,7 @@ def spoil(
     return spoil
 
 
-def test_a_record_holds_all_samples_of_all_shapes_and_how_they_were_made(
-    measured: Measure, engines: dict[Variant, Path], spoil: Any, tmp_path: Path
-) -> None:
+def test_a_record_holds_all_samples_of_all_shapes(measured, engines, spoil, tmp_path) -> None:
     def noted(run: Run) -> Run:
         def call(inputs: Any) -> Any:
             with (tmp_path / "calls").open("a") as file:

@@ -52,9 +52,7 @@ QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
         ("Subgraph", "attention", [QUERY, (2, 4, 8, 7), MASK], QUERY, 4 * (2 * 4 * 7 * 8) * 7),
     ],
 )
-def test_operations_and_bytes_of_an_operator_follow_from_its_shapes(
-    kind: str, group: str | None, inputs: list[Any], output: Any, operations: int
-) -> None:
+def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, operations) -> None:
     operands = [Tensor(shape, "bf16") for shape in inputs]
     found = operator_time("a", kind, 1.0, operands, [Tensor(output, "fp32")], group=group)
     assert (found.operations, found.type) == (operations, "bf16")
@@ -100,13 +98,7 @@ FUSED, ATTENTION = operator(1e-4, group="fused kernels"), operator(1e-4, group="
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
     ],
 )
-def test_shares_of_a_call_are_computes_memorys_and_overheads(
-    operators: list[OperatorTime],
-    call_s: float,
-    shares: tuple[float, ...],
-    outside_s: float,
-    factor: float,
-) -> None:
+def test_shares_are_computes_memorys_and_overheads(operators, call_s, shares, outside_s, factor):
     found = verdict(operators, call_s, PEAKS)
     expected = [one / sum(shares) for one in shares]
     assert list(found["shares"].values()) == pytest.approx(expected)

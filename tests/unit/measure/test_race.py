@@ -80,9 +80,7 @@ def test_real_finalists_of_all_shapes_are_timed_in_the_same_rounds(raced, built)
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
-def test_failed_and_disturbed_variants_take_no_part_unless_disturbed_ones_are_accepted(
-    raced: Any, tmp_path: Path
-) -> None:
+def test_failed_ones_take_no_part_nor_disturbed_ones_that_are_not_accepted(raced, tmp_path) -> None:
     for changes in ({"status": "failed", "reason": "too slow"}, {"disturbed": 10}):
         (heat,) = raced(1.0, **changes).heats
         for shape in heat["shapes"]:

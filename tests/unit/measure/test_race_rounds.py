@@ -70,9 +70,7 @@ def test_who_is_slower_drops_out_and_is_not_timed_any_more(raced: Any) -> None:
     assert [one is None for one in found.blocks[THIRD]] == [n >= last for n in range(12)]
 
 
-def test_each_load_is_a_process_of_each_and_each_round_has_a_block_of_each_in_its_own_order(
-    raced: Any, journal: Path
-) -> None:
+def test_a_load_is_a_process_of_each_and_a_round_a_block_of_each_in_any_order(raced, journal):
     (found,) = raced({**EQUAL, THIRD: 0.002}, seconds=0, within=1e-9).races
     assert loaded(journal) == [QUICK, SLOW, THIRD, THIRD, SLOW, QUICK]
     assert len({one.process for one in asked(journal)}) == 6

@@ -1,7 +1,6 @@
 """What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from manifests import ENGINE, SPLIT
@@ -63,9 +62,7 @@ def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_pat
         (1.0, None, "files:other.csv", None),
     ],
 )
-def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can(
-    points: float, evaluation: int | None, data: str, few: int | None
-) -> None:
+def test_a_split_that_cannot_show_the_budget_is_announced(points, evaluation, data, few) -> None:
     model = {"data": data, "splits": {"evaluation": evaluation}}
     config = {"accuracy_budget_points": points, "models": {"news": model}}
     if evaluation is None:
@@ -103,9 +100,7 @@ BUILT = {"batch": [1, 8], "sequence": [32, 64, 128]}
     [(4, "auto", True), (8, "auto", False), (16, "auto", False), (4, BUILT, False)],
     ids=str,
 )
-def test_engines_are_built_again_with_the_key_that_keeps_them_where_they_hold_the_shapes(
-    batch: int, buckets: Any, told: bool
-) -> None:
+def test_the_key_that_keeps_engines_that_hold_the_shapes_is_announced(batch, buckets, told) -> None:
     model = {"task": "text-classification", "max_sequence": 128}
     shapes = [{"batch": batch, "sequence": 64}]
     config = {"buckets": buckets, "shapes": shapes, "models": {"m": model}}

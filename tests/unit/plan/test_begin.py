@@ -50,9 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("transient", {"killed.json", "cut.json"}),
     ],
 )
-def test_failed_and_damaged_files_are_made_again_on_request_and_missing_ones_always(
-    monkeypatch: pytest.MonkeyPatch, retry: Any, tried: set[str]
-) -> None:
+def test_failed_files_are_made_again_on_request_and_missing_ones_always(monkeypatch, retry, tried):
     write_json("ok.json", {"status": "ok"})
     write_failure("failed.json", reason="too slow", transient=False)
     write_failure("killed.json", reason="killed", transient=True)

@@ -150,9 +150,7 @@ def test_which_graphs_of_a_model_are_drawn(names: Any, graphs: list[str], drawn:
         ("b", "simplified", "model.simplified.onnx", False),
     ],
 )
-def test_a_picture_has_costs_where_operators_of_those_names_are_timed_for_int8_auto(
-    model: str, graph: str, file: str, has_costs: bool
-) -> None:
+def test_a_picture_has_costs_where_its_operators_are_timed(model, graph, file, has_costs) -> None:
     inputs = {"onnx": f"artifacts/{model}/{file}"}
     inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
     searches = [("a", "u8s8", "minmax-8")]

@@ -62,7 +62,7 @@ def test_files_of_the_user_are_not_in_storage() -> None:
         ({}, None, ["reports/summary.html"], r"^reports/summary\.html: .*; give no target$"),
     ],
 )
-def test_what_does_not_work_with_files_in_storage_is_one_line_that_names_the_key(
+def test_what_does_not_work_in_storage_is_one_line_that_names_the_key(
     hosts: dict[str, Any], unlabelled: str | None, words: list[str], line: str | None
 ) -> None:
     config = {"hosts": hosts, "models": {"m": {"distill": {"unlabelled": unlabelled}}}}

@@ -33,9 +33,7 @@ def family(prune: dict[str, Any], parent: dict[str, Any] = LARGE) -> dict[str, A
         ({"parameters": 9000, "heads": "auto"}, None, {"parameters": 9000, "heads": True}),
     ],
 )
-def test_a_speed_up_reads_a_table_of_the_parent_and_a_number_of_parameters_measures_nothing(
-    prune: dict[str, Any], table: str | None, asked: dict[str, Any]
-) -> None:
+def test_a_speed_up_reads_a_table_of_the_parent_parameters_need_none(prune, table, asked) -> None:
     config = configured(**family(prune))
     structure = {"structure": "artifacts/small/structure.json"}
     assert pruning.structure_of_model(config, NAMES) == structure

@@ -1,7 +1,5 @@
 """Who takes part in a race, by what was measured before it."""
 
-from typing import Any
-
 import pytest
 from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
@@ -45,9 +43,7 @@ def candidate(
         ([], [], []),
     ],
 )
-def test_those_that_may_be_the_fastest_race_and_the_best_pair_of_each_engine(
-    known: list[Any], contenders: list[str], pairs: list[tuple[str, str]]
-) -> None:
+def test_who_may_be_the_fastest_races_and_the_best_pair_of_each_engine(known, contenders, pairs):
     assert finalists(candidate(*one) for one in known) == Finalists(contenders, pairs)
 
 

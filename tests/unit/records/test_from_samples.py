@@ -36,9 +36,7 @@ STATELESS = {"energy_j": 100.0, "calls": 100, "gpu": None}
         ({"long_blocks": [long_block(300.0, 100, throttled=["power cap"]), STATELESS]}, [0], 2.0),
     ],
 )
-def test_joules_of_a_call_are_those_of_the_blocks_that_count_over_their_calls(
-    measured: dict[str, Any], kept: list[int], joules: float | None
-) -> None:
+def test_joules_of_a_call_are_those_of_the_blocks_that_count(measured, kept, joules) -> None:
     assert joules_per_call({"blocks_s": BLOCKS, **measured}, kept) == pytest.approx(joules)
 
 
