@@ -1,5 +1,3 @@
-"""What each script loads before it begins: seconds that every one of its processes pays."""
-
 import ast
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Distances of logits, against numbers by hand and SciPy."""
-
 import math
 
 import numpy as np

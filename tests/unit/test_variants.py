@@ -1,49 +1,42 @@
 import pytest
+from tightrope import variants
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.variants import (
-    CALIBRATED,
-    METHODS,
-    Variant,
-    baseline,
-    device_of,
-    host_of,
-    is_onnx,
-    parse,
-)
 
 POSSIBLE = [
-    Variant(device, engine, precision, calibration)
+    variants.Variant(device, engine, precision, calibration)
     for engine, facts in ENGINES.items()
     for device, precisions in facts.precisions.items()
     for precision in precisions
     for calibration in (
         [f"{method}-{count}" for method in facts.methods for count in (1, 512, 12000)]
-        if precision in CALIBRATED
+        if precision in variants.CALIBRATED
         else [None]
     )
 ]
-POSSIBLE += [Variant(one, name, "given") for name, facts in ENGINES.items() for one in facts.given]
+POSSIBLE += [
+    variants.Variant(one, name, "given") for name, facts in ENGINES.items() for one in facts.given
+]
 
 
 def test_names_are_read_as_the_variants_that_they_were_written_from() -> None:
-    assert [parse(str(variant)) for variant in POSSIBLE] == POSSIBLE
+    assert [variants.parse(str(variant)) for variant in POSSIBLE] == POSSIBLE
     assert len({*map(str, POSSIBLE)}) == len(POSSIBLE) > 40
-    two_words = parse("cpu-openvino-int8-bf16-nncf-512")
+    two_words = variants.parse("cpu-openvino-int8-bf16-nncf-512")
     assert (two_words.precision, two_words.calibration) == ("int8-bf16", "nncf-512")
 
 
 def test_the_host_of_a_name_is_part_of_the_place_of_its_variant() -> None:
-    found = parse("cpu@genoa-openvino-int8-nncf-512")
-    assert found == Variant("cpu", "openvino", "int8", "nncf-512", "genoa")
+    found = variants.parse("cpu@genoa-openvino-int8-nncf-512")
+    assert found == variants.Variant("cpu", "openvino", "int8", "nncf-512", "genoa")
     assert (found.place, found.rest) == ("cpu@genoa", "int8-nncf-512")
     assert str(found.anywhere) == "cpu-openvino-int8-nncf-512"
     assert str(found) == "cpu@genoa-openvino-int8-nncf-512"
-    assert (device_of(found.place), host_of(found.place)) == ("cpu", "genoa")
-    assert (device_of("cpu"), host_of("cpu")) == ("cpu", None)
+    assert (variants.device_of(found.place), variants.host_of(found.place)) == ("cpu", "genoa")
+    assert (variants.device_of("cpu"), variants.host_of("cpu")) == ("cpu", None)
     # what is built from another engine is built from that of the same host
-    assert parse("cpu@genoa-openvino-int8-bf16-nncf-512").quantized_as == found
-    assert baseline("cpu", "path:m", "genoa") == parse("cpu@genoa-pytorch-fp32")
+    assert variants.parse("cpu@genoa-openvino-int8-bf16-nncf-512").quantized_as == found
+    assert variants.baseline("cpu", "path:m", "genoa") == variants.parse("cpu@genoa-pytorch-fp32")
 
 
 @pytest.mark.parametrize("name", list(ENGINES))
@@ -51,10 +44,10 @@ def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str
     engine = ENGINES[name]
     assert engine.source in ("checkpoint", "onnx")
     assert engine.libraries
-    assert set(engine.methods) <= set(METHODS)
+    assert set(engine.methods) <= set(variants.METHODS)
     kinds = {one for precisions in engine.precisions.values() for one in precisions}
     # fp8 of an engine without methods takes the range of each call
-    assert bool(kinds & set(CALIBRATED) - {"fp8"}) is bool(engine.methods)
+    assert bool(kinds & set(variants.CALIBRATED) - {"fp8"}) is bool(engine.methods)
     assert set(engine.schemes or {}) <= set(engine.precisions)
 
 
@@ -86,18 +79,18 @@ def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str
 )
 def test_an_impossible_name_is_rejected_with_its_reason(name: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as caught:
-        parse(name)
+        variants.parse(name)
     shown = name.replace("\n", "\\n")  # a message stays one line
     assert str(caught.value).startswith(f"{shown}: ")
 
 
 def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtime() -> None:
     for source in ("hub:owner/name@1", "path:onnx", "package:onnx/model", "scratch:bert"):
-        assert not is_onnx(source)
-        assert str(baseline("cpu", source)) == "cpu-pytorch-fp32"
-    assert is_onnx("onnx:model.onnx")
-    assert str(baseline("cpu", "onnx:model.onnx")) == "cpu-onnxruntime-fp32"
-    assert str(baseline("cuda", "onnx:model.onnx")) == "cuda-onnxruntime-fp32"
+        assert not variants.is_onnx(source)
+        assert str(variants.baseline("cpu", source)) == "cpu-pytorch-fp32"
+    assert variants.is_onnx("onnx:model.onnx")
+    assert str(variants.baseline("cpu", "onnx:model.onnx")) == "cpu-onnxruntime-fp32"
+    assert str(variants.baseline("cuda", "onnx:model.onnx")) == "cuda-onnxruntime-fp32"
 
 
 @pytest.mark.parametrize(
@@ -116,4 +109,4 @@ def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtim
     ],
 )
 def test_the_scheme_belongs_to_the_target(name: str, scheme: str | None) -> None:
-    assert parse(name).scheme == scheme
+    assert variants.parse(name).scheme == scheme

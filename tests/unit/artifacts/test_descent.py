@@ -1,5 +1,3 @@
-"""Every file names the checkpoint that it was made from, and a reader of both compares them."""
-
 import json
 import shutil
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Artifacts that were changed, and JSON of another's making: one line that names the file."""
-
 import ast
 import json
 import os
@@ -12,15 +10,9 @@ from typing import Any
 import pytest
 from artifact_files import written
 from page_parts import PARTS
+from tightrope.artifacts import manifest_types
 from tightrope.artifacts.files import copy_file, read_bytes, read_json, sha256
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import (
-    CheckpointManifest,
-    Costs,
-    DataManifest,
-    Found,
-    SplitManifest,
-)
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.inputs.encode import read_split
 from tightrope.int8.calibrate import read_cache
@@ -143,15 +135,15 @@ def graph_of(tiny: TinyModel) -> Any:
 READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] = {
     "data.json": lambda tiny: (
         json.loads(tiny.data.read_text()),
-        lambda path: open_manifest(path, DataManifest),
+        lambda path: open_manifest(path, manifest_types.DataManifest),
     ),
     "checkpoint.json": lambda tiny: (
         json.loads(tiny.checkpoint.read_text()),
-        lambda path: open_manifest(path, CheckpointManifest),
+        lambda path: open_manifest(path, manifest_types.CheckpointManifest),
     ),
     "train.json": lambda tiny: (
         json.loads(tiny.split("train").read_text()),
-        lambda path: open_manifest(path, SplitManifest),
+        lambda path: open_manifest(path, manifest_types.SplitManifest),
     ),
     "cache.json": lambda tiny: (
         json.loads(tiny.minmax.read_text()),
@@ -161,10 +153,10 @@ READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] 
         describe(graph_of(tiny)),
         lambda path: graphs_section([path], path.with_name("page.html")),
     ),
-    "search.json": lambda tiny: (FOUND, lambda path: read_json(path, Found)),
+    "search.json": lambda tiny: (FOUND, lambda path: read_json(path, manifest_types.Found)),
     "costs.json": lambda tiny: (
         COSTS,
-        lambda path: describe(graph_of(tiny), read_json(path, Costs)),
+        lambda path: describe(graph_of(tiny), read_json(path, manifest_types.Costs)),
     ),
     "job_seconds.json": lambda tiny: ({"a b": 1.5}, read_seconds),
     "summary.json": lambda tiny: (REPORTED, failures),

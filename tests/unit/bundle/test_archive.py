@@ -1,5 +1,3 @@
-"""An archive whose bytes depend on its files alone."""
-
 import hashlib
 import os
 import tarfile

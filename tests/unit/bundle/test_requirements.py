@@ -1,5 +1,3 @@
-"""Requirements are what is installed, complete, and what the engine was built with."""
-
 from importlib.metadata import version
 
 import pytest

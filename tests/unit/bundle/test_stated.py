@@ -1,5 +1,3 @@
-"""The interval in which another measurement should lie."""
-
 import math
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Which variants have a bundle, and why others have none."""
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-"""Where a job may run, and what it leaves: its one file, or a failure with the reason."""
-
 import json
 import os
 import signal

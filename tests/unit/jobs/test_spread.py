@@ -1,5 +1,3 @@
-"""Work spread over processes: its order, its errors and its end."""
-
 import os
 import signal
 import subprocess

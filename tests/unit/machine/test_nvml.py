@@ -1,9 +1,8 @@
-"""What NVML says of the GPU that CUDA uses first and of its state, by a driver of the test."""
-
 import json
 from pathlib import Path
 
 import pynvml
+from gpu_states import STATE
 from nvml_driver import printed, printed_each
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.machine.nvml import THROTTLES
@@ -65,16 +64,7 @@ from tightrope.machine.nvml import GpuState, held_gpu
 gpu = held_gpu()
 print(json.dumps(GpuState(gpu).read() if gpu else None))
 """
-QUIET = {
-    "sm_clock_mhz": 1980,
-    "memory_clock_mhz": 2619,
-    "temperature_c": 61,
-    "power_w": 412.345,
-    "throttled": [],
-    "application_clocks": False,
-    "other_processes": 0,
-    "memory_bytes": 3 << 30,
-}
+QUIET = {**STATE, "power_w": 412.345, "memory_bytes": 3 << 30}
 SLOW = ["hardware slowdown", "thermal slowdown", "hardware thermal slowdown"]
 HIDDEN = QUIET | {"other_processes": None, "memory_bytes": None}
 INSTANCE = dict.fromkeys(QUIET) | {"other_processes": 0, "memory_bytes": 3 << 30}

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_model
 from manifests import ENGINE
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import sha256
@@ -21,17 +22,8 @@ from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import Variant
-from tiny_model import (
-    LONGEST,
-    TinyModel,
-    artifacts_of,
-    build_variant,
-    evaluation_rows,
-    executed_with,
-    name_variant,
-)
 
-QUICK = name_variant("onnxruntime", "fp32")
+QUICK = tiny_model.name_variant("onnxruntime", "fp32")
 Measure = Callable[..., AccuracyRecord]
 
 
@@ -40,17 +32,24 @@ def engine(built: Callable[[Variant], Path]) -> Path:
     return built(QUICK)
 
 
-def measure(model: TinyModel, engine: Path, target: Path, **options: Any) -> AccuracyRecord:
-    facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": LONGEST, "max_seconds": 900}
+def measure(
+    model: tiny_model.TinyModel, engine: Path, target: Path, **options: Any
+) -> AccuracyRecord:
+    facts = {
+        "model": "tiny",
+        "variant": str(QUICK),
+        "max_sequence": tiny_model.LONGEST,
+        "max_seconds": 900,
+    }
     facts |= {"libraries": {"onnxruntime": "1"}, **options}
     data = facts.pop("data", model.split("evaluation"))
-    artifacts = replace(artifacts_of(model, engine), data=data)
-    measure_accuracy(artifacts, target, execution=executed_with(facts), **facts)
+    artifacts = replace(tiny_model.artifacts_of(model, engine), data=data)
+    measure_accuracy(artifacts, target, execution=tiny_model.executed_with(facts), **facts)
     return AccuracyRecord.read(target)
 
 
 @pytest.fixture
-def measured(tiny: TinyModel, engine: Path, tmp_path: Path) -> Measure:
+def measured(tiny: tiny_model.TinyModel, engine: Path, tmp_path: Path) -> Measure:
     """Measure the accuracy of the engine, or of another one."""
 
     def measured(other: Path | None = None, **options: Any) -> AccuracyRecord:
@@ -61,13 +60,13 @@ def measured(tiny: TinyModel, engine: Path, tmp_path: Path) -> Measure:
 
 @pytest.fixture(scope="module")
 def record(
-    tiny: TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory
+    tiny: tiny_model.TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AccuracyRecord:
     return measure(tiny, engine, tmp_path_factory.mktemp("accuracy") / "accuracy.json")
 
 
 def test_answers_are_in_the_order_of_the_split_as_the_engine_gives_them_alone(tiny, engine, record):
-    batches = [stack([row]) for row in evaluation_rows(tiny)]
+    batches = [stack([row]) for row in tiny_model.evaluation_rows(tiny)]
     alone = np.concatenate(run_onnx(load_onnx(tiny.simplified), batches, threads=1))
     assert record.labels == [one["label"] for one in read_split(split_of(tiny.data, "evaluation"))]
     assert record.predictions == alone.argmax(1).tolist()
@@ -104,14 +103,14 @@ def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, 
 
 
 def test_it_tells_how_many_are_predicted_and_how_many_texts_were_cut(
-    tiny: TinyModel,
+    tiny: tiny_model.TinyModel,
     measured: Measure,
     monkeypatch: pytest.MonkeyPatch,
     told: Callable[[], dict[str, list[int]]],
 ) -> None:
     monkeypatch.setattr(answers, "BATCH", 20)
     monkeypatch.setattr(accuracy, "CHUNK", 40)
-    lengths = [len(row["input_ids"]) for row in evaluation_rows(tiny)]
+    lengths = [len(row["input_ids"]) for row in tiny_model.evaluation_rows(tiny)]
     longer, count = sum(length > 20 for length in lengths), len(lengths)
     assert 0 < longer < count
     cut = measured(max_sequence=20).truncation
@@ -121,10 +120,15 @@ def test_it_tells_how_many_are_predicted_and_how_many_texts_were_cut(
 
 
 def test_an_engine_of_smaller_buckets_gives_the_same_predictions(tiny, measured, record, tmp_path):
-    buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
+    buckets = {"batch": [1, 3], "sequence": [32, tiny_model.LONGEST]}
     options = {"route": "onnx", "blobs": False, "static_programs": None, "buckets": buckets}
-    static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
-    found = measured(build_variant(tiny, static, target, options=options), variant=str(static))
+    static, target = (
+        tiny_model.name_variant("openvino", "fp32"),
+        tmp_path / "engine" / "engine.json",
+    )
+    found = measured(
+        tiny_model.build_variant(tiny, static, target, options=options), variant=str(static)
+    )
     assert (found.status, found.reason) == ("ok", None)
     assert found.predictions == record.predictions
     assert found.margins == pytest.approx(record.margins, abs=1e-3)

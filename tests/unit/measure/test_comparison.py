@@ -1,5 +1,3 @@
-"""An engine and its baseline in pairs of blocks, whose times are planted, with one load or two."""
-
 import random
 import time
 from collections.abc import Callable

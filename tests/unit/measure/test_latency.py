@@ -1,5 +1,3 @@
-"""Real engines of the tiny model, measured in processes of their own."""
-
 import io
 import json
 import os

@@ -1,5 +1,3 @@
-"""Operations and least bytes of a model, from its ONNX file."""
-
 from functools import partial
 from pathlib import Path
 from typing import Any

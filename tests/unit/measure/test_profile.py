@@ -1,16 +1,8 @@
-"""Groups and work of operators by their shapes, and the verdict over them."""
-
 from typing import Any
 
 import pytest
 from tightrope.measure.profile import verdict
-from tightrope.runtimes.operator_times import (
-    OperatorTime,
-    Tensor,
-    group_of,
-    operator_time,
-    per_call,
-)
+from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
 PEAKS: dict[str, Any] = {
@@ -32,9 +24,9 @@ def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
         "embeddings": "Gather",
         "elementwise": "Add Subgraph",
     }.items():
-        assert {group_of(kind) for kind in kinds.split()} == {group}
+        assert {operator_times.group_of(kind) for kind in kinds.split()} == {group}
     # fused, with two products
-    assert group_of("Subgraph", products=2) == "attention"
+    assert operator_times.group_of("Subgraph", products=2) == "attention"
 
 
 QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
@@ -53,22 +45,34 @@ QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
     ],
 )
 def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, operations) -> None:
-    operands = [Tensor(shape, "bf16") for shape in inputs]
-    found = operator_time("a", kind, 1.0, operands, [Tensor(output, "fp32")], group=group)
+    operands = [operator_times.Tensor(shape, "bf16") for shape in inputs]
+    found = operator_times.operator_time(
+        "a", kind, 1.0, operands, [operator_times.Tensor(output, "fp32")], group=group
+    )
     assert (found.operations, found.type) == (operations, "bf16")
-    assert found.bytes == sum(one.bytes for one in operands) + Tensor(output, "fp32").bytes
-    assert Tensor((2, 5, 8), "bf16").bytes == 2 * 80
+    assert (
+        found.bytes
+        == sum(one.bytes for one in operands) + operator_times.Tensor(output, "fp32").bytes
+    )
+    assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 
 def test_an_int8_product_counts_as_int8_though_its_bias_is_fp32() -> None:
-    operands = [Tensor((8,), "fp32"), Tensor((4, 8), "int8"), Tensor((8, 8), "int8")]
-    assert operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
+    operands = [
+        operator_times.Tensor((8,), "fp32"),
+        operator_times.Tensor((4, 8), "int8"),
+        operator_times.Tensor((8, 8), "int8"),
+    ]
+    assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
 
 
 def test_operators_of_one_name_are_added_up_per_call() -> None:
-    times = [OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0) for one in (1.0, 3.0)]
-    other = OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
-    found = per_call([*times, other], 2)
+    times = [
+        operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
+        for one in (1.0, 3.0)
+    ]
+    other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
+    found = operator_times.per_call([*times, other], 2)
     assert [(one.name, one.seconds, one.operations) for one in found] == [
         ("b", 4.0, 0.5),
         ("a", 2.0, 2.0),
@@ -77,8 +81,8 @@ def test_operators_of_one_name_are_added_up_per_call() -> None:
 
 def operator(
     seconds: float, operations: float = 0.0, moved: float = 0.0, group: str = "products"
-) -> OperatorTime:
-    return OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
+) -> operator_times.OperatorTime:
+    return operator_times.OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
 
 
 COMPUTE, MEMORY = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)

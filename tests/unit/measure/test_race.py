@@ -1,5 +1,3 @@
-"""Who takes part in a race, in which heats, and what is recorded."""
-
 import io
 import os
 from collections.abc import Callable

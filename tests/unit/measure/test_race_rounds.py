@@ -1,5 +1,3 @@
-"""Races of real processes whose times are planted, and of made-up blocks at one shape."""
-
 import random
 import time
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Rounds of several engines whose times are planted."""
-
 from pathlib import Path
 
 from played_engines import Played, asked, nowhere

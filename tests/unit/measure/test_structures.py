@@ -1,5 +1,3 @@
-"""The table of latencies between measured structures, and the choice that is measured."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Engines of known behaviour: requests are answered here, or in a child where that matters."""
-
 import itertools
 import json
 import os
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, WORK, hash_forever, hashing, wait
 from energy_counter import Metered
-from nvml_driver import build_driver, printed
+from nvml_driver import printed_each
 from tightrope.jobs.child import Child
 from tightrope.measure import timed_engine
 from tightrope.measure.timed_engine import FEWEST_CALLS, MOST_CALLS, TimedEngine
@@ -204,16 +202,16 @@ print(json.dumps([block["energy_j"], block["gpu"], long]))
 """.replace("PROCESSOR", str(ONE))
 
 
-def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(tmp_path: Path) -> None:
+def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(driver: Path) -> None:
     """In a worker of a process that has asked NVML before, of a driver library of the test."""
-    build_driver(tmp_path)
-    energy, state, long = json.loads(printed(ON_GPU, tmp_path, FAKE_LIMITS="4"))
+    cases = [{"FAKE_LIMITS": "4"}, {"FAKE_SHARED": "1"}, {"FAKE_NO_DRIVER": "1"}]
+    found, shared, none = map(json.loads, printed_each(ON_GPU, driver, cases))
+    energy, state, long = found
     assert energy is None
     assert (state["sm_clock_mhz"], state["throttled"]) == (1980, ["power cap"])
     assert (state["other_processes"], state["memory_bytes"]) == (0, 3 << 30)
     assert long["gpu"] == state
     assert long["energy_j"] == 1.5
     assert 1 < long["calls"] <= 1001
-    shared = json.loads(printed(ON_GPU, tmp_path, FAKE_SHARED="1"))
     assert shared[1]["other_processes"] == 1
-    assert json.loads(printed(ON_GPU, tmp_path, FAKE_NO_DRIVER="1")) == [None, None, None]
+    assert none == [None, None, None]

@@ -1,5 +1,3 @@
-"""Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
-
 import sys
 from collections.abc import Callable
 from itertools import combinations
@@ -17,17 +15,10 @@ from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import text_arrays
 from tightrope.jobs import progress as bars
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.measure import traffic_scenarios as scenarios
 from tightrope.measure.traffic import ready_samples
 from tightrope.measure.traffic_loadgen import Bench
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
-from tightrope.measure.traffic_scenarios import (
-    FEWEST_BATCHES,
-    RUNS,
-    Progress,
-    RateSearch,
-    Rounds,
-    sent_samples,
-)
 from tightrope.measure.traffic_serving import Query, Serving, Waiting
 from tightrope.records.traffic import OFFLINE
 from tightrope.terminal.jobs import progress_in
@@ -225,7 +216,7 @@ def test_rounds_go_on_until_the_gain_is_known(gains, foreign, quiet_seconds, exp
         facts = {"scenario": OFFLINE, "valid": True, "duration_s": 1.0, "samples_per_s": rate}
         return {**facts, "foreign_cores": cores}
 
-    tests = Rounds(OFFLINE, both, Progress("serving", 1.0)).run(test)
+    tests = scenarios.Rounds(OFFLINE, both, scenarios.Progress("serving", 1.0)).run(test)
     assert len(tests) / len(both) in expected
     assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
 
@@ -233,12 +224,12 @@ def test_rounds_go_on_until_the_gain_is_known(gains, foreign, quiet_seconds, exp
 def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None:
     lengths = list(np.random.default_rng(0).integers(1, 100, size=1000))
     (bench, _) = benches(lengths)
-    sent = sent_samples(bench, 200)
+    sent = scenarios.sent_samples(bench, 200)
     assert len(sent) == 200 and sent == sorted(set(sent))
     mean = np.mean([lengths[index] for index in sent])
     assert mean == pytest.approx(np.mean(lengths), rel=0.02)
-    assert len(sent_samples(bench, 1)) == FEWEST_BATCHES * PLAN["batch"]
-    assert sent_samples(bench, 10**6) == list(range(1000))
+    assert len(scenarios.sent_samples(bench, 1)) == scenarios.FEWEST_BATCHES * PLAN["batch"]
+    assert scenarios.sent_samples(bench, 10**6) == list(range(1000))
 
 
 def test_as_many_of_the_first_images_are_decoded_as_there_is_room_for(tmp_path: Path) -> None:
@@ -259,7 +250,7 @@ def searched(
     threshold: float, start: float, least: float = 0.0
 ) -> tuple[float | None, list[float]]:
     """The highest rate that passed in a whole search, rates up to a threshold, and all rates."""
-    search, asked = RateSearch(start, least=least), []
+    search, asked = scenarios.RateSearch(start, least=least), []
     while search.rate is not None:
         asked.append(search.rate)
         search.record(search.rate <= threshold)
@@ -271,7 +262,7 @@ def test_the_threshold_is_found_within_5_percent() -> None:
         for factor in np.geomspace(1 / 7.9, 4, 25):
             threshold = float(factor * start)
             found, asked = searched(threshold, start)
-            assert found is not None and found in asked and len(asked) <= RUNS
+            assert found is not None and found in asked and len(asked) <= scenarios.RUNS
             assert found <= threshold < 1.05 * found
 
 
@@ -279,7 +270,7 @@ def test_rates_of_three_digits_are_tried_in_turn() -> None:
     # it stops as soon as it is within 5 percent
     assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
     # where nothing passes there is no rate, and none below the least is tried but the first
-    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(RUNS)])
+    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(scenarios.RUNS)])
     assert searched(0, 512, 60) == (None, [512, 256, 128, 64])
     assert searched(0, 512, 1000) == (None, [512])
     found, asked = searched(1e9, 100)
@@ -287,7 +278,7 @@ def test_rates_of_three_digits_are_tried_in_turn() -> None:
     _, asked = searched(700, 1234.5678)
     assert asked == [1230, *(float(f"{rate:.3g}") for rate in asked[1:])]
     # of a test that is not steady it is the highest rate that passed
-    search, passed, draw = RateSearch(100), [], np.random.default_rng(3)
+    search, passed, draw = scenarios.RateSearch(100), [], np.random.default_rng(3)
     while search.rate is not None:
         good = bool(draw.random() < 0.5)
         passed += [search.rate] * good
@@ -305,7 +296,7 @@ def test_the_terminal_shows_each_test_and_the_share_that_is_done(tmp_path, capsy
         progress = progress_in(log)
         return progress.words.partition(" %")[0] if progress else ""
 
-    with Progress("serving", 200.0) as progress:
+    with scenarios.Progress("serving", 200.0) as progress:
         progress.begin("offline, fixed", 50.0)
         assert shown() == "offline, fixed 0"
         progress.end()
@@ -317,7 +308,7 @@ def test_the_terminal_shows_each_test_and_the_share_that_is_done(tmp_path, capsy
         progress.end()
     assert shown() == ""
     # tests that take longer, are omitted or added never fill the bar
-    with Progress("serving", 100.0) as progress:
+    with scenarios.Progress("serving", 100.0) as progress:
         progress.begin("server, fixed", 40.0)
         progress.end()
         for expected, percent in ((-20.0, 50), (80.0, 25), (-130.0, 99)):

@@ -1,10 +1,8 @@
-"""What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
-
 from pathlib import Path
 
 import pytest
 from manifests import ENGINE, SPLIT
-from nvml_driver import build_driver, printed
+from nvml_driver import printed_each
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import bucket_lines, p99_lines, split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
@@ -31,7 +29,6 @@ def test_unavailable_variants_are_named_once_per_reason_and_many_are_counted() -
 
 
 ANNOUNCED = """
-from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import gpu_lines
 from tightrope.plan.plan import Plan
 from tightrope.variants import parse
@@ -41,12 +38,12 @@ for name in ("cpu-pytorch-fp32", "cuda-pytorch-fp32"):
 """
 
 
-def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_path: Path) -> None:
-    build_driver(tmp_path)
-    line = printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="1")
+def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(driver: Path) -> None:
+    cases = [{"CUDA_VISIBLE_DEVICES": one} for one in ("1", "GPU-bbbb-2222")]
+    line, none = printed_each(ANNOUNCED, driver, cases)
     assert line.startswith("GPU: the GPUs of this machine are not alike")
     assert line.endswith("or CUDA_VISIBLE_DEVICES to a UUID")
-    assert printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="GPU-bbbb-2222") == ""
+    assert none == ""
 
 
 @pytest.mark.parametrize(

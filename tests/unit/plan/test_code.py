@@ -1,5 +1,3 @@
-"""A changed definition changes the code of the jobs that can reach it, and of no other."""
-
 import ast
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,5 +1,3 @@
-"""What the configuration may say, what it is filled in with, and the line that refuses it."""
-
 import copy
 import json
 import math

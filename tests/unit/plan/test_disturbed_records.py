@@ -1,5 +1,3 @@
-"""Which records of times are measured again when that is asked for."""
-
 import json
 from pathlib import Path
 from typing import Any

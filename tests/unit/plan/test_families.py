@@ -1,5 +1,3 @@
-"""Models that are made from others: what they inherit, and which are timed against each other."""
-
 from types import SimpleNamespace
 from typing import Any
 

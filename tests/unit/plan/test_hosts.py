@@ -1,5 +1,3 @@
-"""Where jobs run: devices, several kinds of nodes in one plan, and what belongs to each place."""
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,18 +6,11 @@ import pytest
 from configured import MODEL, configured, refused
 from tightrope.errors import ConfigError
 from tightrope.machine.host import describe_host
+from tightrope.plan import wildcards
 from tightrope.plan.hosts import constraint_of, prices_of, require_nodes
 from tightrope.plan.job_inputs import engine_inputs, peaks_file, requests_of_variant
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced, records
-from tightrope.plan.wildcards import (
-    environment,
-    gpus,
-    of_place,
-    place_of_device,
-    place_of_training,
-    place_of_variant,
-)
 from tightrope.variants import parse
 
 GENOA = {"constraint": "zen4", "isa": ["avx2", "avx512f", "avx512_vnni", "avx512_bf16"]}
@@ -98,8 +89,8 @@ def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(co
 
 def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str, Any]) -> None:
     plan, variant = plan_of(config), of("cpu@genoa-onnxruntime-fp32")
-    place = place_of_variant(variant)
-    assert place == place_of_device(at("cpu@genoa")) == "cpu@genoa"
+    place = wildcards.place_of_variant(variant)
+    assert place == wildcards.place_of_device(at("cpu@genoa")) == "cpu@genoa"
     key = "cpu@genoa avx2 avx512f avx512_vnni avx512_bf16"
     assert (plan.host[place], plan.numerics[place]) == (key, key)
     assert plan.host["cuda@h100"] == "cuda@h100"
@@ -109,8 +100,8 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
     assert requests_of_variant(variant) == "artifacts/m/cpu@genoa.requests.json"
     for device, takes in (("cpu", (0, "../envs/cpu.yaml")), ("cuda", (1, "../envs/gpu.yaml"))):
         for one in (device, f"{device}@any"):
-            assert (gpus(one), environment(one)) == takes
-    assert of_place(place_of_device, gpus, at("cuda@h100")) == 1
+            assert (wildcards.gpus(one), wildcards.environment(one)) == takes
+    assert wildcards.of_place(wildcards.place_of_device, wildcards.gpus, at("cuda@h100")) == 1
 
 
 def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_device(config) -> None:
@@ -118,7 +109,7 @@ def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_devic
     assert plan.host["cpu"] == plan.host["cpu@genoa"]
     assert plan.host["cuda"] == plan.host["cuda@h100"]
     model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
-    assert place_of_training({**config, "models": model}, at("cpu")) == "cuda"
+    assert wildcards.place_of_training({**config, "models": model}, at("cpu")) == "cuda"
     only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
     assert plan_of(only).host["cpu"] == "cuda@h100"
     assert constraint_of(only, None, "cpu") == "h100"
@@ -147,7 +138,7 @@ def test_without_hosts_all_jobs_have_the_constraint_of_the_profile() -> None:
 def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> None:
     model = {"train": device and {"device": device}}
     where = {"host": "auto", "hosts": {}, "devices": devices, "models": {"m": model}}
-    assert place_of_training(where, at("cpu")) == found
+    assert wildcards.place_of_training(where, at("cpu")) == found
 
 
 def test_times_hold_for_a_host_and_numbers_for_all_that_compute_alike() -> None:

@@ -1,19 +1,9 @@
-"""The files that jobs read: sources of engines, graphs that are drawn, and what is timed before."""
-
 import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.plan.job_inputs import (
-    GRAPH,
-    engine_inputs,
-    graph_inputs,
-    graphs_of,
-    prepared,
-    prepared_files,
-    training_examples,
-)
+from tightrope.plan import job_inputs
 from tightrope.variants import parse
 
 FOLDER = "artifacts/m"
@@ -37,7 +27,7 @@ CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}, "openvino": {"
     ],
 )
 def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, source: str) -> None:
-    assert engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
+    assert job_inputs.engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
 
 
 @pytest.mark.parametrize(
@@ -50,14 +40,14 @@ def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, sourc
 )
 def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(variant, route, source) -> None:
     config, own = {**CONFIG, "openvino": {"route": route}}, parse(variant)
-    assert engine_inputs(config, "m", own) == {
+    assert job_inputs.engine_inputs(config, "m", own) == {
         "source": source,
         "onnx": ONNX,
         "calibration": f"{FOLDER}/calibration/{own.calibration}.json",
         "data": f"{FOLDER}/splits/calibration.json",
         "checkpoint": CHECKPOINT,
     }
-    plain = engine_inputs(config, "m", parse("cpu-openvino-fp32"))
+    plain = job_inputs.engine_inputs(config, "m", parse("cpu-openvino-fp32"))
     assert plain == {"source": CHECKPOINT if route == "pytorch" else ONNX}
 
 
@@ -72,7 +62,7 @@ def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(variant, route
 )
 def test_a_checkpoint_that_is_not_trained_depends_on_no_split(checkpoint, recipe, read) -> None:
     config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
-    assert training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
+    assert job_inputs.training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
 
 
 PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax-64.tsv"]
@@ -92,9 +82,9 @@ PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax
 )
 def test_each_file_before_the_engine_is_named_but_the_search(variant, files) -> None:
     jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
-    all_files = prepared_files(CONFIG, jobs)
+    all_files = job_inputs.prepared_files(CONFIG, jobs)
     assert len(all_files) == len({*all_files})
-    assert [all_files[place] for place in prepared(CONFIG, jobs)["m"][variant]] == files
+    assert [all_files[place] for place in job_inputs.prepared(CONFIG, jobs)["m"][variant]] == files
 
 
 ALL = ["exported", "simplified", "quantized"]
@@ -133,10 +123,10 @@ COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for
 )
 def test_which_graphs_of_a_model_are_drawn(names: Any, graphs: list[str], drawn: list[str]) -> None:
     jobs = [("a", parse(name)) for name in names]
-    found = graphs_of({**CONFIG, "graphs": graphs}, jobs)
+    found = job_inputs.graphs_of({**CONFIG, "graphs": graphs}, jobs)
     assert found == [("a", graph) for graph in drawn]
-    assert all(re.fullmatch(GRAPH, graph) for graph in drawn)
-    assert not any(re.fullmatch(GRAPH, name) for name in ("optimized", "u8s8", *names))
+    assert all(re.fullmatch(job_inputs.GRAPH, graph) for graph in drawn)
+    assert not any(re.fullmatch(job_inputs.GRAPH, name) for name in ("optimized", "u8s8", *names))
 
 
 @pytest.mark.parametrize(
@@ -154,4 +144,4 @@ def test_a_picture_has_costs_where_its_operators_are_timed(model, graph, file, h
     inputs = {"onnx": f"artifacts/{model}/{file}"}
     inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
     searches = [("a", "u8s8", "minmax-8")]
-    assert graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
+    assert job_inputs.graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs

@@ -1,5 +1,3 @@
-"""From a configuration to jobs: which variants run, why others do not, and what each job gets."""
-
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +9,9 @@ from configured import MODEL, SCHEMA, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
+from tightrope.plan import job_inputs, job_params
+from tightrope.plan import plan as planning
 from tightrope.plan.config import checked
-from tightrope.plan.job_inputs import (
-    audit_input,
-    caches_of,
-    counted_inputs,
-    engine_inputs,
-    quantize_inputs,
-    searches_of,
-)
-from tightrope.plan.job_params import (
-    deciding_sizes,
-    engine_libraries,
-    engine_options,
-    latency_settings,
-    libraries_of,
-    limits_of,
-    streams_of,
-)
-from tightrope.plan.plan import (
-    Plan,
-    audited,
-    baseline_engine,
-    by_place,
-    failing_files,
-    make_plan,
-    onnx_files,
-    raced,
-    records,
-    unavailable_reason,
-    variant_suffixes,
-    with_baseline,
-)
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, parse
 
@@ -71,8 +40,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> Plan:
-    return make_plan(config, host)
+def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> planning.Plan:
+    return planning.make_plan(config, host)
 
 
 @pytest.fixture
@@ -92,11 +61,11 @@ def config() -> dict[str, Any]:
     return filled
 
 
-def jobs_of(plan: Plan, model: str) -> list[str]:
+def jobs_of(plan: planning.Plan, model: str) -> list[str]:
     return [str(variant) for name, variant in plan.jobs if name == model]
 
 
-def reasons_of(plan: Plan, model: str) -> dict[str, str]:
+def reasons_of(plan: planning.Plan, model: str) -> dict[str, str]:
     return {variant: reason for name, variant, reason in plan.unavailable if name == model}
 
 
@@ -110,7 +79,7 @@ def at(model: str, device: str) -> Wildcards:
 
 
 def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, Any]:
-    return engine_options(config, model, parse(variant))
+    return job_params.engine_options(config, model, parse(variant))
 
 
 def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -> None:
@@ -126,7 +95,7 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -
     config["openvino"]["route"] = "pytorch"
     assert jobs_of(plan_of(config), "m") == jobs_of(plan, "m")
     for name in jobs_of(plan_of(config), "n"):
-        assert engine_inputs(config, "n", parse(name))["source"].endswith(".onnx")
+        assert job_inputs.engine_inputs(config, "n", parse(name))["source"].endswith(".onnx")
 
 
 def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, Any]) -> None:
@@ -137,9 +106,9 @@ def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, 
     }
     for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
         for model, baseline in (("m", "cpu-pytorch-fp32"), ("n", "cpu-onnxruntime-fp32")):
-            assert with_baseline(plan, job(model, variant)) == (variant, baseline)
+            assert planning.with_baseline(plan, job(model, variant)) == (variant, baseline)
             engine = f"artifacts/{model}/engines/{baseline}/engine.json"
-            assert baseline_engine(plan, job(model, variant)) == engine
+            assert planning.baseline_engine(plan, job(model, variant)) == engine
 
 
 def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, Any]) -> None:
@@ -186,8 +155,10 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(confi
 )
 def test_the_first_thing_that_is_missing_is_the_reason(variant, host, source, reason) -> None:
     model = {"checkpoint": source, "task": "text-classification"}
-    assert unavailable_reason(ASKED, parse(variant), host, model) == reason
-    of_images = unavailable_reason(ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE})
+    assert planning.unavailable_reason(ASKED, parse(variant), host, model) == reason
+    of_images = planning.unavailable_reason(
+        ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE}
+    )
     assert of_images == (NO_CHECKPOINT if "onnx:" in source else "TVM compiles text models only")
 
 
@@ -245,7 +216,7 @@ def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(default
 def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:
     config["traffic"] = {**config["traffic"], "variants": ["cpu-pytorch-bf16", "cpu-openvino-fp32"]}
     plan = plan_of(config)
-    found = records(plan)
+    found = planning.records(plan)
     assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
     assert found["n", "cpu-onnxruntime-fp32"] == [
         "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
@@ -257,19 +228,21 @@ def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> N
     traffic = [path for paths in found.values() for path in paths if ".traffic." in path]
     of_traffic = ("m/cpu-pytorch-bf16", "m/cpu-openvino-fp32", "n/cpu-openvino-fp32")
     assert traffic == [f"reports/{name}.traffic.json" for name in of_traffic]
-    paths = raced(plan, "reports/{model}/{variant}.json", at("n", "cpu"))
+    paths = planning.raced(plan, "reports/{model}/{variant}.json", at("n", "cpu"))
     assert paths == [f"reports/n/{variant}.json" for variant in jobs_of(plan, "n")]
-    assert raced(plan, "{variant}", at("n", "cuda")) == []
+    assert planning.raced(plan, "{variant}", at("n", "cuda")) == []
 
 
 def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(config) -> None:
-    settings = latency_settings(config)
+    settings = job_params.latency_settings(config)
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
     # streams are a setting of latency on a GPU and of no build
     built = options_of(config, "cuda-tensorrt-fp16")
     config["cuda"]["streams"] = [2, 4]
-    found = [streams_of(config, job("m", f"{one}-pytorch-fp32")) for one in ("cuda", "cpu")]
+    found = [
+        job_params.streams_of(config, job("m", f"{one}-pytorch-fp32")) for one in ("cuda", "cpu")
+    ]
     assert found == [[2, 4], []]
     assert options_of(config, "cuda-tensorrt-fp16") == built
 
@@ -279,10 +252,10 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     settings = {"float": ["*.output.dense"], "activations": "asymmetric", "attention": False}
     config["repairs"] = {"ffn": settings}
     plan = plan_of(config)
-    every = failing_files(config, plan)
-    found = {*every} - {one for own in records(plan).values() for one in own}
+    every = planning.failing_files(config, plan)
+    found = {*every} - {one for own in planning.records(plan).values() for one in own}
     assert {path for path in found if path.startswith("artifacts/n/")} == {
-        *onnx_files("n"),
+        *planning.onnx_files("n"),
         "artifacts/n/calibration/minmax-64.json",
         "artifacts/n/calibration/nncf-64.json",
         "artifacts/n/quantized/u8s8-minmax-64.onnx",
@@ -300,9 +273,9 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     assert [every.count(one) for one in shared] == [1, 1]
     config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
     plan = plan_of({**config, "profile": {"variants": []}})
-    assert {*failing_files(config, plan)} == {
-        *(one for own in records(plan).values() for one in own),
-        *(path for model in plan.models for path in onnx_files(model)),
+    assert {*planning.failing_files(config, plan)} == {
+        *(one for own in planning.records(plan).values() for one in own),
+        *(path for model in plan.models for path in planning.onnx_files(model)),
         *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
     }
 
@@ -310,44 +283,46 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
     config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
     plan = plan_of(config)
-    found = [(model, str(variant)) for model, variant in audited(plan.jobs)]
+    found = [(model, str(variant)) for model, variant in planning.audited(plan.jobs)]
     both = ("cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64")
     expected = [(model, name) for model in "mn" for name in both]
     assert found == [("m", "cpu-pytorch-int8-dynamic"), *expected]
     for model, variant in plan.jobs:
-        assert bool(audit_input(job(model, str(variant)))) == ((model, str(variant)) in found)
+        assert bool(job_inputs.audit_input(job(model, str(variant)))) == (
+            (model, str(variant)) in found
+        )
     fp8 = ("m", parse("cuda-tensorrt-fp8-minmax-64"))
-    assert audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
+    assert planning.audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
 
 
 @pytest.mark.parametrize(("reduced", "scheme"), [(False, "u8s8"), (True, "u8s7")])
 def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(config, reduced, scheme):
-    assert searches_of(config, plan_of(config).jobs) == []
+    assert job_inputs.searches_of(config, plan_of(config).jobs) == []
     config["engines"]["onnxruntime"] = ["int8", "int8-auto"]
     config["calibration"].update(samples=[32, 64], reduce_range=reduced)
     jobs = plan_of(config).jobs
     names = [(model, f"minmax-{count}") for model in "mn" for count in (32, 64)]
-    assert searches_of(config, jobs) == [(model, scheme, name) for model, name in names]
-    assert {*names} < {*caches_of(jobs)}
+    assert job_inputs.searches_of(config, jobs) == [(model, scheme, name) for model, name in names]
+    assert {*names} < {*job_inputs.caches_of(jobs)}
     place = {"model": "n", "scheme": scheme, "calibration": "minmax-64-auto"}
-    quantized = quantize_inputs(Wildcards(fromdict=place))
+    quantized = job_inputs.quantize_inputs(Wildcards(fromdict=place))
     assert quantized["search"] == f"artifacts/n/search/{scheme}-minmax-64.json"
 
 
 def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_failed(config) -> None:
     suffixes = {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
-    assert variant_suffixes(plan_of(config)) == suffixes
+    assert planning.variant_suffixes(plan_of(config)) == suffixes
     config.update(emulated=True, engines={"pytorch": ["fp32"], "openvino": ["int8-bf16"]})
     plan = plan_of(config)
     assert "cpu-openvino-int8-nncf-64" not in jobs_of(plan, "m")
-    assert variant_suffixes(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
+    assert planning.variant_suffixes(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
     built = "artifacts/m/engines/cpu-openvino-int8-nncf-64/engine.json"
-    assert built in failing_files(config, plan)
+    assert built in planning.failing_files(config, plan)
 
 
 @pytest.mark.parametrize("host", ["auto", "cpu-node"])
 def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(config, host) -> None:
-    plan = make_plan({**config, "host": host})
+    plan = planning.make_plan({**config, "host": host})
     for device in ("cpu", "cuda"):
         here = for_device(describe_host(), device)
         own = (fingerprint(here), numerics_fingerprint(here))
@@ -393,13 +368,18 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
 
 
 def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config) -> None:
-    assert libraries_of(config, "openvino") == ("openvino", "nncf")
+    assert job_params.libraries_of(config, "openvino") == ("openvino", "nncf")
     config["openvino"]["route"] = "pytorch"
-    assert libraries_of(config, "openvino") == ("openvino", "nncf", "torch", "transformers")
+    assert job_params.libraries_of(config, "openvino") == (
+        "openvino",
+        "nncf",
+        "torch",
+        "transformers",
+    )
     for engine in ENGINES:
         if ENGINES[engine].source == "checkpoint":
-            assert libraries_of(config, engine) == ENGINES[engine].libraries
-    both = engine_libraries("cpu-tvm-fp32", "cpu-pytorch-fp32")
+            assert job_params.libraries_of(config, engine) == ENGINES[engine].libraries
+    both = job_params.engine_libraries("cpu-tvm-fp32", "cpu-pytorch-fp32")
     assert set(both) == {"torch", "transformers", "apache-tvm"}
 
 
@@ -416,8 +396,8 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
 )
 def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
-    variants = by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    found = [counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
+    variants = planning.by_place([one for one in plan_of(config).jobs if one[0] == "m"])
+    found = [job_inputs.counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
     assert found == [{"onnx": "artifacts/m/model.simplified.onnx"} if reads else {}, {}]
 
 
@@ -437,7 +417,7 @@ def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
     ],
 )
 def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(sizes, limits) -> None:
-    assert limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
+    assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
 
 
 @pytest.mark.parametrize(
@@ -452,7 +432,7 @@ def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(sizes, limits) 
 )
 def test_a_split_depends_on_no_size_that_does_not_move_it(train, split, names) -> None:
     wildcards = Wildcards(fromdict={"model": "m", "split": split})
-    assert set(deciding_sizes(sized(train, 50), wildcards)) == names
+    assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
 
 
 def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config) -> None:
@@ -462,8 +442,8 @@ def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config
     found = ["cpu-onnxruntime-given", "cpu-openvino-given"]
     assert [name for name in jobs_of(plan, "n") if "int8" in name or "given" in name] == found
     own = [one for one in plan.jobs if one[0] == "n"]
-    assert [str(variant) for _, variant in audited(own)] == found
-    files = failing_files(config, plan._replace(jobs=own))
+    assert [str(variant) for _, variant in planning.audited(own)] == found
+    files = planning.failing_files(config, plan._replace(jobs=own))
     assert not [path for path in files if "calibration" in path or "quantized" in path]
-    assert searches_of(config, own) == []
-    assert "given" in variant_suffixes(plan)
+    assert job_inputs.searches_of(config, own) == []
+    assert "given" in planning.variant_suffixes(plan)

@@ -1,20 +1,11 @@
-"""Measurements on request: of which variants, with which settings, and what is refused."""
-
 from typing import Any
 
 import pytest
 from configured import configured, refused
 from snakemake.iocontainers import Wildcards
 from tightrope.measure.profile import PROFILERS
+from tightrope.plan import studies
 from tightrope.plan.plan import make_plan, records
-from tightrope.plan.studies import (
-    WITH_OPERATORS,
-    idleness_settings,
-    idleness_shape,
-    measured_trainings,
-    recipe_to_measure,
-    throughput_settings,
-)
 
 MODEL = {
     "checkpoint": "scratch:bert?max_position_embeddings=64",
@@ -45,21 +36,21 @@ def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(k
 def test_the_variants_are_no_setting_of_a_job() -> None:
     asked = {**ASKED["throughput"], "variants": [OPENVINO], "p99_ms": 50}
     config = configured(**{**ASKED, "throughput": asked, "idleness": {"pauses": 2}})
-    assert throughput_settings(config, TINY) == {
+    assert studies.throughput_settings(config, TINY) == {
         **{"batches": [1, 4], "sequence": 32, "instances": "auto", "threads": "auto"},
         **{"p99_ms": 50, "seconds": 2.0, "max_seconds": 300},
     }
-    assert idleness_settings(config, TINY) == {"pauses": [2], "max_seconds": 120}
+    assert studies.idleness_settings(config, TINY) == {"pauses": [2], "max_seconds": 120}
     images = {"models": OF_IMAGES, "throughput": {"variants": [], "sequence": 32, "batches": [1]}}
-    assert throughput_settings(images, TINY) == {"batches": [1]}
+    assert studies.throughput_settings(images, TINY) == {"batches": [1]}
 
 
 def test_pauses_are_measured_at_the_named_shape_or_the_first_of_the_model() -> None:
-    assert idleness_shape(configured(**ASKED), TINY) == SHAPES[0]
+    assert studies.idleness_shape(configured(**ASKED), TINY) == SHAPES[0]
     named = configured(**ASKED, idleness={"shape": {"sequence": 32, "batch": 1}})
-    assert idleness_shape(named, TINY) == SHAPES[1]
+    assert studies.idleness_shape(named, TINY) == SHAPES[1]
     images = {**named, "models": OF_IMAGES, "shapes": [*SHAPES, IMAGE]}
-    assert idleness_shape(images, TINY) == IMAGE
+    assert studies.idleness_shape(images, TINY) == IMAGE
 
 
 @pytest.mark.parametrize(
@@ -98,7 +89,7 @@ def test_each_engine_whose_operators_are_timed_on_a_cpu_is_profiled_by_default()
     keys = {**ASKED, "devices": ["cpu", "cuda"], "engines": engines, "models": {"tiny": MODEL}}
     found = [str(variant) for _, variant in make_plan(configured(**keys)).profile]
     assert found == ["cpu-pytorch-fp32", OPENVINO, "cpu-onnxruntime-fp32"]
-    assert {*WITH_OPERATORS, "compile"} == set(PROFILERS)
+    assert {*studies.WITH_OPERATORS, "compile"} == set(PROFILERS)
     named = make_plan(configured(**keys, profile={"variants": [OPENVINO]}))
     assert [str(variant) for _, variant in named.profile] == [OPENVINO]
     assert make_plan(configured(**keys, profile={"variants": []})).profile == []
@@ -113,7 +104,7 @@ def test_models_with_a_recipe_are_measured_but_no_students(epochs: int, measured
         "student": {"train": recipe, "distill": {"from": "trained"}},
     }
     config = {"training": {"epochs": epochs}, "models": models}
-    assert measured_trainings(config) == measured
+    assert studies.measured_trainings(config) == measured
     # a change of what the measurement sets itself reruns none
-    own = recipe_to_measure(config, Wildcards(fromdict={"model": "trained"}))
+    own = studies.recipe_to_measure(config, Wildcards(fromdict={"model": "trained"}))
     assert own == {"device": "auto", "batch": 8}

@@ -1,5 +1,3 @@
-"""Tables that cannot be used are named before anything runs, in one line."""
-
 from pathlib import Path
 from typing import Any
 

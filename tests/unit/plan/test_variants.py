@@ -1,5 +1,3 @@
-"""Which variants a configuration asks for, and what stands in for those that cannot be."""
-
 from typing import Any
 
 import hosts

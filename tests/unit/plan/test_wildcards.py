@@ -1,5 +1,3 @@
-"""What wildcards match, functions of them, and how the time to plan grows with the variants."""
-
 import inspect
 import re
 import time

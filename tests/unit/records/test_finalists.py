@@ -1,5 +1,3 @@
-"""Who takes part in a race, by what was measured before it."""
-
 import pytest
 from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
