@@ -78,13 +78,6 @@ def test_students_with_the_examples_of_their_teacher_share_its_outputs(keys, dis
     assert re.fullmatch(ASKED, asked)
 
 
-def test_how_the_loss_is_weighed_is_no_matter_of_the_teacher(keys: Keys) -> None:
-    weighed = ({}, {"temperature": 4, "labels": 0.1, "hidden": 0.2}, {"hidden": 0})
-    plain, other, none = (teacher_request(configured(**keys(one)), SMALL) for one in weighed)
-    assert plain == other == {**none, "hidden": True}
-    assert none["hidden"] is False
-
-
 @pytest.mark.parametrize(
     ("distill", "changes", "words"),
     [

@@ -20,10 +20,8 @@ ASKED: dict[str, Any] = {
     "hosts": {"genoa": GENOA, "rome": ROME, "h100": H100},
     "models": {"m": MODEL},
     "engines": {
-        "onnxruntime": ["fp32", "int8"],
-        "openvino": ["bf16", "int8"],
-        "inductor": ["int8"],
-        "tensorrt": ["fp16"],
+        **{"onnxruntime": ["fp32", "int8"], "openvino": ["bf16", "int8"]},
+        **{"inductor": ["int8"], "tensorrt": ["fp16"]},
     },
     "calibration": {"samples": [64]},
 }
@@ -115,12 +113,6 @@ def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_devic
     assert constraint_of(only, None, "cpu") == "h100"
 
 
-def test_without_hosts_all_jobs_have_the_constraint_of_the_profile() -> None:
-    config = whole(hosts={}, host="node", devices=["cpu"])
-    assert [constraint_of(config, one, "cpu") for one in ("zen4", None)] == ["zen4", None]
-    assert make_plan(config).host == {"cpu": "cpu@node", "cuda": "cuda@node"}
-
-
 @pytest.mark.parametrize(
     ("device", "devices", "found"),
     [
@@ -141,9 +133,27 @@ def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> No
     assert wildcards.place_of_training(where, at("cpu")) == found
 
 
-def test_times_hold_for_a_host_and_numbers_for_all_that_compute_alike() -> None:
+def test_families_race_apart_in_each_place_and_the_price_of_a_host_stands_with_it() -> None:
+    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
+    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
+    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
+    priced = whole(prices={"genoa": 2.5, "*": 1})
+    assert prices_of(priced) == {"genoa": 2.5, "rome": 0.9, "*": 1}
+
+
+def test_without_hosts_all_jobs_have_the_constraint_of_the_profile(config) -> None:
+    none = whole(hosts={}, host="node", devices=["cpu"])
+    assert [constraint_of(none, one, "cpu") for one in ("zen4", None)] == ["zen4", None]
+    assert make_plan(none).host == {"cpu": "cpu@node", "cuda": "cuda@node"}
+    # times hold for a host, numbers for all that compute alike
     plan = make_plan(configured(devices=["cpu"]), {**machines.AMX, "gpu": "NVIDIA H100"})
     assert plan.numerics["cpu"] != plan.host["cpu"] != plan.host["cuda"]
+    # several hosts need an executor that sends jobs to nodes
+    require_nodes(config, local=False)
+    for own in ({"genoa": config["hosts"]["genoa"]}, {}):
+        require_nodes({**config, "hosts": own}, local=True)
+    with pytest.raises(ConfigError, match=r"hosts = genoa, rome, h100: .*profiles/slurm"):
+        require_nodes(config, local=True)
 
 
 def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
@@ -151,17 +161,6 @@ def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
         config = whole(traffic={"variants": [f"cpu{host}-onnxruntime-fp32"]})
         names = [str(variant) for _, variant in plan_of(config).traffic]
         assert names == [f"{place}-onnxruntime-fp32" for place in found]
-
-
-def test_the_families_of_each_place_race_apart() -> None:
-    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
-    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
-    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
-
-
-def test_the_price_of_a_host_stands_with_it() -> None:
-    config = whole(prices={"genoa": 2.5, "*": 1})
-    assert prices_of(config) == {"genoa": 2.5, "rome": 0.9, "*": 1}
 
 
 @pytest.mark.parametrize(
@@ -181,11 +180,3 @@ def test_the_price_of_a_host_stands_with_it() -> None:
 )
 def test_hosts_that_make_no_sense_are_one_line(changes: dict[str, Any], words: str) -> None:
     assert refused(**{**ASKED, **changes}).startswith(f"config: {words}")
-
-
-def test_several_hosts_need_an_executor_that_sends_jobs_to_nodes(config: dict[str, Any]) -> None:
-    require_nodes(config, local=False)
-    for own in ({"genoa": config["hosts"]["genoa"]}, {}):
-        require_nodes({**config, "hosts": own}, local=True)
-    with pytest.raises(ConfigError, match=r"hosts = genoa, rome, h100: .*profiles/slurm"):
-        require_nodes(config, local=True)

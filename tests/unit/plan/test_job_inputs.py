@@ -15,9 +15,7 @@ CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}, "openvino": {"
     ("variant", "source"),
     [
         ("cpu-pytorch-int8-dynamic", CHECKPOINT),
-        ("cpu-inductor-bf16", CHECKPOINT),
         ("cpu-onnxruntime-int8-dynamic", ONNX),
-        ("cpu-openvino-bf16", ONNX),
         ("cuda-tensorrt-given", f"{FOLDER}/model.onnx"),
         ("cpu-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64.onnx"),
         ("cpu-onnxruntime-int8-auto-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64-auto.onnx"),

@@ -50,17 +50,12 @@ def test_a_speed_up_reads_a_table_of_the_parent_parameters_need_none(prune, tabl
     assert (engine["shape"], engine.get("heads")) == (SHAPES[0], asked.get("heads"))
 
 
-@pytest.mark.parametrize(
-    ("prune", "kept"),
-    [
-        ({"layers": 2}, {"layers": 2, "intermediate": None}),
-        ({"heads": 1}, {"layers": None, "intermediate": None, "heads": 1}),
-    ],
-)
-def test_sizes_without_a_target_plan_nothing(prune: dict[str, int], kept: dict[str, Any]) -> None:
-    config = configured(**family(prune))
-    assert pruning.structure_of_model(config, NAMES) == {}
-    assert pruning.prune_of_model(config, NAMES) == kept
+def test_sizes_without_a_target_plan_nothing() -> None:
+    sizes = {"layers": None, "intermediate": None}
+    for prune in ({"layers": 2}, {"heads": 1}):
+        config = configured(**family(prune))
+        assert pruning.structure_of_model(config, NAMES) == {}
+        assert pruning.prune_of_model(config, NAMES) == {**sizes, **prune}
 
 
 def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
@@ -93,9 +88,6 @@ def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
 )
 def test_what_cannot_be_a_target_is_named(prune: dict[str, Any], words: str) -> None:
     assert refused(**family(prune)).startswith(f"{PLACE}{words}")
-
-
-def test_a_target_needs_a_trained_parent() -> None:
     message = refused(models={"alone": {**LARGE, "prune": {"target": "2x"}}})
     assert message.startswith("config: models.alone.prune.target: ")
     assert message.endswith("(from: NAME)")

@@ -35,10 +35,8 @@ def of_texts(shapes: list[dict[str, int]]) -> dict[str, Any]:
     ("shapes", "words"),
     [
         ([{"batch": 1}], "(entry 1) = {'batch': 1}: besides batch a shape has sequence, and token"),
-        ([{"batch": 1, "height": 32}], "(entry 1) = "),
         ([{**OF_IMAGES[0], "sequence": 8}], "(entry 1) = "),
         ([{**OF_IMAGES[0], "tokens": 4}], "(entry 1) = "),
-        ([{"batch": 1, "tokens": 4}], "(entry 1) = {'batch': 1, 'tokens': 4}: besides batch"),
         (OF_IMAGES, ": none with sequence, as models.words of task = text-classification"),
         (BOTH[2:], ": none with height and width, as models.digits of task = image-cl"),
         ([*BOTH[:2], {"batch": 1, "sequence": 8, "tokens": 9}], "(entry 3).tokens = 9: more than "),

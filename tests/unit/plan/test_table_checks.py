@@ -102,15 +102,10 @@ def test_columns_of_a_table_of_images_are_checked() -> None:
     assert said in refused(**wrong, shapes=shapes)
 
 
-def test_many_columns_are_counted() -> None:
+def test_many_columns_are_counted_and_a_process_of_a_job_reads_no_table() -> None:
     write("news.csv", [tuple(range(30))], tuple(f"c{number}" for number in range(30)))
     message = refused(**of("news.csv", {"text": "body", "label": "c0"}))
     assert "It has" not in message
     assert "; it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 18 more: set" in message
-
-
-def test_a_process_of_a_job_reads_no_table() -> None:
-    Path("news.csv").write_text("no,such,column\n")
     found = checked(of("news.csv"), SCHEMA, look=False)
     assert found["models"]["news"]["columns"]["text"] == "headline"
-    refused(**of("news.csv"))
