@@ -119,21 +119,6 @@ def test_it_tells_how_many_are_predicted_and_how_many_texts_were_cut(
     assert told()["predicting"] == pytest.approx([*expected, 99, 100], abs=1)
 
 
-def test_an_engine_of_smaller_buckets_gives_the_same_predictions(tiny, measured, record, tmp_path):
-    buckets = {"batch": [1, 3], "sequence": [32, tiny_model.LONGEST]}
-    options = {"route": "onnx", "blobs": False, "static_programs": None, "buckets": buckets}
-    static, target = (
-        tiny_model.name_variant("openvino", "fp32"),
-        tmp_path / "engine" / "engine.json",
-    )
-    found = measured(
-        tiny_model.build_variant(tiny, static, target, options=options), variant=str(static)
-    )
-    assert (found.status, found.reason) == ("ok", None)
-    assert found.predictions == record.predictions
-    assert found.margins == pytest.approx(record.margins, abs=1e-3)
-
-
 def test_a_batch_is_no_larger_than_what_the_engine_was_built_for() -> None:
     shapes = [[[1, 1], [8, 64], [12, 128]], [[1, 1], [1, 64], [4, 128]]]
     longest = [[[1, 1], [1, 512], [1, 512]], [[1, 1], [8, 64], [64, 128]]]

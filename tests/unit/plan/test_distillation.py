@@ -75,6 +75,7 @@ def test_students_with_the_examples_of_their_teacher_share_its_outputs(keys, dis
     assert (request["teacher"], request["unlabelled"]) == ("large", None)
     assert request["sequence"] == (32 if train else 64)
     assert request["hidden"] == asked.endswith("-states")
+    assert not {"temperature", "labels"} & set(request), "how the loss is weighed"
     assert re.fullmatch(ASKED, asked)
 
 

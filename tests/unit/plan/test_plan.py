@@ -4,16 +4,14 @@ from typing import Any
 import hosts
 import pytest
 import torch
-import yaml
-from configured import MODEL, SCHEMA, configured
+from configured import MODEL, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import job_inputs, job_params
 from tightrope.plan import plan as planning
-from tightrope.plan.config import checked
 from tightrope.signature import IMAGE
-from tightrope.variants import UNQUANTIZED, parse
+from tightrope.variants import parse
 
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
 ASKED = {
@@ -28,20 +26,17 @@ NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 
 
-@pytest.fixture(autouse=True)
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder of PATH, in it a compiler."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "g++").write_text("#!/bin/sh\n")
-    (folder / "g++").chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.delenv("CXX", raising=False)
-    return folder
-
-
 def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> planning.Plan:
     return planning.make_plan(config, host)
+
+
+@pytest.fixture(autouse=True)
+def _compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler is there."""
+    (tmp_path / "g++").write_text("#!/bin/sh\n")
+    (tmp_path / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
 
 
 @pytest.fixture
@@ -91,49 +86,20 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -
     assert jobs_of(plan, "n") == ["cpu-onnxruntime-fp32", *shared]
     assert reasons_of(plan, "m") == {}
     assert reasons_of(plan, "n") == dict.fromkeys(of_checkpoint[1:], NO_CHECKPOINT)
+    # each device has the baseline of the source
+    own, onnx = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
+    for model, baseline in (("m", own), ("n", onnx)):
+        both = {"cpu": baseline, "cuda": baseline.replace("cpu", "cuda")}
+        assert plan.baselines[model] == both
+        wildcards = job(model, "cpu-openvino-fp32")
+        assert planning.with_baseline(plan, wildcards) == ("cpu-openvino-fp32", baseline)
+        engine = f"artifacts/{model}/engines/{baseline}/engine.json"
+        assert planning.baseline_engine(plan, wildcards) == engine
     # also where an engine that takes either is built from the checkpoint
     config["openvino"]["route"] = "pytorch"
     assert jobs_of(plan_of(config), "m") == jobs_of(plan, "m")
     for name in jobs_of(plan_of(config), "n"):
         assert job_inputs.engine_inputs(config, "n", parse(name))["source"].endswith(".onnx")
-
-
-def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, Any]) -> None:
-    plan = plan_of(config)
-    assert plan.baselines == {
-        "m": {"cpu": "cpu-pytorch-fp32", "cuda": "cuda-pytorch-fp32"},
-        "n": {"cpu": "cpu-onnxruntime-fp32", "cuda": "cuda-onnxruntime-fp32"},
-    }
-    for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
-        for model, baseline in (("m", "cpu-pytorch-fp32"), ("n", "cpu-onnxruntime-fp32")):
-            assert planning.with_baseline(plan, job(model, variant)) == (variant, baseline)
-            engine = f"artifacts/{model}/engines/{baseline}/engine.json"
-            assert planning.baseline_engine(plan, job(model, variant)) == engine
-
-
-def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, Any]) -> None:
-    config["engines"] = {"tensorrt": ["fp16"]}
-    plan = plan_of({**config, "devices": "auto"})
-    for model, engine in (("m", "pytorch"), ("n", "onnxruntime")):
-        assert jobs_of(plan, model) == [f"cpu-{engine}-fp32"]
-        missing = (f"cuda-{engine}-fp32", "cuda-tensorrt-fp16")
-        assert reasons_of(plan, model) == dict.fromkeys(missing, "no NVIDIA GPU")
-    # a GPU that is asked for outright is planned without one
-    plan = plan_of({**config, "devices": ["cuda"]})
-    assert jobs_of(plan, "m") == ["cuda-pytorch-fp32", "cuda-tensorrt-fp16"]
-    assert reasons_of(plan, "m") == {}
-
-
-def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(config, programs):
-    asked = {"compile": ["fp32"], "inductor": ["fp32"], "torchscript": ["fp32"], "tvm": ["fp32"]}
-    config["engines"] = asked
-    compiled = {"cpu-compile-fp32", "cpu-inductor-fp32", "cpu-tvm-fp32"}
-    assert set(jobs_of(plan_of(config), "m")) > compiled
-    (programs / "g++").unlink()
-    plan = plan_of(config)
-    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
-    assert set(reasons_of(plan, "m")) == compiled
-    assert all(why.startswith("no C++ compiler: ") for why in reasons_of(plan, "m").values())
 
 
 @pytest.mark.parametrize(
@@ -178,39 +144,6 @@ def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_gra
     own = options_of(config, "cuda-onnxruntime-fp16")
     assert own == {**SESSION, "provider": "cuda", "graphs": True, "buckets": own["buckets"]}
     assert options_of(config, "cpu-onnxruntime-fp32") == SESSION
-
-
-@pytest.fixture(scope="module")
-def default() -> dict[str, Any]:
-    """The configuration that a first run has, on the CPU."""
-    asked = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
-    return checked({**asked, "devices": ["cpu"]}, SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("kind", "missing"),
-    [
-        ("AVX2", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-        ("AVX-512", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-        ("AMX", set()),
-        ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-    ],
-)
-def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(default, kind, missing):
-    (model,) = default["models"]
-    plan = plan_of(default, hosts.HOSTS[kind])
-    assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}
-    assert all("no bf16 instructions" in why for why in reasons_of(plan, model).values())
-    # what is quantized may race a float of its own engine
-    own = [one for one in map(parse, jobs_of(plan, model)) if one.engine == "openvino"]
-    floats = {str(one) for one in own if one.precision in UNQUANTIZED}
-    assert floats == {"cpu-openvino-bf16" if kind == "AMX" else "cpu-openvino-fp32"}
-    assert len(own) > len(floats)
-    # of the nodes of a named host this machine knows nothing
-    for change in ({"emulated": True}, {"host": "node-type"}):
-        everything = plan_of({**default, **change}, hosts.HOSTS[kind])
-        assert reasons_of(everything, model) == {}
-        assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
 
 
 def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:
