@@ -193,9 +193,7 @@ def test_no_number_of_pairs_tells_more_than_the_loads_do() -> None:
         found = speedup(*pairs_of([2.0] * count))
         assert found.high / found.value >= math.exp(1.95 * LOAD_SPREAD)
         assert found.value / found.low >= math.exp(1.95 * LOAD_SPREAD)
-
-
-def test_engines_that_were_loaded_once_are_known_less_well() -> None:
+    # engines that were loaded once are known less well
     ratios = np.random.default_rng(5).lognormal(0, 0.01, 20).tolist()
     once, twice = (speedup(*pairs_of(ratios), loads=loads) for loads in (1, 2))
     assert once.value == twice.value
@@ -216,15 +214,12 @@ def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(
     assert 0.93 <= held / 1000 <= 0.99
 
 
-def test_equal_distributions_are_a_tie() -> None:
+def test_equal_times_are_a_tie_and_clearly_different_ones_faster_or_slower() -> None:
     draw = np.random.default_rng(3)
     found = [speed_verdict(speedup(*pairs_of_blocks(draw, 10, 1.0))) for _ in range(200)]
     assert found.count("tie") >= 180
     equal = [[0.01, 0.02], [0.03, 0.01]]
     assert speed_verdict(speedup(equal, equal)) == "tie"
-
-
-def test_clearly_different_times_are_faster_or_slower() -> None:
     own, theirs = pairs_of_blocks(np.random.default_rng(0), 10, 2.0)
     assert speed_verdict(speedup(own, theirs)) == "faster"
     assert speed_verdict(speedup(theirs, own)) == "slower"

@@ -27,11 +27,16 @@ def write_topology(folder: Path, siblings: str | None, fastest: int | None) -> P
     return folder
 
 
-def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
+def test_threads_are_the_physical_cores_unless_they_are_set(tmp_path, monkeypatch) -> None:
     assert [cores.intra_op_threads(setting) for setting in (1, 3, "7")] == [1, 3, 7]
     assert cores.intra_op_threads("auto") == cores.physical_cores()
     assert 1 <= cores.physical_cores() <= len(PROCESSORS)
     assert cores.cpu_quota() >= 1
+    # by default each processor is a core
+    monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
+    assert cores.physical_cores() == min(len(PROCESSORS), cores.cpu_quota())
+    assert cores.pinned_processors(1) == [FIRST]
+    assert cores.frequency(FIRST) is None
 
 
 @pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
@@ -58,10 +63,3 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(mon
 
         number = 2 if siblings is None else 1
         assert supervised(found, limits=LIMITS) == (min(number, cores.cpu_quota()), pinned)
-
-
-def test_by_default_each_processor_is_a_core(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
-    assert cores.physical_cores() == min(len(PROCESSORS), cores.cpu_quota())
-    assert cores.pinned_processors(1) == [FIRST]
-    assert cores.frequency(FIRST) is None

@@ -53,7 +53,7 @@ def test_the_fingerprint_changes_with_what_decides_speed_and_answers() -> None:
     assert changed_by(numerics_fingerprint, "cpu") == {"isa"}
 
 
-def test_a_host_of_this_fingerprint_is_accepted_another_refused(tmp_path: Path) -> None:
+def test_a_node_of_another_fingerprint_type_or_instructions_is_refused(tmp_path: Path) -> None:
     host = describe_host()
     on_cpu = for_device({**host, "gpu": "NVIDIA H200"}, "cpu")
     for key in (fingerprint(host), numerics_fingerprint(host), fingerprint(on_cpu)):
@@ -61,9 +61,7 @@ def test_a_host_of_this_fingerprint_is_accepted_another_refused(tmp_path: Path) 
     with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
         require_host("0123456789ab", tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_node_of_another_type_or_without_its_instructions_is_refused(tmp_path: Path) -> None:
+    # a place has the type of its first node, and its instructions
     place = " ".join(["cpu@genoa", *describe_host()["isa"]])
     for _ in range(2):
         require_host(place, tmp_path)

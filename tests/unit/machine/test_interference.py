@@ -39,6 +39,22 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
         (WAITED, None, "waited"),
     ):
         assert interference.disturbance(facts, [foreign]) == expected
+    # it is told by its window and those beside it
+    for place, foreign_cores, expected in (
+        (1, [0.0], "waited"),  # its window is not there yet
+        (0, [0.0, 1.0], "waited"),  # a burst in the window before or after
+        (1, [1.0, 0.0], "waited"),
+        (0, [0.0, None], None),
+        (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
+    ):
+        assert interference.disturbance({**WAITED, "window": place}, foreign_cores) == expected
+        assert interference.disturbance({**QUIET, "window": place}, foreign_cores) is None
+    later = {**WAITED, "window": 2}
+    shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
+    assert interference.undisturbed(shape) == [1, 2, 3]
+    # a number takes more than half of the pairs that were asked for
+    for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
+        assert interference.fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
@@ -58,26 +74,6 @@ def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None
     found = of_pair([on_gpu(["thermal slowdown", "power cap"]), on_gpu(["power cap"], 2)], 1, 0)
     assert found["throttled"] == ["power cap", "thermal slowdown"]
     assert found["other_processes"] == 2
-
-
-def test_a_pair_is_told_by_its_window_and_those_beside_it() -> None:
-    for place, foreign_cores, expected in (
-        (1, [0.0], "waited"),  # its window is not there yet
-        (0, [0.0, 1.0], "waited"),  # a burst in the window before or after
-        (1, [1.0, 0.0], "waited"),
-        (0, [0.0, None], None),
-        (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
-    ):
-        assert interference.disturbance({**WAITED, "window": place}, foreign_cores) == expected
-        assert interference.disturbance({**QUIET, "window": place}, foreign_cores) is None
-    later = {**WAITED, "window": 2}
-    shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
-    assert interference.undisturbed(shape) == [1, 2, 3]
-
-
-def test_a_number_takes_more_than_half_of_the_pairs_that_were_asked_for() -> None:
-    for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
-        assert interference.fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
 @pytest.fixture

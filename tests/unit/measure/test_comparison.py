@@ -275,13 +275,6 @@ def test_the_own_load_of_all_engines_is_not_that_of_others(compared: Compare) ->
         assert min(compared(played={role: less})["foreign_cores"]) > 1
 
 
-def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(compared, told) -> None:
-    compared(loads=2, pairs=8, every={"inputs": 2})
-    # two loads of two shapes, each of 4 pairs
-    expected = [6.25 * pair for pair in range(17)]
-    assert told()["timing"] == pytest.approx([*expected[:-1], 99, 100], abs=1)
-
-
 def test_the_energy_of_both_loads_is_kept(tmp_path: Path) -> None:
     """Of each block, or where the counter changes too seldom of a long block per load."""
 

@@ -37,7 +37,7 @@ def measured(
     return record
 
 
-def test_longer_pauses_are_followed_by_fewer_calls() -> None:
+def test_pauses_are_spread_over_all_of_the_default_time_and_long_ones_fewer() -> None:
     assert [idleness.calls_after(pause) for pause in (0.001, 0.1, 1, 3, 10, 60)] == [
         30,
         30,
@@ -46,9 +46,6 @@ def test_longer_pauses_are_followed_by_fewer_calls() -> None:
         7,
         7,
     ]
-
-
-def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of_it() -> None:
     planned = list(idleness.schedule([0.1, 1, 10]))
     assert planned == list(idleness.schedule([0.1, 1, 10]))
     assert Counter(planned) == {0.1: 30, 1: 15, 10: 7}

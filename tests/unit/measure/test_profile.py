@@ -12,7 +12,7 @@ PEAKS: dict[str, Any] = {
 }
 
 
-def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
+def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
     products = "DynamicQuantizeMatMul QLinearMatMul FullyConnectedQuantizedLegacy addmm Convolution"
     for group, kinds in {
         "products": products,
@@ -27,6 +27,23 @@ def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
         assert {operator_times.group_of(kind) for kind in kinds.split()} == {group}
     # fused, with two products
     assert operator_times.group_of("Subgraph", products=2) == "attention"
+    # an int8 product counts as int8 though its bias is fp32
+    operands = [
+        operator_times.Tensor((8,), "fp32"),
+        operator_times.Tensor((4, 8), "int8"),
+        operator_times.Tensor((8, 8), "int8"),
+    ]
+    assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
+    times = [
+        operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
+        for one in (1.0, 3.0)
+    ]
+    other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
+    found = operator_times.per_call([*times, other], 2)
+    assert [(one.name, one.seconds, one.operations) for one in found] == [
+        ("b", 4.0, 0.5),
+        ("a", 2.0, 2.0),
+    ]
 
 
 QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
@@ -55,28 +72,6 @@ def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, op
         == sum(one.bytes for one in operands) + operator_times.Tensor(output, "fp32").bytes
     )
     assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
-
-
-def test_an_int8_product_counts_as_int8_though_its_bias_is_fp32() -> None:
-    operands = [
-        operator_times.Tensor((8,), "fp32"),
-        operator_times.Tensor((4, 8), "int8"),
-        operator_times.Tensor((8, 8), "int8"),
-    ]
-    assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
-
-
-def test_operators_of_one_name_are_added_up_per_call() -> None:
-    times = [
-        operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
-        for one in (1.0, 3.0)
-    ]
-    other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
-    found = operator_times.per_call([*times, other], 2)
-    assert [(one.name, one.seconds, one.operations) for one in found] == [
-        ("b", 4.0, 0.5),
-        ("a", 2.0, 2.0),
-    ]
 
 
 def operator(

@@ -125,14 +125,10 @@ def test_those_that_do_not_fit_the_memory_together_race_in_heats(heats: Any) -> 
         first = len(expected[0])
         more = f"m: {first} finalists fit in memory together, {3 - first} more follow\n"
         assert said.startswith(more if first < 3 else "")
-
-
-def test_of_the_pairs_of_a_shape_those_that_fit_together_take_part(heats: Any) -> None:
+    # of the pairs those that fit together take part
     record, _ = heats(Finalists(["a"], [("b", "a"), ("c", "b")]), 6.5e9)
     assert record.heats[0]["shapes"][0]["pairs"] == [["b", "a"]]
-
-
-def test_one_that_dies_is_left_out_with_its_reason(heats: Any) -> None:
+    # one that dies is left out with its reason
     dying = {"before": fails("block", 1, dies)}
     record, _ = heats(Finalists(["a", "b", "c"], []), 9e9, c=dying)
     assert list(record.left_out) == ["c"]

@@ -99,7 +99,7 @@ def test_a_prediction_that_is_right_is_measured_once_and_a_wrong_one_corrected()
     assert 0.45 < tried[-1].measured <= 0.5 * (1 + TOLERANCE)
 
 
-def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> None:
+def test_the_one_that_keeps_the_most_at_the_target_is_best(capsys) -> None:
     deep, wide, slow = Structure((4,), 64), Structure((2,), 256), Structure((5,), 256)
     tried = [Choice(deep, 0.5, 0.5, []), Choice(wide, 0.5, 0.4, []), Choice(slow, 0.5, 0.6, [])]
     assert judged().kept(wide) == pytest.approx(2.0)
@@ -107,9 +107,7 @@ def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> 
     assert best_of(judged(), tried, 0.5).structure == deep
     assert best_of(judged(), tried[1:], 0.5).structure == wide
     assert best_of(judged(), tried, 0.1).structure == wide
-
-
-def test_disturbed_rounds_count_where_others_are_few(capsys: pytest.CaptureFixture[str]) -> None:
+    # disturbed rounds count where others are few
     quiet, disturbed = rounds_of(0.5), rounds_of(2.0, foreign=1.5)
     assert ratio(rounds_that_count(quiet + disturbed), 1) == pytest.approx(0.5)
     assert capsys.readouterr().out == ""

@@ -16,21 +16,19 @@ def point(
     return points.Measured(instances, threads, batch, rate, p50_s, p99_s)
 
 
-def test_auto_divides_all_cores_among_every_divisor_and_one_instance_is_always_first() -> None:
+def test_auto_divides_all_cores_among_every_divisor_and_too_many_say_so() -> None:
     found = points.divisions("auto", "auto", cores=12)
     assert found == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
     assert points.divisions([2, 4], "auto", cores=4) == [(1, 4), (2, 2), (4, 1)]
     assert points.divisions([1, 2], [1, 2], cores=4) == [(1, 4), (1, 2), (1, 1), (2, 2), (2, 1)]
-
-
-def test_no_two_instances_share_a_processor_and_too_many_say_so() -> None:
+    # no two instances share a processor
     assert points.shares(points.Division(2, 2), [0, 2, 4, 6, 8]) == [[0, 2], [4, 6]]
     assert points.too_large(points.Division(3, 2), cores=4) == "needs 6 cores, there are 4"
     assert points.too_large(points.Division(2, 2), cores=4) is None
     assert (8, 1) in points.divisions([8], "auto", cores=4)
 
 
-def test_more_instances_are_skipped_where_the_last_increase_was_surely_slower() -> None:
+def test_more_instances_are_skipped_where_fewer_failed_or_more_were_slower() -> None:
     slower = [point(1, 100), point(2, 90)]
     assert points.already_slower(4, 1, slower) == "slower already: 2 instances 90 samples/s, 1 100"
     # another batch, only one smaller number
@@ -40,6 +38,12 @@ def test_more_instances_are_skipped_where_the_last_increase_was_surely_slower() 
     assert points.already_slower(4, 1, [point(1, 100), point(2, 99)]) is None
     best = [point(1, 100), point(2, 50), point(2, 130, threads=2)]
     assert points.already_slower(4, 1, best) is None
+    # where fewer failed
+    failed = {"instances": 2, "batch": 4, "reason": "out of memory", "skipped": False}
+    broken = [failed, {**failed, "batch": 1, "skipped": True}]
+    assert points.broken_before(4, 4, broken) == "failed with 2 instances: out of memory"
+    assert points.broken_before(4, 1, broken) is None
+    assert points.broken_before(1, 4, broken) is None
 
 
 SLOW = point(2, 100, batch=4, p99_s=0.03)
@@ -60,14 +64,6 @@ def test_larger_batches_are_skipped_once_a_percentile_is_over_the_bound() -> Non
     over = "p50 is 50 ms at batch 4 already, over the bound of 40 ms"
     assert words(FEW_CALLS, 2, 1, 16, bound_s=0.04) == over
     assert words(FEW_CALLS, 2, 1, 16, bound_s=0.06) is None
-
-
-def test_more_instances_are_skipped_where_fewer_failed() -> None:
-    failed = {"instances": 2, "batch": 4, "reason": "out of memory", "skipped": False}
-    broken = [failed, {**failed, "batch": 1, "skipped": True}]
-    assert points.broken_before(4, 4, broken) == "failed with 2 instances: out of memory"
-    assert points.broken_before(4, 1, broken) is None
-    assert points.broken_before(1, 4, broken) is None
 
 
 def test_a_window_is_longer_for_slow_calls_and_for_a_percentile() -> None:

@@ -58,7 +58,7 @@ def test_a_process_and_its_threads_are_pinned_before_the_engine_is_loaded() -> N
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
-def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> None:
+def test_the_first_call_is_one_and_a_fixed_warm_up_exactly_so_many() -> None:
     checked: list[float] = []
     engine = Counting(
         takes(0.02), check=lambda outputs, inputs: checked.append(time.perf_counter())
@@ -67,9 +67,6 @@ def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> 
     first = engine.first_call(0)
     assert engine.calls == len(checked) == 1
     assert 0.02 <= first <= checked[0] - began
-
-
-def test_a_fixed_warm_up_is_exactly_so_many_calls_or_ends_at_its_limit() -> None:
     for calls in (0, 17):
         engine = Counting(takes(0.001))
         warmup = engine.warm_up(0, calls, LIMIT, 0.01)
@@ -115,9 +112,7 @@ def test_a_block_has_at_least_its_calls_and_seconds() -> None:
         lead_in = engine.calls - 5 - len(samples)
         assert lead_in >= 1 if seconds else (lead_in, len(samples)) == (0, calls)
     assert len(Counting(takes(0.01)).block(0, 10**6, 10**6, 0.1)["samples_s"]) <= 0.1 / 0.01 + 1
-
-
-def test_calls_longer_than_a_block_need_no_lead_in_which_is_known_for_each_inputs() -> None:
+    # calls longer than a block need no lead-in, which is known for each of the inputs
     engine = Counting(takes(0.03))
     engine.warm_up(0, 3, LIMIT, 0.01)
     made = len(engine.block(0, 0.01, 4, LIMIT)["samples_s"])
@@ -173,19 +168,6 @@ def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> No
         assert worker.ask("long_block", 0, 0.05)["energy_j"] is None
         assert worker.ask("threads") == {"busy": 0, "cores": 0}
         assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
-
-
-def test_without_counters_and_gpu_a_block_has_neither() -> None:
-    if Path("/sys/class/powercap/intel-rapl:0").exists() or Path("/proc/driver/nvidia").exists():
-        pytest.skip("this machine has a counter of energy or a GPU")
-    for device in ("cpu", "cuda"):
-        engine = TimedEngine(lambda: (wait, {}), [0.001], [ONE], device=device)
-        with Child(engine, LIMITS) as child:
-            child.ask("load")
-            block = child.ask("block", 0, 0.01, 1, LIMIT)
-            assert (block["energy_j"], block["gpu"]) == (None, None)
-            assert child.ask("long_block", 0, LIMIT) is None
-            assert child.ask("streams", 0, 2, 5.0) is None
 
 
 ON_GPU = """
