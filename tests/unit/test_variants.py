@@ -51,9 +51,8 @@ def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str
     assert set(engine.schemes or {}) <= set(engine.precisions)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
+def test_an_impossible_name_is_rejected_with_its_reason() -> None:
+    for name, reason in (
         ("cpu-tensorrt-fp16", "tensorrt runs on cuda only"),
         ("cuda-openvino-bf16", "openvino runs on cpu only"),
         ("cpu-pytorch-fp16", "pytorch on cpu has fp32, bf16, int8-dynamic"),
@@ -75,13 +74,11 @@ def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str
         *((name, "no variant") for name in ("", "cpu@-pytorch-fp32", "cpu@a b-pytorch-fp32")),
         ("cpu-openvino-int8-nncf-8-smooth", "takes no repair"),
         ("cpu-inductor-int8-minmax-8-bias", "takes no repair"),
-    ],
-)
-def test_an_impossible_name_is_rejected_with_its_reason(name: str, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason) as caught:
-        variants.parse(name)
-    shown = name.replace("\n", "\\n")  # a message stays one line
-    assert str(caught.value).startswith(f"{shown}: ")
+    ):
+        with pytest.raises(ConfigError, match=reason) as caught:
+            variants.parse(name)
+        shown = name.replace("\n", "\\n")  # a message stays one line
+        assert str(caught.value).startswith(f"{shown}: ")
 
 
 def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtime() -> None:
@@ -93,9 +90,8 @@ def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtim
     assert str(variants.baseline("cuda", "onnx:model.onnx")) == "cuda-onnxruntime-fp32"
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme"),
-    [
+def test_the_scheme_belongs_to_the_target() -> None:
+    for name, scheme in (
         ("cpu-onnxruntime-int8-minmax-512", "u8s8"),
         ("cuda-onnxruntime-int8-minmax-512", "s8s8"),
         ("cuda-tensorrt-int8-fp16-minmax-512", "s8s8"),
@@ -106,7 +102,5 @@ def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtim
         ("cpu-inductor-int8-minmax-512", None),
         ("cpu-onnxruntime-int8-dynamic", None),
         ("cuda-tensorrt-given", None),
-    ],
-)
-def test_the_scheme_belongs_to_the_target(name: str, scheme: str | None) -> None:
-    assert variants.parse(name).scheme == scheme
+    ):
+        assert variants.parse(name).scheme == scheme

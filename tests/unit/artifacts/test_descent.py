@@ -66,7 +66,7 @@ def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, 
         facts(tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
 
 
-def test_an_engine_of_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_path) -> None:
+def test_what_is_of_another_or_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_path):
     document, engine = json.loads(built(QUICK).read_text()), tmp_path / "engine.json"
     written(engine, {**document, "checkpoint": None})
     with pytest.raises(ArtifactError, match=ELSEWHERE):
@@ -78,9 +78,7 @@ def test_an_engine_of_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_p
     written(engine, document)
     with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
         require_engine_of(engine, tiny.checkpoint, str(QUICK))
-
-
-def test_another_models_onnx_file_is_neither_calibrated_nor_taken(tiny, other, tmp_path) -> None:
+    # an ONNX file of another model is neither calibrated nor taken
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
         require_onnx_of(tiny.simplified, other)
     settings: dict[str, Any] = {"percentile": None, "threads": 1, "libraries": {}}

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,40 +128,32 @@ REPORTED = {
 COSTS = {"host": "h", "operators": {"a": [{"batch": 1, "sequence": 8, "float_s": 1, "int8_s": 1}]}}
 
 
-def graph_of(tiny: TinyModel) -> Any:
-    return load_onnx(tiny.simplified).graph
-
-
 # by the file's name: its document, and the function of the pipeline that reads it
 READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] = {
-    "data.json": lambda tiny: (
-        json.loads(tiny.data.read_text()),
-        lambda path: open_manifest(path, manifest_types.DataManifest),
-    ),
-    "checkpoint.json": lambda tiny: (
-        json.loads(tiny.checkpoint.read_text()),
-        lambda path: open_manifest(path, manifest_types.CheckpointManifest),
-    ),
-    "train.json": lambda tiny: (
-        json.loads(tiny.split("train").read_text()),
-        lambda path: open_manifest(path, manifest_types.SplitManifest),
-    ),
+    "data.json": lambda tiny: manifest_of(tiny.data, manifest_types.DataManifest),
+    "checkpoint.json": lambda tiny: manifest_of(tiny.checkpoint, manifest_types.CheckpointManifest),
+    "train.json": lambda tiny: manifest_of(tiny.split("train"), manifest_types.SplitManifest),
     "cache.json": lambda tiny: (
         json.loads(tiny.minmax.read_text()),
         lambda path: read_cache(path, model=tiny.simplified),
     ),
     "m/graphs/simplified.json": lambda tiny: (
-        describe(graph_of(tiny)),
+        describe(load_onnx(tiny.simplified).graph),
         lambda path: graphs_section([path], path.with_name("page.html")),
     ),
     "search.json": lambda tiny: (FOUND, lambda path: read_json(path, manifest_types.Found)),
-    "costs.json": lambda tiny: (
-        COSTS,
-        lambda path: describe(graph_of(tiny), read_json(path, manifest_types.Costs)),
-    ),
+    "costs.json": lambda tiny: (COSTS, partial(describe_with_costs, tiny)),
     "job_seconds.json": lambda tiny: ({"a b": 1.5}, read_seconds),
     "summary.json": lambda tiny: (REPORTED, failures),
 }
+
+
+def manifest_of(file: Path, kind: Any) -> tuple[Any, Callable[[Path], object]]:
+    return json.loads(file.read_text()), lambda path: open_manifest(path, kind)
+
+
+def describe_with_costs(tiny: TinyModel, path: Path) -> object:
+    return describe(load_onnx(tiny.simplified).graph, read_json(path, manifest_types.Costs))
 
 
 @pytest.mark.parametrize("name", READERS)

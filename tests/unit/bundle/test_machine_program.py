@@ -33,7 +33,7 @@ def write_throttled(folder: Path, count: int) -> None:
     file.write_text(f"{count}\n")
 
 
-def test_it_names_what_slowed_it_down_meanwhile(machine: Any, tmp_path: Path) -> None:
+def test_it_names_what_slowed_it_down_and_has_the_processors_of_its_quota(machine, tmp_path):
     write_throttled(tmp_path, 7)
     assert machine.Watch().causes() == []
     watch = machine.Watch()
@@ -43,9 +43,6 @@ def test_it_names_what_slowed_it_down_meanwhile(machine: Any, tmp_path: Path) ->
     assert throttled == "throttled: the processor was too hot or at its power limit"
     assert busy.startswith("busy: other programs used ")
     assert stolen.startswith("busy: the hypervisor took ")
-
-
-def test_its_processors_are_those_of_its_quota_and_named_as_in_the_record(machine, tmp_path):
     assert machine.cpu_name(machine.cpu_fields()) == cpu_name(cpu_fields())
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     assert machine.cpus() == 0.5

@@ -31,17 +31,14 @@ def test_a_module_that_transformers_cannot_make_is_refused(field: str, tmp_path:
     require_own_program(parse("cpu-pytorch-fp32"), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("files", "compiled"),
-    [
+def test_what_was_compiled_for_a_processor_requires_its_instructions() -> None:
+    for files, compiled in (
         (["model.onnx"], False),
         (["model.pt2"], True),
         (["16x128.so", "weights.safetensors"], True),
         (["model.xml", "model.bin", "1x32.blob"], True),
-    ],
-)
-def test_what_was_compiled_for_a_processor_requires_its_instructions(files, compiled) -> None:
-    subject: Any = SimpleNamespace(
-        engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
-    )
-    assert required(subject) == (["avx2"] if compiled else [])
+    ):
+        subject: Any = SimpleNamespace(
+            engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
+        )
+        assert required(subject) == (["avx2"] if compiled else [])

@@ -226,9 +226,8 @@ def test_any_name_of_an_input_is_read_back_as_it_was(text: str) -> None:
     assert [one.name for one in config_of(ONNX, engine=named).input] == [text]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
+def test_which_measurements_count() -> None:
+    for changes, expected in (
         # of other variants, hosts, models, and of what failed
         ({"throughput": [throughput(POINTS, "cpu-onnxruntime-int8-dynamic")]}, (16, 1)),
         ({"throughput": [throughput(POINTS, ONNX, host="another")]}, (16, 1)),
@@ -241,12 +240,10 @@ def test_any_name_of_an_input_is_read_back_as_it_was(text: str) -> None:
         ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "tokens": 16}])}, (1, 1)),
         # instances are the best number of streams
         ({"result": result(ON_GPU, latency=[ROW, {**ROW_OF_8, "streams": {"best": 3}}])}, (8, 3)),
-    ],
-)
-def test_which_measurements_count(changes: Any, expected: tuple[int, int]) -> None:
-    variant = ON_GPU if expected[1] > 1 else ONNX
-    config = config_of(variant, **changes)
-    assert (config.max_batch_size, config.instance_group[0].count) == expected
+    ):
+        variant = ON_GPU if expected[1] > 1 else ONNX
+        config = config_of(variant, **changes)
+        assert (config.max_batch_size, config.instance_group[0].count) == expected
 
 
 BUILT = engine(ONNX)

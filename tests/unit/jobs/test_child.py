@@ -72,9 +72,8 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
     assert not psutil.pid_exists(pid)
 
 
-@pytest.mark.parametrize(
-    ("error", "reason", "transient"),
-    [
+def test_an_exception_is_one_line_and_final_unless_there_may_be_room() -> None:
+    for error, reason, transient in (
         (ValueError("first line\nsecond line"), "ValueError: first line", False),
         (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented", False),
         (AssertionError(), "AssertionError: no message", False),
@@ -83,12 +82,10 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
         (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device", False),
         (ValueError("x" * 5000), f"ValueError: {'x' * 50}", False),
         (MemoryError(), "out of memory", True),
-    ],
-)
-def test_an_exception_is_one_line_and_final_unless_there_may_be_room(error, reason, transient):
-    failed = fails(lambda: raises(error))
-    assert (failed.reason[: len(reason)], failed.transient) == (reason, transient)
-    assert len(failed.reason) < 400 and "\n" not in failed.reason
+    ):
+        failed = fails(lambda error=error: raises(error))
+        assert (failed.reason[: len(reason)], failed.transient) == (reason, transient)
+        assert len(failed.reason) < 400 and "\n" not in failed.reason
 
 
 def test_an_error_of_the_surroundings_is_passed_on_with_its_path() -> None:
@@ -140,19 +137,16 @@ def test_a_full_scratch_disk_is_named_with_tmpdir(scratch: Path, work, arguments
     assert "free space there, or set TMPDIR to a folder with more" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("work", "arguments", "reason"),
-    [
+def test_a_child_that_ends_without_an_answer_is_transient() -> None:
+    for work, arguments, reason in (
         (segfaults, (), "killed by SIGSEGV"),
         (killed, (signal.SIGKILL,), "killed by SIGKILL"),
         (os._exit, (3,), "ended with exit code 3 and no answer"),
         (lambda: lambda: None, (), "ended with exit code 1"),  # an answer that cannot be sent
-    ],
-)
-def test_a_child_that_ends_without_an_answer_is_transient(work, arguments, reason: str) -> None:
-    failed = fails(work, *arguments)
-    assert failed.reason.startswith(reason)
-    assert failed.transient
+    ):
+        failed = fails(work, *arguments)
+        assert failed.reason.startswith(reason)
+        assert failed.transient
 
 
 def test_time_and_memory_beyond_the_limit_are_transient() -> None:

@@ -69,8 +69,6 @@ def test_work_beside_a_block_is_done_at_its_end_or_fails_there(tmp_path, process
     work = partial(write_bytes, tmp_path / "block" / "below", b"1")
     with pytest.raises(NotADirectoryError), beside(work, processes=processes):
         pass
-
-
-def test_work_that_is_killed_is_an_error_and_no_wait() -> None:
+    # work that is killed is an error and no wait
     with pytest.raises(ChildProcessError), beside(partial(os._exit, 9), processes=2):
         pass

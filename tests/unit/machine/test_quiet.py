@@ -42,13 +42,13 @@ def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.Monk
         assert one.terminal.getvalue() == ""  # of a short wait
     # between bursts less than half of a core is enough
     assert machine(monkeypatch, seconds=10, busy_s=-10, used=0.4).wait_for_idle_gap() < 10
-    assert machine(monkeypatch, seconds=1, busy_s=-10, used=0.4).wait() == 1
+    assert machine(monkeypatch, seconds=0.3, busy_s=-10, used=0.4).wait() == 0.3
 
 
 def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = machine(monkeypatch, seconds=1.5, busy_s=3600)
+    one = machine(monkeypatch, seconds=0.7, busy_s=3600)
     with busy_child(ONE):
-        assert one.wait() == pytest.approx(1.5)
+        assert one.wait() == pytest.approx(0.7)
         assert one.left_s == 0
         assert one.wait() == 0  # they are for all waits together
     assert re.fullmatch(

@@ -56,15 +56,12 @@ def rows(tiny: TinyModel) -> list[Any]:
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 
-def test_a_good_engine_passes_with_its_evidence(tiny: TinyModel, audited: Any) -> None:
+def test_a_good_engine_passes_with_its_evidence_a_collapse_is_named(tiny, audited, tmp_path):
     record = audited(tiny.u8s8, tiny.u8s8)
     assert (record["status"], record["reason"]) == ("ok", None)
     assert record["answers"]["agreement"] > 0.9
     assert record["answers"]["samples"] == 40
     assert [one["findings"] for one in record["tensors"]] == [[]] * 14
-
-
-def test_a_collapse_is_named_with_its_tensor(tiny: TinyModel, audited: Any, tmp_path: Path) -> None:
     bad = scaled(tiny, tmp_path / "bad.onnx", "layer_norm", 1000)
     record = audited(bad, bad)
     assert record["status"] == "collapsed"
@@ -112,10 +109,7 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list[Any]) -> None:
     )
     # noise of rounding to a step is step²/12 (Widrow 1956); of a normalized layer the signal is 1
     assert one["sqnr_db"] == pytest.approx(10 * np.log10(12 / step**2), abs=2)
-
-
-def test_rounding_to_e4m3_is_that_of_the_file(tiny: TinyModel, rows: list[Any]) -> None:
-    """Three bits of mantissa: noise of a twelfth of the spacing squared, whatever the size."""
+    # to e4m3, of three bits of mantissa: a twelfth of the spacing squared, whatever the size
     found = {one["operator"]: one for one in quantization_noise(tiny.e4m3, rows, threads=1)}
     assert len(found) == 8  # the others stay in float for TensorRT
     one = found[QUERY]

@@ -162,9 +162,7 @@ def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(compa
     assert (half["stop"], len(half["pairs"])) == ("time limit", 10)
 
 
-@pytest.mark.parametrize(
-    ("loads", "calls", "pairs"), [(1, 33, 20), (2, 33, 20), (2, 7, 20), (1, 3, 2)]
-)
+@pytest.mark.parametrize(("loads", "calls", "pairs"), [(2, 33, 20), (2, 7, 20), (1, 3, 2)])
 def test_a_fixed_protocol_makes_its_calls(compared, loads, calls, pairs) -> None:
     others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
     shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
@@ -293,6 +291,7 @@ def test_the_energy_of_both_loads_is_kept(tmp_path: Path) -> None:
 
 def test_streams_are_timed_in_both_loads_whichever_number_fails(journal, monkeypatch) -> None:
     monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(comparison, "GRACE_SECONDS", 0.3)
     engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
     (shape,), _ = compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2, 4])
     two, four = shape["streams"]

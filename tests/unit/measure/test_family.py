@@ -56,21 +56,16 @@ def family(
         ]
         target = tmp_path / "cpu.family.json"
         small = {"source": "model:large", **(manifest or {})}
-        race_family(
-            FamilyFiles(
-                engines=engines,
-                latencies=[latency for latency, _ in written],
-                accuracies=[accuracy for _, accuracy in written],
-                races=[race(name) for name in ("large", "small")],
-                checkpoints=[checkpoint("large", source="path:tiny"), checkpoint("small", **small)],
-                data=[tiny.split("timing")] * 2,
-            ),
-            target,
-            timing_settings_of_races(),
-            race_settings(str(FLOAT), accept_disturbed=True),
-            root="large",
-            device="cpu",
+        files = FamilyFiles(
+            engines=engines,
+            latencies=[latency for latency, _ in written],
+            accuracies=[accuracy for _, accuracy in written],
+            races=[race(name) for name in ("large", "small")],
+            checkpoints=[checkpoint("large", source="path:tiny"), checkpoint("small", **small)],
+            data=[tiny.split("timing")] * 2,
         )
+        settings = timing_settings_of_races(), race_settings(str(FLOAT), accept_disturbed=True)
+        race_family(files, target, *settings, root="large", device="cpu")
         return FamilyRecord.read(target)
 
     return family

@@ -61,8 +61,8 @@ def test_pauses_are_spread_over_all_of_the_default_time_and_long_ones_fewer() ->
 def test_each_call_follows_a_block_and_its_pause(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tightrope.measure.idleness.BLOCK_S", 0.002)
     journal = tmp_path / "journal"
-    record = measured(journal, [0.005, 0.02])
-    assert [len(after(record, pause)) for pause in (0.005, 0.02)] == [30, 30]
+    record = measured(journal, [0.002, 0.01])
+    assert [len(after(record, pause)) for pause in (0.002, 0.01)] == [30, 30]
     assert all(call["paused_s"] >= call["pause_s"] for call in record.calls)
     assert all(len(call["block_s"]) >= idleness.BLOCK_CALLS for call in record.calls)
     assert {call["foreign_cores"] for call in record.calls} == {0.0}
@@ -71,14 +71,14 @@ def test_each_call_follows_a_block_and_its_pause(tmp_path, monkeypatch) -> None:
 
 
 def test_calls_that_are_not_made_in_time_are_left_out(tmp_path: Path) -> None:
-    record = measured(tmp_path / "journal", [0.01, 0.5], max_seconds=1.2)
-    assert len(after(record, 0.5)) < 3 and len(record.calls) < 45
+    record = measured(tmp_path / "journal", [0.005, 0.25], max_seconds=0.6)
+    assert len(after(record, 0.25)) < 3 and len(record.calls) < 45
 
 
 def test_a_disturbed_call_is_repeated_while_time_may_be_lost(tmp_path: Path) -> None:
     """The engine uses ever less, as if other programs used more."""
-    lost = 3 * (idleness.BLOCK_S + 0.2)
-    record = measured(tmp_path / "journal", [0.2], max_seconds=0.5, lost=lost, used_s=-1e6)
+    lost = 3 * (idleness.BLOCK_S + 0.05)
+    record = measured(tmp_path / "journal", [0.05], max_seconds=0.3, lost=lost, used_s=-1e6)
     assert record.lost_s >= lost
     assert min(call["foreign_cores"] for call in record.calls) > MAX_FOREIGN_CORES
     assert len(record.calls) > 1

@@ -239,16 +239,13 @@ def searched(
     return search.low, asked
 
 
-def test_the_threshold_is_found_within_5_percent() -> None:
+def test_the_threshold_is_found_within_5_percent_by_rates_of_three_digits() -> None:
     for start in (0.013, 1.0, 100.0, 4321.0):
         for factor in np.geomspace(1 / 7.9, 4, 25):
             threshold = float(factor * start)
             found, asked = searched(threshold, start)
             assert found is not None and found in asked and len(asked) <= scenarios.RUNS
             assert found <= threshold < 1.05 * found
-
-
-def test_rates_of_three_digits_are_tried_in_turn() -> None:
     # it stops as soon as it is within 5 percent
     assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
     # where nothing passes there is no rate, and none below the least is tried but the first

@@ -11,40 +11,21 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.signature import IMAGE, TEXT
 
-CHECKPOINTS = {
-    "hub": "hub:owner/name@main",
-    "path": "path:folder",
-    "package": "package:name/folder",
-    "scratch": "scratch:bert",
-    "onnx": "onnx:file.onnx",
-    "model": "model:another",
-}
-DATA = {
-    "docstrings": ("docstrings:one,two", TEXT),
-    "text files": ("files:*.csv", TEXT),
-    "texts of the hub": ("hub:owner/name@main", TEXT),
-    "random texts": ("random", TEXT),
-    "digits": ("digits", IMAGE),
-    "image files": ("files:folder", IMAGE),
-    "images of the hub": ("hub:owner/name@main", IMAGE),
-    "random images": ("random", IMAGE),
-}
+SOURCES = ("hub:owner/name@main", "path:folder", "package:name/folder", "scratch:bert")
+SOURCES += ("onnx:file.onnx", "model:another")
+CHECKPOINTS = {source.partition(":")[0]: source for source in SOURCES}
+TEXTS = ("docstrings:one,two", "files:*.csv", "hub:owner/name@main", "random")
+IMAGES = ("digits", "files:folder", "hub:owner/name@main", "random")
+DATA = [*((source, TEXT) for source in TEXTS), *((source, IMAGE) for source in IMAGES)]
 # jobs that load an engine, that build one besides, that wait for a quiet machine, and that train
+RACES = {"race_family", "race_finalists"}
+TIMES = {"measure_idleness", "measure_latency", "measure_throughput", *RACES}
 GROUPS = {
-    "LOADS": {
-        *("audit_variant", "measure_accuracy", "measure_idleness", "measure_latency"),
-        *("measure_profile", "measure_throughput", "measure_traffic"),
-        *("race_family", "race_finalists"),
-    },
+    "LOADS": TIMES | {"audit_variant", "measure_accuracy", "measure_profile", "measure_traffic"},
     "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
     "LOADED": {f"load {engine}" for engine in ENGINES},
-    "TIMES": {
-        *("measure_idleness", "measure_latency", "measure_throughput"),
-        *("race_family", "race_finalists"),
-    },
     "TRAINS": {"choose_structure", "measure_training", "train_model"},
-    "RACES": {"race_family", "race_finalists"},
-    "nothing": set(),
+    **{"RACES": RACES, "TIMES": TIMES, "nothing": set()},
 }
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
@@ -220,7 +201,7 @@ def test_every_kind_of_checkpoint_and_of_data_is_known_here_and_has_the_same_fun
         names = ("local_files", "libraries", "config_json", "fetch", "check")
         assert all(callable(getattr(module, name)) for name in names), text
     kinds = set()
-    for source, task in DATA.values():
+    for source, task in DATA:
         kind, _ = data_sources.parse_source(source, task=task)
         kinds.add(kind)
         if kind == "random":

@@ -51,7 +51,7 @@ def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level() -> Non
     assert not [name for name, one in objects if one.get("additionalProperties") is not False]
 
 
-def test_every_key_has_a_default_which_is_valid_itself() -> None:
+def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     filled = configured()
     assert checked(filled, SCHEMA) == filled
     keys = DOCUMENT["properties"]
@@ -62,6 +62,16 @@ def test_every_key_has_a_default_which_is_valid_itself() -> None:
         assert set(filled[name]) == set(keys[name]["properties"]), name
     assert (filled["accuracy_budget_points"], filled["buckets"]) == (1.0, "auto")
     assert filled["calibration"]["methods"] == ["minmax", "nncf"]
+    # what is given is left as it was
+    given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
+    before = copy.deepcopy(given)
+    filled = checked(given, SCHEMA)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
+    recipe = filled["models"]["tiny"]["train"]
+    assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
+    filled["models"]["tiny"]["splits"]["train"] = 5
+    assert given == before
+    assert configured()["models"]["tiny"]["splits"]["train"] is None
 
 
 def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_there_are() -> None:
@@ -118,18 +128,6 @@ def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(
     table = readme.partition("\n\n")[0]
     rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
     assert set(rows) == different != set()
-
-
-def test_what_is_given_beats_the_default_and_is_left_as_it_was() -> None:
-    given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
-    before = copy.deepcopy(given)
-    filled = checked(given, SCHEMA)
-    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
-    recipe = filled["models"]["tiny"]["train"]
-    assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
-    filled["models"]["tiny"]["splits"]["train"] = 5
-    assert given == before
-    assert configured()["models"]["tiny"]["splits"]["train"] is None
 
 
 def with_key(key: str, value: Any) -> dict[str, Any]:
@@ -379,7 +377,7 @@ def test_a_batch_of_traffic_beyond_the_buckets_of_a_static_engine_is_refused(aut
         configured(**keys, traffic={**traffic, "batch": 4})
 
 
-def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted(tmp_path: Path) -> None:
+def test_traffic_of_a_variant_that_one_of_the_models_has_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.touch()
     models = {"m": MODEL, "n": {**MODEL, "checkpoint": f"onnx:{file}"}}

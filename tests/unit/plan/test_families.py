@@ -8,12 +8,8 @@ from tightrope.plan.plan import Plan, by_place, of_family, of_members
 from tightrope.variants import parse
 
 PARENT = {
-    "checkpoint": "scratch:bert",
-    "data": "files:texts.csv",
-    "max_sequence": 64,
-    "splits": {"train": 10},
-    "train": {"epochs": 3},
-    "activation": "relu",
+    **{"checkpoint": "scratch:bert", "data": "files:texts.csv", "max_sequence": 64},
+    **{"splits": {"train": 10}, "train": {"epochs": 3}, "activation": "relu"},
 }
 STUDENT = {"checkpoint": "scratch:bert", "distill": {"from": "large"}}
 
@@ -79,10 +75,8 @@ def test_wrong_parents_are_named(others: Any, words: str) -> None:
 EAGER, INT8 = parse("cpu-pytorch-fp32"), parse("cpu-openvino-int8-nncf-8")
 ON_GPU = parse("cuda-pytorch-fp32")
 MODELS: dict[str, Any] = {
-    "small": {"from": "large"},
-    "tiny": {"distill": {"from": "small"}},
-    "large": {"checkpoint": "scratch:bert", "from": None},
-    "narrow": {"from": "large"},
+    **{"small": {"from": "large"}, "tiny": {"distill": {"from": "small"}}},
+    **{"large": {"checkpoint": "scratch:bert", "from": None}, "narrow": {"from": "large"}},
     "alone": {"checkpoint": "scratch:bert"},
 }
 JOBS = [(model, variant) for model in MODELS for variant in (EAGER, INT8)]

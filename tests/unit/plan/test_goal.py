@@ -29,9 +29,8 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
     assert refused(goal={"p99_ms": 5}) == "config: goal: the key minimize is missing"
 
 
-@pytest.mark.parametrize(
-    ("goal", "traffic", "words"),
-    [
+def test_a_goal_must_be_about_what_is_measured() -> None:
+    for goal, traffic, words in (
         ({"minimize": "latncy"}, {}, "goal.minimize = 'latncy'.*did you mean \"latency\""),
         ({"minimize": None}, {}, "goal.minimize = None"),
         ({"traffic": "ofline"}, {}, 'goal.traffic.*did you mean "offline"'),
@@ -47,11 +46,9 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
         ({"traffic": "single_stream"}, TRAFFIC, "does not measure cost; take offline or server"),
         ({"traffic": "offline", "p99_ms": 5}, TRAFFIC, "has no p99_ms; take single_stream or ser"),
         ({"traffic": "offline", "shape": SHAPES[0]}, TRAFFIC, "has shape and traffic; give one"),
-    ],
-)
-def test_a_goal_must_be_about_what_is_measured(goal, traffic, words) -> None:
-    message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
-    assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
+    ):
+        message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
+        assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
 
 
 def test_energy_needs_a_machine_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,18 +61,15 @@ def test_energy_needs_a_machine_that_shows_it(monkeypatch: pytest.MonkeyPatch) -
     configured(goal={"minimize": "energy"}, host="node-a")
 
 
-@pytest.mark.parametrize(
-    ("goal", "raced"),
-    [
+def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen() -> None:
+    for goal, raced in (
         (None, None),
         ({"minimize": "latency"}, None),
         ({"minimize": "cost", "memory_mb": 500}, {"minimize": "time", "memory_mb": 500}),
         ({"minimize": "memory"}, {"minimize": "memory"}),
         ({"minimize": "memory", "p99_ms": 5, "shape": SHAPES[0]},) * 2,
         ({"minimize": "memory", "traffic": "offline"}, None),
-    ],
-)
-def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen(goal: Any, raced: Any) -> None:
-    keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
-    expected = raced and {**dict.fromkeys(keys), **raced}
-    assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC), None) == expected
+    ):
+        keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
+        expected = raced and {**dict.fromkeys(keys), **raced}
+        assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC), None) == expected

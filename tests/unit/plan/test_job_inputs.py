@@ -11,9 +11,8 @@ CHECKPOINT, ONNX = f"{FOLDER}/checkpoint/checkpoint.json", f"{FOLDER}/model.simp
 CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}, "openvino": {"route": "onnx"}}
 
 
-@pytest.mark.parametrize(
-    ("variant", "source"),
-    [
+def test_an_engine_that_is_given_its_precision_has_one_input() -> None:
+    for variant, source in (
         ("cpu-pytorch-int8-dynamic", CHECKPOINT),
         ("cpu-onnxruntime-int8-dynamic", ONNX),
         ("cuda-tensorrt-given", f"{FOLDER}/model.onnx"),
@@ -22,10 +21,8 @@ CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}, "openvino": {"
         ("cuda-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/s8s8-minmax-64.onnx"),
         ("cuda-tensorrt-fp8-minmax-8", f"{FOLDER}/quantized/e4m3-minmax-8.onnx"),
         ("cpu-openvino-int8-bf16-nncf-8", f"{FOLDER}/engines/cpu-openvino-int8-nncf-8/engine.json"),
-    ],
-)
-def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, source: str) -> None:
-    assert job_inputs.engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
+    ):
+        assert job_inputs.engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
 
 
 @pytest.mark.parametrize(
@@ -49,26 +46,24 @@ def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(variant, route
     assert plain == {"source": CHECKPOINT if route == "pytorch" else ONNX}
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "recipe", "read"),
-    [
+def test_a_checkpoint_that_is_not_trained_depends_on_no_split() -> None:
+    for checkpoint, recipe, read in (
         ("path:mine", {"epochs": 1}, "splits/train.json"),
         ("scratch:bert", None, "splits/train.json"),
         ("path:mine", None, "data/data.json"),
         ("onnx:mine.onnx", None, "data/data.json"),
-    ],
-)
-def test_a_checkpoint_that_is_not_trained_depends_on_no_split(checkpoint, recipe, read) -> None:
-    config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
-    assert job_inputs.training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
+    ):
+        config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
+        assert (
+            job_inputs.training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
+        )
 
 
 PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax-64.tsv"]
 
 
-@pytest.mark.parametrize(
-    ("variant", "files"),
-    [
+def test_each_file_before_the_engine_is_named_but_the_search() -> None:
+    for variant, files in (
         ("cpu-onnxruntime-fp32", []),
         ("cpu-onnxruntime-int8-minmax-64", PLAIN),
         (
@@ -76,13 +71,13 @@ PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax
             [*PLAIN, f"{FOLDER}/quantized/u8s8-minmax-64-auto.tsv"],
         ),
         ("cpu-openvino-int8-nncf-64", [f"{FOLDER}/calibration/nncf-64.tsv"]),
-    ],
-)
-def test_each_file_before_the_engine_is_named_but_the_search(variant, files) -> None:
-    jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
-    all_files = job_inputs.prepared_files(CONFIG, jobs)
-    assert len(all_files) == len({*all_files})
-    assert [all_files[place] for place in job_inputs.prepared(CONFIG, jobs)["m"][variant]] == files
+    ):
+        jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
+        all_files = job_inputs.prepared_files(CONFIG, jobs)
+        assert len(all_files) == len({*all_files})
+        assert [
+            all_files[place] for place in job_inputs.prepared(CONFIG, jobs)["m"][variant]
+        ] == files
 
 
 ALL = ["exported", "simplified", "quantized"]
@@ -127,19 +122,18 @@ def test_which_graphs_of_a_model_are_drawn(names: Any, graphs: list[str], drawn:
     assert not any(re.fullmatch(job_inputs.GRAPH, name) for name in ("optimized", "u8s8", *names))
 
 
-@pytest.mark.parametrize(
-    ("model", "graph", "file", "has_costs"),
-    [
+def test_a_picture_has_costs_where_its_operators_are_timed() -> None:
+    for model, graph, file, has_costs in (
         ("a", "exported", "model.onnx", False),
         ("a", "simplified", "model.simplified.onnx", True),
         ("a", "u8s8-minmax-8-auto", "quantized/u8s8-minmax-8-auto.onnx", True),
         ("a", "u8s8-entropy-16-smooth", "quantized/u8s8-entropy-16-smooth.onnx", True),
         ("a", "s8s8-minmax-8", "quantized/s8s8-minmax-8.onnx", False),
         ("b", "simplified", "model.simplified.onnx", False),
-    ],
-)
-def test_a_picture_has_costs_where_its_operators_are_timed(model, graph, file, has_costs) -> None:
-    inputs = {"onnx": f"artifacts/{model}/{file}"}
-    inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
-    searches = [("a", "u8s8", "minmax-8")]
-    assert job_inputs.graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
+    ):
+        inputs = {"onnx": f"artifacts/{model}/{file}"}
+        inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
+        searches = [("a", "u8s8", "minmax-8")]
+        assert (
+            job_inputs.graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
+        )

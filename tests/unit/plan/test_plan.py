@@ -187,20 +187,16 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     plan = plan_of(config)
     every = planning.failing_files(config, plan)
     found = {*every} - {one for own in planning.records(plan).values() for one in own}
+    quantized = [f"u8s8-minmax-64{one}" for one in ("", "-ffn", "-auto")]
+    steps = ("calibration/minmax-64", "calibration/nncf-64", "cpu.requests")
+    steps += ("costs/u8s8-minmax-64", "search/u8s8-minmax-64")
     assert {path for path in found if path.startswith("artifacts/n/")} == {
         *planning.onnx_files("n"),
-        "artifacts/n/calibration/minmax-64.json",
-        "artifacts/n/calibration/nncf-64.json",
-        "artifacts/n/quantized/u8s8-minmax-64.onnx",
-        "artifacts/n/quantized/u8s8-minmax-64-ffn.onnx",
-        "artifacts/n/costs/u8s8-minmax-64.json",
-        "artifacts/n/search/u8s8-minmax-64.json",
-        "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
-        "artifacts/n/cpu.requests.json",
+        *(f"artifacts/n/quantized/{one}.onnx" for one in quantized),
+        *(f"artifacts/n/{one}.json" for one in steps),
     }
-    graphs = ("simplified", "u8s8-minmax-64", "u8s8-minmax-64-ffn", "u8s8-minmax-64-auto")
     drawn = {path for path in found if path.startswith("reports/n/")}
-    assert drawn == {f"reports/n/graphs/{graph}.json" for graph in graphs}
+    assert drawn == {f"reports/n/graphs/{one}.json" for one in ("simplified", *quantized)}
     # what profiles share is there once
     shared = ("artifacts/m/cpu.requests.json", "artifacts/machine/cpu.peaks.json")
     assert [every.count(one) for one in shared] == [1, 1]
@@ -329,32 +325,26 @@ def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
     return {"models": {"m": model}, "calibration": {"pool": 1024}}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "limits"),
-    [
+def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source() -> None:
+    for sizes, limits in (
         ((3500, 1500), {"train": 6144, "evaluation": 2048}),
         ((3500, 2048), {"train": 6144, "evaluation": 2048}),
         ((None, 1500), {"train": None, "evaluation": 2048}),
         ((5121, None), {"train": 8192, "evaluation": None}),
-    ],
-)
-def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(sizes, limits) -> None:
-    assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
+    ):
+        assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
 
 
-@pytest.mark.parametrize(
-    ("train", "split", "names"),
-    [
+def test_a_split_depends_on_no_size_that_does_not_move_it() -> None:
+    for train, split, names in (
         (100, "train", {"train"}),
         (None, "train", {"train", "calibration", "evaluation"}),
         (100, "calibration", {"train", "calibration"}),
         (100, "evaluation", {"evaluation"}),
         (None, "timing", set()),
-    ],
-)
-def test_a_split_depends_on_no_size_that_does_not_move_it(train, split, names) -> None:
-    wildcards = Wildcards(fromdict={"model": "m", "split": split})
-    assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
+    ):
+        wildcards = Wildcards(fromdict={"model": "m", "split": split})
+        assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
 
 
 def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config) -> None:

@@ -72,9 +72,8 @@ def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
     assert (engine["source"], engine["shape"]) == ("checkpoint", PICTURE)
 
 
-@pytest.mark.parametrize(
-    ("prune", "words"),
-    [
+def test_what_cannot_be_a_target_is_named() -> None:
+    for prune, words in (
         ({"target": "2x", "parameters": 9}, ": has target and parameters; give one"),
         ({"target": "2x", "layers": 3}, ": has target, which chooses the sizes, and layers; rem"),
         ({"at": SHAPES[0]}, ".at: only for prune.target; remove it, or add one"),
@@ -84,10 +83,8 @@ def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
         ({"target": "fast"}, ".target = 'fast': must be a speed-up over the model"),
         ({"target": "2x", "at": PICTURE}, f".at = {PICTURE}: a shape of text-"),
         ({"target": "2x", "engine": "tvm-fp32"}, ".engine = 'tvm-fp32': must be one of"),
-    ],
-)
-def test_what_cannot_be_a_target_is_named(prune: dict[str, Any], words: str) -> None:
-    assert refused(**family(prune)).startswith(f"{PLACE}{words}")
-    message = refused(models={"alone": {**LARGE, "prune": {"target": "2x"}}})
-    assert message.startswith("config: models.alone.prune.target: ")
-    assert message.endswith("(from: NAME)")
+    ):
+        assert refused(**family(prune)).startswith(f"{PLACE}{words}")
+        message = refused(models={"alone": {**LARGE, "prune": {"target": "2x"}}})
+        assert message.startswith("config: models.alone.prune.target: ")
+        assert message.endswith("(from: NAME)")

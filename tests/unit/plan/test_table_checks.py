@@ -92,7 +92,7 @@ def test_of_a_large_table_only_the_columns_are_read(monkeypatch, kind) -> None:
     assert "has no such column" in refused(**of(f"news.{kind}", {"text": "body"}))
 
 
-def test_columns_of_a_table_of_images_are_checked() -> None:
+def test_columns_of_images_are_checked_and_many_counted() -> None:
     write("pets.csv", [("a.png", "cat"), ("b.png", "dog")], ("file", "kind"))
     images = {"task": "image-classification", "checkpoint": "scratch:convnext"}
     shapes = [{"batch": 1, "height": 8, "width": 8}]
@@ -100,9 +100,6 @@ def test_columns_of_a_table_of_images_are_checked() -> None:
     wrong = of("pets.csv", {"image": "files", "label": "kind"}, **images)
     said = "models.news.columns.image = files: pets.csv has no such column"
     assert said in refused(**wrong, shapes=shapes)
-
-
-def test_many_columns_are_counted_and_a_process_of_a_job_reads_no_table() -> None:
     write("news.csv", [tuple(range(30))], tuple(f"c{number}" for number in range(30)))
     message = refused(**of("news.csv", {"text": "body", "label": "c0"}))
     assert "It has" not in message

@@ -16,10 +16,8 @@ MODELS = {
 CONFIG: dict[str, Any] = {
     **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False, "models": MODELS},
     "engines": {
-        "pytorch": ["fp32", "bf16"],
-        "onnxruntime": ["fp32", "int8"],
-        "openvino": ["fp32", "bf16", "int8"],
-        "tensorrt": ["fp16"],
+        **{"pytorch": ["fp32", "bf16"], "onnxruntime": ["fp32", "int8"]},
+        **{"openvino": ["fp32", "bf16", "int8"], "tensorrt": ["fp16"]},
     },
     "calibration": {"methods": ["minmax", "nncf"], "samples": [64, 512]},
     "repairs": {},
@@ -36,21 +34,15 @@ def calibrated(*methods: str, samples: tuple[int, ...] = (64,)) -> dict[str, Any
 
 def test_auto_plans_each_engine_on_the_devices_that_it_has_and_a_list_those_alone() -> None:
     both = names()
+    places = ("cpu", "cuda")
     assert both == [
-        "cpu-pytorch-fp32",
-        "cuda-pytorch-fp32",
-        "cpu-pytorch-bf16",
-        "cuda-pytorch-bf16",
-        "cpu-onnxruntime-fp32",
-        "cuda-onnxruntime-fp32",
-        *(f"{one}-onnxruntime-int8-minmax-{n}" for one in ("cpu", "cuda") for n in (64, 512)),
-        "cpu-openvino-fp32",
-        "cpu-openvino-bf16",
-        "cpu-openvino-int8-nncf-64",
-        "cpu-openvino-int8-nncf-512",
+        *(f"{one}-pytorch-{number}" for number in ("fp32", "bf16") for one in places),
+        *(f"{one}-onnxruntime-fp32" for one in places),
+        *(f"{one}-onnxruntime-int8-minmax-{n}" for one in places for n in (64, 512)),
+        *(f"cpu-openvino-{one}" for one in ("fp32", "bf16", "int8-nncf-64", "int8-nncf-512")),
         "cuda-tensorrt-fp16",
     ]
-    for device in ("cpu", "cuda"):
+    for device in places:
         assert names(devices=[device]) == [name for name in both if name.startswith(device)]
     assert names(devices=["cpu", "cuda"]) == both
 
@@ -103,9 +95,8 @@ def test_the_reason_names_the_type_and_the_engine_that_does_not_use_it(variant, 
 OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8-bf16-nncf-64"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "precisions", "planned"),
-    [
+def test_fp32_stands_in_for_the_float_that_would_be_emulated() -> None:
+    for kind, precisions, planned in (
         ("AVX2", ["bf16", "int8"], ["cpu-openvino-fp32", *OPENVINO[:2]]),
         ("AVX2", ["bf16", "int8", "int8-bf16"], ["cpu-openvino-fp32", *OPENVINO]),
         ("ARM", ["bf16", "int8"], ["cpu-openvino-fp32", *OPENVINO[:2]]),
@@ -115,11 +106,9 @@ OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8
         ("AVX2", ["bf16"], OPENVINO[:1]),
         ("AVX2", ["bf16", "int8-bf16"], [OPENVINO[0], OPENVINO[2]]),
         ("AVX2", ["int8"], OPENVINO[1:2]),
-    ],
-)
-def test_fp32_stands_in_for_the_float_that_would_be_emulated(kind, precisions, planned) -> None:
-    asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
-    assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
+    ):
+        asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
+        assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
 
 
 REPAIRS = {
@@ -173,16 +162,12 @@ EVERY_PRECISION = {
 
 def test_of_a_file_that_is_quantized_already_calibrated_precisions_are_one_variant_given() -> None:
     assert names("quantized", engines=EVERY_PRECISION) == [
-        "cpu-onnxruntime-fp32",
-        "cuda-onnxruntime-fp32",
+        *("cpu-onnxruntime-fp32", "cuda-onnxruntime-fp32"),
         # of a checkpoint, so unavailable
         *("cpu-inductor-int8-minmax-64", "cpu-inductor-int8-minmax-512"),
-        "cpu-onnxruntime-given",
-        "cuda-onnxruntime-given",
-        "cpu-openvino-bf16",
-        "cpu-openvino-given",
-        "cuda-tensorrt-fp16",
-        "cuda-tensorrt-given",
+        *("cpu-onnxruntime-given", "cuda-onnxruntime-given"),
+        *("cpu-openvino-bf16", "cpu-openvino-given"),
+        *("cuda-tensorrt-fp16", "cuda-tensorrt-given"),
     ]
     # on the devices that have the precision in whose place it stands
     found = names("quantized", engines={"onnxruntime": ["int8-auto"]})

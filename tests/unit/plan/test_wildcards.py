@@ -34,14 +34,11 @@ def test_a_pattern_has_what_its_names_begin_with_once() -> None:
     assert one_of([]) == ""
 
 
-def test_a_bound_function_says_its_signature_without_looking_at_it_again() -> None:
+def test_bound_functions_have_a_signature_and_paths_are_of_the_rows() -> None:
     bound = of_wildcards(of_model, {"models": {"m": {"seed": 3}}}, "seed")
     assert bound(SimpleNamespace(model="m")) == 3
     assert list(inspect.signature(bound).parameters) == ["wildcards"]
     assert inspect.signature(bound) is inspect.signature(bound)
-
-
-def test_paths_are_those_of_the_rows_in_their_order() -> None:
     jobs = [("m", parse("cpu-pytorch-fp32")), ("n", parse("cpu-openvino-bf16"))]
     found = ["m/cpu-pytorch-fp32.json", "n/cpu-openvino-bf16.json"]
     assert paths("{model}/{variant}.json", jobs, None) == found
@@ -57,14 +54,9 @@ FEW, TIMES = 40, 8
 def many(models: int) -> tuple[dict[str, Any], Plan]:
     """The configuration of so many models, every fourth a root, and all of REPAIRS jobs of each."""
     parents = {f"m{one}": None if one % 4 == 0 else f"m{one - one % 4}" for one in range(models)}
-    config = {
-        "models": {
-            name: {"from": parent, "activation": name, "seed": 1}
-            for name, parent in parents.items()
-        },
-        "graphs": ["simplified", "quantized"],
-        "calibration": {"reduce_range": False},
-    }
+    own = {one: {"from": of, "activation": one, "seed": 1} for one, of in parents.items()}
+    others = {"graphs": ["simplified", "quantized"], "calibration": {"reduce_range": False}}
+    config = {"models": own, **others}
     variants = [parse(f"cpu-onnxruntime-int8-minmax-16-r{one}") for one in range(REPAIRS)]
     jobs: list[tuple[str, Variant]] = [(name, one) for name in parents for one in variants]
     kinds = ("jobs", "traffic", "throughput", "profile", "idleness", "causes", "activations")
@@ -72,19 +64,17 @@ def many(models: int) -> tuple[dict[str, Any], Plan]:
     return config, Plan(**{**dict.fromkeys(Plan._fields), **dict.fromkeys(kinds, jobs), **own})
 
 
+def at(model: str, place: str) -> SimpleNamespace:
+    return SimpleNamespace(model=model, device=place)
+
+
 STEPS = {
     "compared": lambda config, plan: compared(config, plan.jobs),
     "records": lambda config, plan: records(plan),
     "graphs": lambda config, plan: graphs_of(config, plan.jobs),
     "families": lambda config, plan: families(config, plan.jobs),
-    "family inputs": lambda config, plan: [
-        of_family(plan, "{variant}", SimpleNamespace(model=root, device=place))
-        for root, place in plan.families
-    ],
-    "races": lambda config, plan: [
-        raced(plan, "{model}/{variant}", SimpleNamespace(model=model, device=place))
-        for model, place in plan.variants
-    ],
+    "members": lambda config, plan: [of_family(plan, "", at(*one)) for one in plan.families],
+    "races": lambda config, plan: [raced(plan, "{variant}", at(*one)) for one in plan.variants],
 }
 
 

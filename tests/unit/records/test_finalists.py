@@ -1,4 +1,3 @@
-import pytest
 from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
 
@@ -15,9 +14,8 @@ def candidate(
     return Candidate(variant, ends, verdict)
 
 
-@pytest.mark.parametrize(
-    ("known", "contenders", "pairs"),
-    [
+def test_who_may_be_the_fastest_races_and_the_best_pair_of_each_engine() -> None:
+    for known, contenders, pairs in (
         # who is surely behind does not race
         ([(BASELINE, 1.0), (BF16, 3.0), (FLOAT, 2.9), (INT8, 2.0)], [BF16, FLOAT], [(INT8, FLOAT)]),
         # who does not keep the answers contends for nothing
@@ -39,10 +37,8 @@ def candidate(
         ([("cuda-onnxruntime-fp16", 2.0), (INT8, 1.0)], ["cuda-onnxruntime-fp16"], []),
         ([(INT8, 1.0), (DYNAMIC, 1.0)], [INT8, DYNAMIC], []),
         ([], [], []),
-    ],
-)
-def test_who_may_be_the_fastest_races_and_the_best_pair_of_each_engine(known, contenders, pairs):
-    assert finalists(candidate(*one) for one in known) == Finalists(contenders, pairs)
+    ):
+        assert finalists(candidate(*one) for one in known) == Finalists(contenders, pairs)
 
 
 def test_each_takes_part_once_the_best_first_and_those_of_a_pair_together() -> None:

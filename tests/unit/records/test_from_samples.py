@@ -18,9 +18,8 @@ LONG = long_block(300.0, 100)
 STATELESS = {"energy_j": 100.0, "calls": 100, "gpu": None}
 
 
-@pytest.mark.parametrize(
-    ("measured", "kept", "joules"),
-    [
+def test_joules_of_a_call_are_those_of_the_blocks_that_count() -> None:
+    for measured, kept, joules in (
         ({"energy_j": [4.0, 90.0, 10.0]}, [0, 2], 14 / 7),
         ({"energy_j": [4.0, None, 10.0]}, [0, 1, 2], 14 / 7),
         ({"energy_j": [4.0, 90.0, 10.0]}, [], None),
@@ -32,10 +31,8 @@ STATELESS = {"energy_j": 100.0, "calls": 100, "gpu": None}
         ({"long_blocks": [LONG, long_block(900.0, 100, throttled=["thermal slowdown"])]}, [0], 3.0),
         ({"long_blocks": [LONG, long_block(900.0, 100, other_processes=1)]}, [0], 3.0),
         ({"long_blocks": [long_block(300.0, 100, throttled=["power cap"]), STATELESS]}, [0], 2.0),
-    ],
-)
-def test_joules_of_a_call_are_those_of_the_blocks_that_count(measured, kept, joules) -> None:
-    assert joules_per_call({"blocks_s": BLOCKS, **measured}, kept) == pytest.approx(joules)
+    ):
+        assert joules_per_call({"blocks_s": BLOCKS, **measured}, kept) == pytest.approx(joules)
 
 
 def call(ratio: float, *, speed: float = 1.0, foreign: float = 0.0) -> dict[str, Any]:

@@ -38,9 +38,8 @@ def test_a_float_engine_with_the_same_answers_is_kept_on_a_small_split(precision
     assert far["verdict"] == "undecided"
 
 
-@pytest.mark.parametrize(
-    ("changed", "budget", "verdict"),
-    [
+def test_others_have_the_verdict_of_their_interval() -> None:
+    for changed, budget, verdict in (
         (record(FLOAT, wrong=1), 0.01, "undecided"),
         (record(FLOAT, wrong=30), 0.01, "dropped"),
         # a quantized one is kept by its interval alone
@@ -48,7 +47,5 @@ def test_a_float_engine_with_the_same_answers_is_kept_on_a_small_split(precision
         (record(INT8), 0.2, "kept"),
         # only the examples of both are compared
         (record(FLOAT, samples=20), 0.01, "kept"),
-    ],
-)
-def test_others_have_the_verdict_of_their_interval(changed, budget, verdict) -> None:
-    assert compared(changed, BASELINE, budget)["verdict"] == verdict
+    ):
+        assert compared(changed, BASELINE, budget)["verdict"] == verdict

@@ -19,40 +19,22 @@ SAME: dict[str, Any] = {
     **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST},
     "libraries": {"onnxruntime": "1"},
 }
+SHAPE = {
+    **{"batch": 1, "sequence": 64, "first_call_s": 0.02, "pairs": [QUIET, WAITED]},
+    **{"blocks_s": [[0.1 + 0.2, 1e-9], [0.25]], "baseline_blocks_s": [[0.3], [0.4]]},
+    **{"foreign_cores": [0.1 + 0.2, None], "energy_j": [0.1 + 0.2, None], "gpu": [STATE, None]},
+    "long_blocks": [{"energy_j": 300.5, "calls": 41, "gpu": STATE}],
+}
+ROUNDS = {"rounds_s": [0.1]}
 LATENCY = LatencyRecord(
-    **SAME,
-    threads=2,
-    plan={"pairs": 20},
-    processors=[0, 1],
-    reference={"before": {"rounds_s": [0.1]}, "after": {"rounds_s": [0.1]}},
-    baseline="cpu-pytorch-fp32",
-    shapes=[
-        {
-            **{"batch": 1, "sequence": 64, "first_call_s": 0.02},
-            "blocks_s": [[0.1 + 0.2, 1e-9], [0.25]],
-            "baseline_blocks_s": [[0.3], [0.4]],
-            "pairs": [QUIET, WAITED],
-            "foreign_cores": [0.1 + 0.2, None],
-            "energy_j": [0.1 + 0.2, None],
-            "gpu": [STATE, None],
-            "long_blocks": [{"energy_j": 300.5, "calls": 41, "gpu": STATE}],
-        }
-    ],
+    **{**SAME, "threads": 2, "plan": {"pairs": 20}, "processors": [0, 1], "shapes": [SHAPE]},
+    **{"reference": {"before": ROUNDS, "after": ROUNDS}, "baseline": "cpu-pytorch-fp32"},
 )
-ACCURACY = accuracy_record(
-    **SAME,
-    labels=[0, 1],
-    predictions=[0, 0],
-    margins=[0.5, 0.1],
-    logits=[[1.25, 0.75], [-0.1, -0.2]],
-)
-TRAFFIC = TrafficRecord(
-    **SAME,
-    threads=2,
-    plan={"padding": ["fixed"]},
-    longest=64,
-    tests=[{"name": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}],
-)
+ANSWERS = {"labels": [0, 1], "predictions": [0, 0], "margins": [0.5, 0.1]}
+ACCURACY = accuracy_record(**SAME, **ANSWERS, logits=[[1.25, 0.75], [-0.1, -0.2]])
+TEST = {"name": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}
+FIXED = {"threads": 2, "plan": {"padding": ["fixed"]}, "longest": 64}
+TRAFFIC = TrafficRecord(**SAME, **FIXED, tests=[TEST])
 RACED = race_record(
     [{"batch": 1, "sequence": 64, "blocks_s": {"a": [[0.1 + 0.2], None]}}],
     left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
