@@ -133,13 +133,8 @@ def test_batches_and_delay_are_those_that_the_engine_is_built_for(
 
 
 def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
-    expected = {
-        "intra_op_thread_count": "2",
-        "inter_op_thread_count": "1",
-        "execution_mode": "0",
-        "enable_mem_arena": "1",
-        "enable_mem_pattern": "1",
-    }
+    expected = {"intra_op_thread_count": "2", "inter_op_thread_count": "1", "execution_mode": "0"}
+    expected |= {"enable_mem_arena": "1", "enable_mem_pattern": "1"}
     config = config_of(ONNX)
     assert parameters_of(config) == expected
     assert not config.HasField("optimization")
@@ -200,10 +195,8 @@ def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:
     assert cuda.graphs
     shapes = [(one.batch_size, list(one.input["input_ids"].dim)) for one in cuda.graph_spec]
     assert shapes == [(1, [64]), (1, [128]), (16, [128]), (1, [512])]
-    assert {name for one in cuda.graph_spec for name in one.input} == {
-        "input_ids",
-        "attention_mask",
-    }
+    names = {name for one in cuda.graph_spec for name in one.input}
+    assert names == {"input_ids", "attention_mask"}
     without = engine("cuda-tensorrt-fp16", graphs=False, version_compatible=True)
     files = files_of("cuda-tensorrt-fp16", engine=without)
     assert not parsed(files[f"{MODEL}/config.pbtxt"]).HasField("optimization")

@@ -91,12 +91,9 @@ def test_of_jobs_that_define_a_host_at_the_same_time_one_does(tmp_path: Path) ->
         "print(pathlib.Path(sys.argv[1], 'cpu@a.json').read_text())"
     )
     known = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "scripts")}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", words, tmp_path, str(number)], stdout=subprocess.PIPE, env=known
-        )
-        for number in range(4)
-    ]
+    commands = [[sys.executable, "-c", words, tmp_path, str(number)] for number in range(4)]
+    pipe = {"stdout": subprocess.PIPE, "env": known}
+    running = [subprocess.Popen(command, **pipe) for command in commands]
     assert len({process.communicate()[0] for process in running}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["cpu@a.json"]
 

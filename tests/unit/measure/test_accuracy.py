@@ -35,13 +35,8 @@ def engine(built: Callable[[Variant], Path]) -> Path:
 def measure(
     model: tiny_model.TinyModel, engine: Path, target: Path, **options: Any
 ) -> AccuracyRecord:
-    facts = {
-        "model": "tiny",
-        "variant": str(QUICK),
-        "max_sequence": tiny_model.LONGEST,
-        "max_seconds": 900,
-    }
-    facts |= {"libraries": {"onnxruntime": "1"}, **options}
+    facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": tiny_model.LONGEST}
+    facts |= {"max_seconds": 900, "libraries": {"onnxruntime": "1"}, **options}
     data = facts.pop("data", model.split("evaluation"))
     artifacts = replace(tiny_model.artifacts_of(model, engine), data=data)
     measure_accuracy(artifacts, target, execution=tiny_model.executed_with(facts), **facts)
@@ -59,9 +54,7 @@ def measured(tiny: tiny_model.TinyModel, engine: Path, tmp_path: Path) -> Measur
 
 
 @pytest.fixture(scope="module")
-def record(
-    tiny: tiny_model.TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AccuracyRecord:
+def record(tiny, engine, tmp_path_factory) -> AccuracyRecord:
     return measure(tiny, engine, tmp_path_factory.mktemp("accuracy") / "accuracy.json")
 
 

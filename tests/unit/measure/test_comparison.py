@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, wait
 from energy_counter import Metered
+from latency_records import PLAN as SHORT_PLAN
 from played_engines import STOLEN, Played, asked, dies, fails, hangs, nowhere, raises
 from played_streams import Device
 from tightrope.errors import WorkFailed
@@ -19,9 +20,11 @@ from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
 
 PLAN = {
-    **{"pairs": 4, "loads": 1, "min_seconds": 0.02, "min_calls": 8, "width": 1e-9, "calls": None},
-    **{"comparison_seconds": 0.0, "max_seconds": 30.0},
-    **{"warmup_seconds": 0.5, "warmup_calls": 2},
+    **SHORT_PLAN,
+    "min_seconds": 0.02,
+    "min_calls": 8,
+    "max_seconds": 30.0,
+    "warmup_seconds": 0.5,
 }
 OWN, BASELINE = "", "baseline "
 BOTH = ("blocks_s", "baseline_blocks_s")

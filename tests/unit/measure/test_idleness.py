@@ -38,14 +38,8 @@ def measured(
 
 
 def test_pauses_are_spread_over_all_of_the_default_time_and_long_ones_fewer() -> None:
-    assert [idleness.calls_after(pause) for pause in (0.001, 0.1, 1, 3, 10, 60)] == [
-        30,
-        30,
-        15,
-        10,
-        7,
-        7,
-    ]
+    calls = [idleness.calls_after(pause) for pause in (0.001, 0.1, 1, 3, 10, 60)]
+    assert calls == [30, 30, 15, 10, 7, 7]
     planned = list(idleness.schedule([0.1, 1, 10]))
     assert planned == list(idleness.schedule([0.1, 1, 10]))
     assert Counter(planned) == {0.1: 30, 1: 15, 10: 7}

@@ -12,6 +12,7 @@ import pytest
 from artifact_files import written
 from busy import PROCESSORS, busy_child
 from disturbed import QUIET
+from latency_records import PLAN as SHORT_PLAN
 from manifests import ENGINE
 from played_engines import dies
 from tightrope.artifacts.files import sha256
@@ -27,11 +28,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.variants import Variant
 from tiny_model import LONGEST, TinyModel, artifacts_of, executed_with, name_variant
 
-PLAN = {
-    **{"pairs": 4, "loads": 2, "min_seconds": 0.04, "min_calls": 8, "width": 1e-9, "calls": None},
-    **{"comparison_seconds": 0.0, "max_seconds": 60.0},
-    **{"warmup_seconds": 1.0, "warmup_calls": 2},
-}
+PLAN = {**SHORT_PLAN, "loads": 2, "min_calls": 8, "warmup_seconds": 1.0}
 SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 4, "sequence": LONGEST}]
 BASELINE, QUICK = name_variant("onnxruntime", "int8"), name_variant("onnxruntime", "fp32")
 LAST = Limits(memory_bytes=8e9, seconds=120)
@@ -90,9 +87,7 @@ def dies_at_the_second_shape(run: Run) -> Run:
 
 
 @pytest.fixture
-def spoil(
-    monkeypatch: pytest.MonkeyPatch, engines: dict[Variant, Path]
-) -> Callable[[Variant, Callable[[Run], Run]], None]:
+def spoil(monkeypatch, engines) -> Callable[[Variant, Callable[[Run], Run]], None]:
     """Has that engine, and no other, loaded with its `run` replaced."""
 
     def spoil(variant: Variant, change: Callable[[Run], Run]) -> None:

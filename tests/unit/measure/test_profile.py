@@ -28,11 +28,8 @@ def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
     # fused, with two products
     assert operator_times.group_of("Subgraph", products=2) == "attention"
     # an int8 product counts as int8 though its bias is fp32
-    operands = [
-        operator_times.Tensor((8,), "fp32"),
-        operator_times.Tensor((4, 8), "int8"),
-        operator_times.Tensor((8, 8), "int8"),
-    ]
+    known = {(8,): "fp32", (4, 8): "int8", (8, 8): "int8"}
+    operands = [operator_times.Tensor(*one) for one in known.items()]
     assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
     times = [
         operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
@@ -40,10 +37,8 @@ def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
     ]
     other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
     found = operator_times.per_call([*times, other], 2)
-    assert [(one.name, one.seconds, one.operations) for one in found] == [
-        ("b", 4.0, 0.5),
-        ("a", 2.0, 2.0),
-    ]
+    sums = [(one.name, one.seconds, one.operations) for one in found]
+    assert sums == [("b", 4.0, 0.5), ("a", 2.0, 2.0)]
 
 
 QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
@@ -67,10 +62,8 @@ def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, op
         "a", kind, 1.0, operands, [operator_times.Tensor(output, "fp32")], group=group
     )
     assert (found.operations, found.type) == (operations, "bf16")
-    assert (
-        found.bytes
-        == sum(one.bytes for one in operands) + operator_times.Tensor(output, "fp32").bytes
-    )
+    given = operator_times.Tensor(output, "fp32")
+    assert found.bytes == sum(one.bytes for one in [*operands, given])
     assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 

@@ -5,17 +5,14 @@ from typing import Any
 
 import pytest
 from busy import wait
+from latency_records import PLAN as SHORT_PLAN
 from played_engines import Played, asked, dies, fails, nowhere, raises
 from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
 from tightrope.records.finalists import Finalists
 from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER, ratio
 from tiny_model import LIMITS
 
-PLAN = {
-    **{"pairs": 8, "loads": 2, "min_seconds": 0.08, "min_calls": 16, "width": 1e-9, "calls": None},
-    **{"comparison_seconds": 0.0, "max_seconds": 30.0},
-    **{"warmup_seconds": 0.2, "warmup_calls": 2},
-}
+PLAN = {**SHORT_PLAN, "pairs": 8, "loads": 2, "min_seconds": 0.08, "min_calls": 16}
 QUICK, SLOW, THIRD, INT8 = "quick", "slow", "third", "int8"
 EQUAL = {QUICK: 0.002, SLOW: 0.002}
 

@@ -113,9 +113,7 @@ def reached(copy: Path) -> dict[str, dict[tuple[str, str], str]]:
 
 
 @pytest.fixture
-def changed(
-    copy: Path, reached: dict[str, dict[tuple[str, str], str]]
-) -> Iterator[Callable[[str, str], set[str]]]:
+def changed(copy, reached) -> Iterator[Callable[[str, str], set[str]]]:
     """Gives a module of the copy another text; returns the jobs whose code that changes."""
     sources, jobs = sources_of(copy), entries(copy)
     kept = dict(sources.modules)

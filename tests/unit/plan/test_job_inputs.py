@@ -81,13 +81,9 @@ def test_each_file_before_the_engine_is_named_but_the_search() -> None:
 
 
 ALL = ["exported", "simplified", "quantized"]
-REPAIRED = (
-    "cpu-onnxruntime-int8-minmax-8-smooth",
-    "cpu-onnxruntime-int8-auto-minmax-8",
-    "cpu-onnxruntime-int8-auto-entropy-8",
-    "cuda-tensorrt-int8-fp16-minmax-8",
-    "cuda-tensorrt-fp8-minmax-8",
-)
+AUTO = [f"cpu-onnxruntime-int8-auto-{method}-8" for method in ("minmax", "entropy")]
+ON_GPU = [f"cuda-tensorrt-{precision}-minmax-8" for precision in ("int8-fp16", "fp8")]
+REPAIRED = ("cpu-onnxruntime-int8-minmax-8-smooth", *AUTO, *ON_GPU)
 GIVEN = ("cpu-onnxruntime-fp32", "cpu-onnxruntime-given")
 COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for n in (8, 16)]
 

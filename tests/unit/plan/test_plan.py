@@ -14,14 +14,10 @@ from tightrope.signature import IMAGE
 from tightrope.variants import parse
 
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
-ASKED = {
-    **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False},
-    "onnxruntime": {"provider": "cuda"},
-}
-SESSION = {
-    **{"fusions": False, "attention_operator": False, "optimization": "all"},
-    **{"spinning": True, "arena": True},
-}
+ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
+ASKED |= {"onnxruntime": {"provider": "cuda"}}
+SESSION = {"fusions": False, "attention_operator": False, "optimization": "all"}
+SESSION |= {"spinning": True, "arena": True}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 
@@ -42,15 +38,11 @@ def _compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def config() -> dict[str, Any]:
     """Model m with a checkpoint, model n that is an ONNX file only."""
+    engines = {"pytorch": ["bf16"], "compile": ["fp32"], "onnxruntime": ["int8"]}
     filled = configured(
-        models={"m": MODEL},
-        engines={
-            **{"pytorch": ["bf16"], "compile": ["fp32"]},
-            **{"onnxruntime": ["int8"], "openvino": ["fp32", "int8"]},
-        },
-        calibration={"samples": [64], "reduce_range": False},
+        **{"models": {"m": MODEL}, "engines": {**engines, "openvino": ["fp32", "int8"]}},
+        **{"calibration": {"samples": [64], "reduce_range": False}, "devices": ["cpu"]},
         shapes=[{"batch": 4, "sequence": 64}],
-        devices=["cpu"],
     )
     filled["models"]["n"] = {**filled["models"]["m"], "checkpoint": "onnx:n.onnx"}
     return filled
@@ -151,12 +143,10 @@ def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> N
     plan = plan_of(config)
     found = planning.records(plan)
     assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
+    own = [f"cpu-onnxruntime-fp32.{one}.json" for one in ("latency", "accuracy", "profile")]
     assert found["n", "cpu-onnxruntime-fp32"] == [
         "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
-        "reports/n/cpu-onnxruntime-fp32.latency.json",
-        "reports/n/cpu-onnxruntime-fp32.accuracy.json",
-        "reports/n/cpu-onnxruntime-fp32.profile.json",
-        "reports/n/cpu.race.json",
+        *(f"reports/n/{one}" for one in (*own, "cpu.race.json")),
     ]
     traffic = [path for paths in found.values() for path in paths if ".traffic." in path]
     of_traffic = ("m/cpu-pytorch-bf16", "m/cpu-openvino-fp32", "n/cpu-openvino-fp32")
@@ -288,12 +278,8 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
 def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config) -> None:
     assert job_params.libraries_of(config, "openvino") == ("openvino", "nncf")
     config["openvino"]["route"] = "pytorch"
-    assert job_params.libraries_of(config, "openvino") == (
-        "openvino",
-        "nncf",
-        "torch",
-        "transformers",
-    )
+    converting = ("torch", "transformers")
+    assert job_params.libraries_of(config, "openvino") == ("openvino", "nncf", *converting)
     for engine in ENGINES:
         if ENGINES[engine].source == "checkpoint":
             assert job_params.libraries_of(config, engine) == ENGINES[engine].libraries

@@ -54,13 +54,9 @@ def test_a_report_is_that_of_this_run_whatever_clock_dates_it(hours: int) -> Non
 
 def test_values_of_the_command_line_are_given_as_it_takes_them() -> None:
     """Snakemake reads the numbers within a value as strings."""
-    given = {
-        "calibration": {"samples": ["256"], "methods": ["minmax"]},
-        "accuracy_budget_points": 2,
-        "models": {"m": {"data": "files:a b_*.csv"}},
-        "remeasure": "disturbed",
-        "strict": True,
-    }
+    given = {"calibration": {"samples": ["256"], "methods": ["minmax"]}, "strict": True}
+    given |= {"accuracy_budget_points": 2, "models": {"m": {"data": "files:a b_*.csv"}}}
+    given |= {"remeasure": "disturbed"}
     assert overrides(workflow(config=given)) == [
         "calibration={samples: [256], methods: [minmax]}",
         "accuracy_budget_points=2",

@@ -10,11 +10,8 @@ from tightrope.plan.studies import traffic_settings
 from tightrope.runtimes.buckets import Buckets
 from tightrope.variants import parse
 
-IMAGES = {
-    "task": "image-classification",
-    "checkpoint": "scratch:convnext?image_size=32",
-    "data": "random",
-}
+IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext?image_size=32"}
+IMAGES |= {"data": "random"}
 MODELS = {"digits": IMAGES, "words": {"checkpoint": "scratch:bert", "data": "random"}}
 OF_IMAGES = [{"batch": 1, "height": 32, "width": 32}, {"batch": 12, "height": 32, "width": 32}]
 BOTH = [*OF_IMAGES, {"batch": 4, "sequence": 64}]
@@ -55,10 +52,8 @@ def test_each_model_takes_the_shapes_buckets_and_profiles_of_its_kind() -> None:
     config = whole()
     assert plan_shapes.shapes_of(config, "digits") == OF_IMAGES
     assert plan_shapes.shapes_of(config, "words") == BOTH[2:]
-    assert [tuple(one) for one in plan_shapes.profiles_of(config, "digits")] == [
-        ((1,), (1,), (12,)),
-        ((1,), (12,), (12,)),
-    ]
+    profiles = [tuple(one) for one in plan_shapes.profiles_of(config, "digits")]
+    assert profiles == [((1,), (1,), (12,)), ((1,), (12,), (12,))]
     buckets = Buckets(plan_shapes.buckets_of(config, "digits"))
     assert [buckets.nearest(size) for size in (1, 2, 12)] == [(1,), (12,), (12,)]
     with pytest.raises(ValueError, match=r"a request of 13: .* batches of 1 to 12 \(`buckets`\)"):

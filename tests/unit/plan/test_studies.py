@@ -7,11 +7,8 @@ from tightrope.measure.profile import PROFILERS
 from tightrope.plan import studies
 from tightrope.plan.plan import make_plan, records
 
-MODEL = {
-    "checkpoint": "scratch:bert?max_position_embeddings=64",
-    "data": "random",
-    "max_sequence": 64,
-}
+MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=64", "data": "random"}
+MODEL |= {"max_sequence": 64}
 OPENVINO = "cpu-openvino-fp32"
 SHAPES = [{"batch": 4, "sequence": 32}, {"batch": 1, "sequence": 32}]
 SIZES = {"throughput": {"batches": [1, 4], "sequence": 32}, "traffic": {"batch": 4}}

@@ -15,13 +15,10 @@ def record(
     scale = np.linalg.norm(LOGITS - LOGITS.mean(1, keepdims=True)) / np.linalg.norm(noise)
     predictions = LOGITS.argmax(1)
     predictions[:wrong] = (predictions[:wrong] + 1) % 3
-    return accuracy_record(
-        variant=variant,
-        data_sha256=None,
-        labels=LOGITS.argmax(1)[:samples].tolist(),
-        predictions=predictions[:samples].tolist(),
-        logits=(LOGITS + error * scale * noise)[:samples].tolist(),
-    )
+    answers = {"labels": LOGITS.argmax(1), "predictions": predictions}
+    answers["logits"] = LOGITS + error * scale * noise
+    first = {name: every[:samples].tolist() for name, every in answers.items()}
+    return accuracy_record(variant=variant, data_sha256=None, **first)
 
 
 BASELINE = record("cpu-pytorch-fp32")
