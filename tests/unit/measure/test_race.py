@@ -30,17 +30,11 @@ def raced(tiny, built, tmp_path) -> Callable[..., RaceRecord]:
 
     def raced(speedup: float, *, accept: bool = False, **int8: Any) -> RaceRecord:
         engines = [built(variant) for variant in (FLOAT, INT8)]
-        paths = [
-            write_records(tmp_path, str(FLOAT), engines[0], 0.01),
-            write_records(tmp_path, str(INT8), engines[1], 0.01 / speedup, **int8),
-        ]
-        entrants = Entrants(
-            engines=engines,
-            latencies=[latency for latency, _ in paths],
-            accuracies=[accuracy for _, accuracy in paths],
-            checkpoint=tiny.checkpoint,
-            data=tiny.split("timing"),
-        )
+        float_ = write_records(tmp_path, str(FLOAT), engines[0], 0.01)
+        quantized = write_records(tmp_path, str(INT8), engines[1], 0.01 / speedup, **int8)
+        latencies, accuracies = map(list, zip(float_, quantized, strict=True))
+        files = {"engines": engines, "latencies": latencies, "accuracies": accuracies}
+        entrants = Entrants(**files, checkpoint=tiny.checkpoint, data=tiny.split("timing"))
         settings = race_settings(str(FLOAT), accept_disturbed=accept)
         target, timing = tmp_path / "cpu.race.json", timing_settings_of_races()
         race_finalists(entrants, target, timing, settings, model="m", device="cpu")
