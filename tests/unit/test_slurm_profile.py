@@ -14,20 +14,16 @@ from slurm_facts import has_features, limits_of, minutes_of, records  # noqa: E4
 PROFILE = ROOT / "profiles/slurm/config.yaml"
 
 
-def test_every_value_to_adapt_is_marked_and_in_the_table_of_the_readme() -> None:
+def test_every_value_to_adapt_is_marked_and_packages_are_those_of_tests() -> None:
     marked = re.findall(r"^ +(?:# )?(\w+): .*# HERE", PROFILE.read_text(), re.MULTILINE)
     variables = yaml.safe_load(PROFILE.read_text())["__variables__"]
     listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "profiles/README.md").read_text(), re.MULTILINE)
     assert set(variables) == set(marked) - {"devices"}
     assert sorted(listed) == sorted(marked)
-
-
-def test_no_key_is_in_both_profiles() -> None:
+    # no key is in both profiles
     default = yaml.safe_load((ROOT / "profiles/default/config.yaml").read_text())
     assert not set(default) & set(yaml.safe_load(PROFILE.read_text()))
-
-
-def test_the_packages_for_slurm_are_those_that_the_tests_run() -> None:
+    # the packages are those that the tests run
     pinned = re.compile(r"^[\w-]+==\S+$", re.MULTILINE)
     slurm, test = (
         set(pinned.findall((ROOT / f"envs/{name}.txt").read_text())) for name in ("slurm", "test")

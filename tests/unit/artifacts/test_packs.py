@@ -24,7 +24,7 @@ def write_tar(path: Path, *members: tarfile.TarInfo) -> Path:
     return path
 
 
-def test_a_folder_comes_out_as_it_was_without_what_its_manifest_does_not_list(tmp_path) -> None:
+def test_a_folder_comes_out_as_it_was_without_what_is_not_listed(tmp_path) -> None:
     folder = tmp_path / "engines/quick"
     (folder / "programs").mkdir(parents=True)
     (folder / "model.onnx").write_bytes(b"model" * 1000)
@@ -46,9 +46,7 @@ def test_a_folder_comes_out_as_it_was_without_what_its_manifest_does_not_list(tm
     write_pack(tmp_path / "failed.tar", tmp_path / "engine.json")
     unpack(tmp_path / "failed.tar")
     assert not (tmp_path / "failed").exists()
-
-
-def test_a_split_is_read_with_the_data_whose_rows_it_names() -> None:
+    # a split is read with the data whose rows it names
     assert read_with("artifacts/m/splits/train.json") == "artifacts/m/data.tar"
     assert read_with("artifacts/m/data/data.json") == "artifacts/m/data.tar"
     assert pack_of("artifacts/m/splits/train.json") is None

@@ -30,6 +30,10 @@ def test_blocks_that_do_not_scatter_leave_what_a_load_adds() -> None:
     assert found["shape"] == {"batch": 2, "sequence": 16}
     wide = interval(shape([0.01] * 8), row(machine_spread=0.1))
     assert wide is not None and wide["high_s"] > 1.2 * 0.01 > found["high_s"]
+    # disturbed ones state nothing unless the summary takes them
+    assert interval(shape([0.01] * 4, hit=3), row()) is None
+    found = interval(shape([0.01] * 4, hit=4), row(provisional=True))
+    assert found is not None and found["provisional"] and found["blocks"] == 4
 
 
 def test_it_holds_95_of_100_further_blocks() -> None:
@@ -41,9 +45,3 @@ def test_it_holds_95_of_100_further_blocks() -> None:
         assert found is not None
         inside += found["low_s"] <= times[30] <= found["high_s"]
     assert 0.92 <= inside / 400 <= 0.985
-
-
-def test_disturbed_blocks_state_nothing_unless_the_summary_takes_them() -> None:
-    assert interval(shape([0.01] * 4, hit=3), row()) is None
-    found = interval(shape([0.01] * 4, hit=4), row(provisional=True))
-    assert found is not None and found["provisional"] and found["blocks"] == 4

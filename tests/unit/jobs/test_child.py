@@ -228,6 +228,12 @@ def test_a_failure_is_a_record_on_the_last_attempt_and_an_error_before_it() -> N
         failure(transient, "cpu-x", first)
     record = {"status": "failed", "reason": "no such operator", "transient": False}
     assert failure(final, "cpu-x", first) == record
+    # of a step that a model needs it is one line
+    assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
+    with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
+        run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^a\.csv: ValueError: no such row$"):
+        run_or_stop("a.csv", raises, ValueError("no such row"), limits=ROOMY)
 
 
 def limits_of(mem_mb: int = 1000, runtime: int = 10) -> Limits:
@@ -275,14 +281,6 @@ def test_a_job_that_has_ended_before_fails_for_that_reason(tmp_path, monkeypatch
     failed = fails(int, "1", limits=limits_of())
     record = {"status": "failed", "reason": "the node was lost", "transient": True}
     assert failure(failed, "cpu-x", limits_of()) == record
-
-
-def test_a_step_that_a_model_needs_ends_with_one_line() -> None:
-    assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
-    with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
-        run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)
-    with pytest.raises(TightropeError, match=r"^a\.csv: ValueError: no such row$"):
-        run_or_stop("a.csv", raises, ValueError("no such row"), limits=ROOMY)
 
 
 def starts_a_sleeper(pipe: int) -> None:

@@ -45,16 +45,14 @@ def test_a_job_of_another_host_is_refused_unless_it_only_passes_on_a_failure() -
         require_node(job(**inputs))
 
 
-def test_a_job_that_has_ended_before_fails_where_snakemake_runs(monkeypatch) -> None:
+def test_a_job_of_a_node_fails_where_snakemake_runs_and_has_its_name(monkeypatch) -> None:
     reason = "sbatch: error: Invalid feature specification"
     write_json("ended.json", {"a.json": reason})
     monkeypatch.setenv(CONTINUES, "ended.json")
     assert Execution.of(job("cpu@absent")).limits.ended == reason
     # this machine is no node of that kind
     assert not Path("artifacts/hosts").exists()
-
-
-def test_a_record_has_the_name_of_the_kind_of_its_node() -> None:
+    # a record has the name of the kind of its node
     assert host_key(Execution.of(job("cpu@genoa")).host()) == "genoa"
     assert "name" not in Execution(1, Execution.of(job("cpu@genoa")).limits, {}).host()
 

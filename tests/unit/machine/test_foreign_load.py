@@ -22,15 +22,12 @@ def write_task(tasks: Path, thread: int, name: str, text: str) -> None:
     (tasks / str(thread) / name).write_text(f"{text}\n")
 
 
-def test_the_difference_of_two_counters_is_what_happened_in_between() -> None:
+def test_counters_are_of_threads_and_their_difference_what_happened(tasks: Path) -> None:
     """A thread that started in between counts whole, and one that ended not."""
     for earlier, later, waited in ((0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)):
         before = foreign_load.Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
         after = foreign_load.Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
         assert after.since(before) == foreign_load.Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
-
-
-def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks: Path) -> None:
     write_task(tasks, 7, "schedstat", "2500000000 500000000 40")
     write_task(tasks, 8, "schedstat", "1000000000 250000000 3")
     found = foreign_load.counters()

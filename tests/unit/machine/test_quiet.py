@@ -59,14 +59,11 @@ def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) 
     assert 1 <= len(one.busiest) <= 3
 
 
-def test_no_more_is_given_back_than_is_left() -> None:
+def test_programs_are_told_apart_and_no_more_given_back_than_is_left() -> None:
     one = quiet.QuietMachine([ONE], 10.0, io.StringIO())
     found = [(one.lose(seconds), one.left_s) for seconds in (4.0, 8.0, 1.0)]
     assert found == [(4.0, 6.0), (6.0, 0.0), (0.0, 0.0)]
     assert one.lost_s == 13.0
-
-
-def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
     before = {(1, "a"): 1.0, (2, "b"): 5.0, (3, "c"): 0.0, (4, "d"): 0.0, (6, "e"): 0.0}
     after = {(1, "a"): 2.0, (2, "b"): 5.01, (3, "c"): 1.5, (4, "d"): 0.5, (5, "new"): 9.0}
     assert quiet.busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]

@@ -15,7 +15,7 @@ def with_value(value: float) -> Any:
     return logits
 
 
-def test_logits_that_are_no_numbers_or_of_another_shape_fail() -> None:
+def test_logits_that_are_no_answers_fail_others_are_class_and_margin() -> None:
     for logits, reason in (
         (with_value(np.nan), "gives logits that are not numbers"),
         (with_value(np.inf), "gives logits that are not numbers"),
@@ -28,9 +28,6 @@ def test_logits_that_are_no_numbers_or_of_another_shape_fail() -> None:
             with pytest.raises(WorkFailed) as caught:
                 check(logits, INPUTS, classes=3)
             assert (caught.value.reason, caught.value.transient) == (reason, False)
-
-
-def test_answers_are_the_class_of_each_row_and_its_margin_over_the_second() -> None:
     check_logits(GOOD.tolist(), INPUTS, classes=3)
     before = GOOD.copy()
     found = answers(GOOD, INPUTS, classes=3)

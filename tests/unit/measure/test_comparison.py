@@ -260,16 +260,13 @@ def test_what_is_loaded_first_has_no_handicap_over_both_loads(compared: Compare)
     )
 
 
-def test_the_second_half_has_no_fewer_pairs_than_the_first() -> None:
+def test_the_second_half_has_no_fewer_pairs_and_own_load_is_not_others(compared: Compare) -> None:
     quiet = {"waited": 0.0, "stolen": 0.0, "preempted": 0, "window": 0}
     for count, pairs in ((10, 20), (30, 60)):
         first = {"pairs": [quiet] * count, "foreign_cores": [0.0]}
         half = second_half({**PLAN, "pairs": 20, "min_seconds": 1.0}, first)
         assert (half["pairs"], half["min_seconds"]) == (pairs, pairs / 20)
-
-
-def test_the_own_load_of_all_engines_is_not_that_of_others(compared: Compare) -> None:
-    """One uses ever less, as if other programs used more; the other one makes up for it."""
+    # one uses ever less, as if other programs used more; the other one makes up for it
     less, more = {"used_s": -1e6}, {"used_s": 1e6}
     assert set(compared(played={OWN: less, BASELINE: more})["foreign_cores"]) == {0.0}
     for role in (OWN, BASELINE):

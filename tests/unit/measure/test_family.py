@@ -43,12 +43,10 @@ def family(tiny, built, tmp_path) -> Callable[..., FamilyRecord]:
     def family(manifest: dict[str, Any] | None = None, **records: Any) -> FamilyRecord:
         small = files_of("small", {"source": "model:large", **(manifest or {})}, **records)
         both = zip(files_of("large", {"source": "path:tiny"}), small, strict=True)
-        every = zip(
-            ("latencies", "accuracies", "races", "checkpoints"), map(list, both), strict=True
-        )
-        files = FamilyFiles(
-            engines=[built(FLOAT)] * 2, data=[tiny.split("timing")] * 2, **dict(every)
-        )
+        kinds = ("latencies", "accuracies", "races", "checkpoints")
+        every = dict(zip(kinds, map(list, both), strict=True))
+        data = [tiny.split("timing")] * 2
+        files = FamilyFiles(engines=[built(FLOAT)] * 2, data=data, **every)
         settings = timing_settings_of_races(), race_settings(str(FLOAT), accept_disturbed=True)
         race_family(files, tmp_path / "f.json", *settings, root="large", device="cpu")
         return FamilyRecord.read(tmp_path / "f.json")

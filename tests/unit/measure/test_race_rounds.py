@@ -220,6 +220,14 @@ def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
     undecided = after(5, 0.010, 0.010, within=1e-9)
     undecided.finish()
     assert (undecided.stop, undecided.contenders()) == ("time limit", [QUICK, SLOW])
+    # two that shared too few undisturbed rounds with one another are not told apart
+    race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
+    for number in range(2 * FEWEST_TO_CHOOSE + 4):
+        quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
+        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
+    race.next_look = len(race.loads)
+    race.look()
+    assert race.stop is None
 
 
 def test_who_is_surely_slower_is_out_until_the_one_that_beat_it_dies() -> None:
@@ -230,14 +238,3 @@ def test_who_is_surely_slower_is_out_until_the_one_that_beat_it_dies() -> None:
     assert (race.contenders(), race.stop) == ([SLOW, THIRD], None)
     race.finish()
     assert (race.contenders(), race.stop) == ([SLOW], "one left")
-
-
-def test_two_that_shared_too_few_undisturbed_rounds_are_not_told_apart() -> None:
-    """Each has enough of them with the first, but not the two with one another."""
-    race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
-    for number in range(2 * FEWEST_TO_CHOOSE + 4):
-        quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
-        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
-    race.next_look = len(race.loads)
-    race.look()
-    assert race.stop is None

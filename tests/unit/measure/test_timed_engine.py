@@ -121,11 +121,22 @@ def test_a_block_has_at_least_its_calls_and_seconds() -> None:
     assert engine.calls == 3 + made + 1 + other
 
 
-def test_threads_are_busy_above_a_tenth_of_the_time_and_counted_anew_after_each_answer() -> None:
+def test_busy_threads_are_counted_anew_and_a_gpu_is_timed_there_too() -> None:
     engine = Counting(takes(0.0))
     engine.used, engine.timed_s = Counter({1: 1.0, 2: 0.25, 3: 0.15}), 2.0
     assert engine.threads() == {"busy": 2, "cores": 0.7}
     assert engine.threads() == {"busy": 0, "cores": 0}
+
+    class OnGpu:
+        def device_seconds(self, inputs: Any, calls: int) -> list[float]:
+            return [5e-4] * calls
+
+    engine = Counting(takes(0.0))
+    assert engine.device(0) is None, "on a CPU there is no other clock"
+    engine.run = OnGpu()  # type: ignore[assignment]
+    for typical_s, calls in ((0.0, MOST_CALLS), (0.001, 200), (9.0, FEWEST_CALLS)):
+        engine.typical_s[0] = typical_s
+        assert len(engine.device(0) or ()) == calls
 
 
 def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
@@ -141,19 +152,6 @@ def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
     engine.threads()
     engine.first_call(1)
     assert engine.block(1, 0.0, 1, LIMIT)["idle_s"] == 0
-
-
-def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second() -> None:
-    class OnGpu:
-        def device_seconds(self, inputs: Any, calls: int) -> list[float]:
-            return [5e-4] * calls
-
-    engine = Counting(takes(0.0))
-    assert engine.device(0) is None, "on a CPU there is no other clock"
-    engine.run = OnGpu()  # type: ignore[assignment]
-    for typical_s, calls in ((0.0, MOST_CALLS), (0.001, 200), (9.0, FEWEST_CALLS)):
-        engine.typical_s[0] = typical_s
-        assert len(engine.device(0) or ()) == calls
 
 
 def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tightrope.measure import timing
 SECONDS = 0.002
 
 
-def test_calls_are_timed_each_for_so_many_calls_and_seconds() -> None:
+def test_calls_are_timed_each_and_the_collector_is_off_meanwhile() -> None:
     for seconds, calls, limit, fewest, most in (
         (0.0, 7, 10.0, 7, 7),
         (0.1, 1, 10.0, 1, 0.1 / SECONDS + 1),
@@ -28,9 +28,7 @@ def test_calls_are_timed_each_for_so_many_calls_and_seconds() -> None:
         assert elapsed >= min(seconds, limit)
         assert min(samples) >= SECONDS
         assert sum(samples) <= elapsed
-
-
-def test_the_collector_is_off_meanwhile_and_left_as_it_was_also_when_a_call_fails() -> None:
+    # it is left as it was, also when a call fails
     for fails in (False, True):
         seen = []
 

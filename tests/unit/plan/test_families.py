@@ -18,7 +18,7 @@ def derived(**others: Any) -> Any:
     return with_parents({"models": {"large": PARENT, **others}})["models"]
 
 
-def test_a_child_has_the_data_of_its_parent_and_no_recipe() -> None:
+def test_a_child_has_the_data_of_its_parent_a_student_of_its_teacher() -> None:
     small = {"from": "large", "prune": {"layers": 2}}
     inherited = {key: PARENT[key] for key in ("data", "max_sequence", "splits")}
     made = derived(small=small, tiny={"from": "small", "max_sequence": 32})
@@ -28,9 +28,7 @@ def test_a_child_has_the_data_of_its_parent_and_no_recipe() -> None:
     assert derived(tiny={"from": "small", "max_sequence": 32}, small=small) == made
     assert (made["tiny"]["checkpoint"], made["tiny"]["max_sequence"]) == ("model:small", 32)
     assert made["tiny"]["data"] == PARENT["data"]
-
-
-def test_a_student_has_the_data_of_its_teacher_unless_it_has_its_own_or_a_parent() -> None:
+    # of its teacher, unless it has its own or a parent
     other = {**PARENT, "data": "files:b.csv"}
     child = {"from": "large", "distill": {"from": "other"}}
     made = derived(

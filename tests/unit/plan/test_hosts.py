@@ -48,7 +48,7 @@ def at(place: str) -> SimpleNamespace:
     return SimpleNamespace(model="m", device=place)
 
 
-def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(config) -> None:
+def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert {name.partition("-")[0] for name in names} == {"cpu@genoa", "cpu@rome", "cuda@h100"}
@@ -59,6 +59,15 @@ def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(config) 
     finalists = raced(plan, "{variant}", at("cpu@genoa"))
     assert finalists == [name for name in names if name.startswith("cpu@genoa-")]
     assert "reports/m/cpu@rome.race.json" in records(plan)["m", "cpu@rome-pytorch-fp32"]
+    # what is done once for all hosts is done on the first that has the device
+    plan = plan_of(config)
+    assert plan.host["cpu"] == plan.host["cpu@genoa"]
+    assert plan.host["cuda"] == plan.host["cuda@h100"]
+    model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
+    assert wildcards.place_of_training({**config, "models": model}, at("cpu")) == "cuda"
+    only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
+    assert plan_of(only).host["cpu"] == "cuda@h100"
+    assert constraint_of(only, None, "cpu") == "h100"
 
 
 def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(config) -> None:
@@ -96,17 +105,6 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
         for one in (device, f"{device}@any"):
             assert (wildcards.gpus(one), wildcards.environment(one)) == takes
     assert wildcards.of_place(wildcards.place_of_device, wildcards.gpus, at("cuda@h100")) == 1
-
-
-def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_device(config) -> None:
-    plan = plan_of(config)
-    assert plan.host["cpu"] == plan.host["cpu@genoa"]
-    assert plan.host["cuda"] == plan.host["cuda@h100"]
-    model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
-    assert wildcards.place_of_training({**config, "models": model}, at("cpu")) == "cuda"
-    only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
-    assert plan_of(only).host["cpu"] == "cuda@h100"
-    assert constraint_of(only, None, "cpu") == "h100"
 
 
 @pytest.mark.parametrize(

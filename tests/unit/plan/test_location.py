@@ -26,7 +26,7 @@ def given(location: Location, paths: Any) -> Any:
     return location.given(lambda config, wildcards: paths, {}, None)
 
 
-def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(tmp_path, monkeypatch):
+def test_paths_stay_on_their_own_and_below_a_prefix_those_of_the_user(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     alone = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
     assert (alone.scripts, alone.module) == ("tightrope/scripts", False)
@@ -42,9 +42,7 @@ def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(tmp_path
     assert given(below, ["a.csv", MADE]) == [f"{tmp_path}/a.csv", MADE]
     with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
         Location.of(workflow("", replaces=True), "/opt/tightrope")
-
-
-def test_files_of_the_user_are_not_in_storage() -> None:
+    # files of the user are not in storage
     location = Location.of(workflow("", main=True, stored="s3"), "tightrope")
     found = given(location, {"t": MADE, "u": ["a.csv"]})
     assert found == {"t": MADE, "u": ["a.csv"]}

@@ -311,7 +311,7 @@ def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
     return {"models": {"m": model}, "calibration": {"pool": 1024}}
 
 
-def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source() -> None:
+def test_splits_depend_on_no_size_that_does_not_move_them() -> None:
     for sizes, limits in (
         ((3500, 1500), {"train": 6144, "evaluation": 2048}),
         ((3500, 2048), {"train": 6144, "evaluation": 2048}),
@@ -319,9 +319,6 @@ def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source() -> None:
         ((5121, None), {"train": 8192, "evaluation": None}),
     ):
         assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
-
-
-def test_a_split_depends_on_no_size_that_does_not_move_it() -> None:
     for train, split, names in (
         (100, "train", {"train"}),
         (None, "train", {"train", "calibration", "evaluation"}),

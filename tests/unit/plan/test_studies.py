@@ -30,7 +30,7 @@ def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(k
     assert found == [f"reports/{name}/{OPENVINO}.{kind}.json" for name in ("tiny", "other")]
 
 
-def test_the_variants_are_no_setting_of_a_job() -> None:
+def test_the_variants_are_no_setting_of_a_job_the_shape_is() -> None:
     asked = {**ASKED["throughput"], "variants": [OPENVINO], "p99_ms": 50}
     config = configured(**{**ASKED, "throughput": asked, "idleness": {"pauses": 2}})
     assert studies.throughput_settings(config, TINY) == {
@@ -40,9 +40,7 @@ def test_the_variants_are_no_setting_of_a_job() -> None:
     assert studies.idleness_settings(config, TINY) == {"pauses": [2], "max_seconds": 120}
     images = {"models": OF_IMAGES, "throughput": {"variants": [], "sequence": 32, "batches": [1]}}
     assert studies.throughput_settings(images, TINY) == {"batches": [1]}
-
-
-def test_pauses_are_measured_at_the_named_shape_or_the_first_of_the_model() -> None:
+    # pauses are measured at the named shape or the first of the model
     assert studies.idleness_shape(configured(**ASKED), TINY) == SHAPES[0]
     named = configured(**ASKED, idleness={"shape": {"sequence": 32, "batch": 1}})
     assert studies.idleness_shape(named, TINY) == SHAPES[1]
