@@ -146,6 +146,13 @@ def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
     assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
 
 
+def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(compared, told) -> None:
+    compared(loads=2, pairs=8, every={"inputs": 2})
+    # two loads of two shapes, each of 4 pairs
+    expected = [6.25 * pair for pair in range(16)]
+    assert told()["timing"] == pytest.approx([*expected, 99, 100], abs=1)
+
+
 def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:
     goal = {"pairs": 10, "width": 0.6, "comparison_seconds": 600.0, "min_seconds": 0.001}
     shape = compared(jumpy(1), 0.002, min_calls=10, **goal)

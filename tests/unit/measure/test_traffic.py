@@ -13,6 +13,7 @@ from tightrope.inputs.texts import text_arrays
 from tightrope.jobs import progress as bars
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure import traffic_scenarios as scenarios
+from tightrope.measure.traffic import ready_samples
 from tightrope.measure.traffic_loadgen import Bench
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic_serving import Query, Serving, Waiting
@@ -88,6 +89,14 @@ def test_tokens_of_samples_and_of_padding_are_counted_apart(padded, padding, sha
     assert seen == shapes
     assert (serving.tokens, serving.batches) == (sum(LENGTHS), len(shapes))
     assert serving.padded_tokens == padding - sum(LENGTHS)
+
+
+def test_as_many_images_are_held_as_there_is_room_for_and_one_at_least() -> None:
+    images = [{"pixel_values": np.full((3, 8, 8), number, np.float32)} for number in range(10)]
+    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
+        found = ready_samples(images, image_bytes=room)
+        assert [one["pixel_values"][0, 0, 0] for one in found] == list(range(held))
+    assert len(ready_samples(rows(), image_bytes=1)) == len(rows()), "texts are small"
 
 
 @pytest.mark.parametrize(("batch", "waiting", "sizes"), [(8, [0], [1, 3]), (2, [0, 1, 2], [2, 2])])
