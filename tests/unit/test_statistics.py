@@ -104,9 +104,7 @@ def test_students_point_is_that_of_the_distribution(degrees: int, level: float) 
     assert student_point(degrees, level) == pytest.approx(expected, rel=1e-6)
 
 
-def pairs_of_blocks(
-    draw: np.random.Generator, pairs: int, ratio: float
-) -> tuple[list[list[float]], list[list[float]]]:
+def pairs_of_blocks(draw, pairs, ratio) -> tuple[list[list[float]], list[list[float]]]:
     """Blocks on a machine that drifts between pairs: both of a pair drift alike."""
     drift = draw.lognormal(0, 0.3, (pairs, 1))
     own = 0.01 * drift * draw.lognormal(0, 0.05, (pairs, 1)) * draw.lognormal(0, 0.02, (pairs, 5))

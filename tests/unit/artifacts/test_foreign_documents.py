@@ -177,9 +177,7 @@ def test_an_artifact_with_any_value_changed_is_read_or_refused_in_one_line(tiny,
         ("evaluation", {}, r"evaluation\.json: the split train, not evaluation; delete it and run"),
     ],
 )
-def test_rows_that_a_split_cannot_have_and_another_split_are_refused(
-    tiny: TinyModel, tmp_path: Path, name: str, changes: dict[str, Any], said: str
-) -> None:
+def test_rows_that_a_split_cannot_have_are_refused(tiny, tmp_path, name, changes, said) -> None:
     document = json.loads(tiny.split("train").read_text())
     examples = (tiny.split("train").parent / document["file"]).read_bytes()
     (tmp_path / "pool.jsonl").write_bytes(examples)

@@ -120,9 +120,7 @@ BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
         ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
     ],
 )
-def test_batches_and_delay_are_those_that_the_engine_is_built_for(
-    variant: str, options: dict[str, Any], calls: dict[int, float], expected: tuple[int, int, int]
-) -> None:
+def test_batches_and_delay_are_what_the_engine_is_built_for(variant, options, calls, expected):
     rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
     measured = result(variant, latency=rows)
     config = config_of(variant, engine=engine(variant, **options), result=measured)

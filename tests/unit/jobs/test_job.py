@@ -49,9 +49,7 @@ def test_words_are_read_by_section_and_as_yaml() -> None:
     assert (empty.log, vars(empty.params)) == ([], {})
 
 
-def test_the_log_takes_what_is_printed_and_the_terminal_what_is_for_the_person(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_the_log_takes_what_is_printed_and_the_terminal_what_is_for_people(repository, tmp_path):
     """An expected error is one line in the log, another one keeps its traceback."""
     log = tmp_path / "job.log"
     done = run_script(repository, tmp_path, "params.fail=no")

@@ -24,9 +24,7 @@ class Statistics:
         return f"cpu{ONE} 0 0 0 {int(idle_s * foreign_load.TICKS)} 0 0 0 0 0 0\n"
 
 
-def machine(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, busy_s: float, used: float = 0.0
-) -> quiet.QuietMachine:
+def machine(monkeypatch, seconds, busy_s, used=0.0) -> quiet.QuietMachine:
     """The only processor of a job, and its budget."""
     monkeypatch.setattr(foreign_load, "TICKS", 10**6)
     monkeypatch.setattr(foreign_load, "STATISTICS", Statistics(busy_s, used))

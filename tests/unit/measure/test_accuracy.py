@@ -32,9 +32,7 @@ def engine(built: Callable[[Variant], Path]) -> Path:
     return built(QUICK)
 
 
-def measure(
-    model: tiny_model.TinyModel, engine: Path, target: Path, **options: Any
-) -> AccuracyRecord:
+def measure(model, engine, target, **options) -> AccuracyRecord:
     facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": tiny_model.LONGEST}
     facts |= {"max_seconds": 900, "libraries": {"onnxruntime": "1"}, **options}
     data = facts.pop("data", model.split("evaluation"))
@@ -95,12 +93,7 @@ def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, 
     assert told()["predicting"][1] == 99, "its time is over"
 
 
-def test_it_tells_how_many_are_predicted_and_how_many_texts_were_cut(
-    tiny: tiny_model.TinyModel,
-    measured: Measure,
-    monkeypatch: pytest.MonkeyPatch,
-    told: Callable[[], dict[str, list[int]]],
-) -> None:
+def test_it_tells_how_many_are_predicted_and_how_many_were_cut(tiny, measured, monkeypatch, told):
     monkeypatch.setattr(answers, "BATCH", 20)
     monkeypatch.setattr(accuracy, "CHUNK", 40)
     lengths = [len(row["input_ids"]) for row in tiny_model.evaluation_rows(tiny)]

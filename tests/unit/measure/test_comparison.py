@@ -43,14 +43,7 @@ def compared(journal: Path) -> Compare:
     By PLAN, with changes; `played` are options of either, `every` of both.
     """
 
-    def compared(
-        own: Any = 0.001,
-        baseline: Any = 0.002,
-        *,
-        limits: Limits = LIMITS,
-        played: dict[str, Any] | None = None,
-        **changes: Any,
-    ) -> dict[str, Any]:
+    def compared(own=0.001, baseline=0.002, *, limits=LIMITS, played=None, **changes):
         roles = {OWN: own} | ({} if baseline is None else {BASELINE: baseline})
         every, each = changes.pop("every", {}), played or {}
         engines = {
@@ -88,9 +81,7 @@ def width(shape: dict[str, Any], pairs: int) -> float:
         (2, None, [OWN, OWN]),
     ],
 )
-def test_a_load_is_a_new_process_of_each_in_the_other_order(
-    compared: Compare, journal: Path, loads: int, baseline: float | None, roles: list[str]
-) -> None:
+def test_a_load_is_new_processes_in_the_other_order(compared, journal, loads, baseline, roles):
     shape = compared(baseline=baseline, loads=loads, every={"inputs": 2})
     assert [one.name for one in asked(journal, "load")] == roles
     assert len({one.process for one in asked(journal)}) == len(roles)
@@ -215,15 +206,7 @@ def test_the_engine_that_took_longer_than_max_seconds_is_too_slow(compared, jour
         (3, "block", hangs, OWN, r"timed out after \d s"),
     ],
 )
-def test_one_that_fails_is_named_by_its_role(
-    compared: Compare,
-    monkeypatch: pytest.MonkeyPatch,
-    load: int,
-    request_: str,
-    then: Callable[[], None],
-    role: str,
-    reason: str,
-) -> None:
+def test_one_that_fails_has_its_role(compared, monkeypatch, load, request_, then, role, reason):
     monkeypatch.setattr(blocks, "GRACE_SECONDS", 0.1)
     monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
 

@@ -15,14 +15,7 @@ class Paused(Played, idleness.PausedEngine):
     """A played engine whose calls after a pause are real."""
 
 
-def measured(
-    journal: Path,
-    pauses: list[float],
-    *,
-    max_seconds: float = 30,
-    lost: float = 0,
-    used_s: float = 0.0,
-) -> IdlenessRecord:
+def measured(journal, pauses, *, max_seconds=30, lost=0, used_s=0.0) -> IdlenessRecord:
     record = IdlenessRecord(
         **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
         **{"threads": 1, "processors": [], "shape": {"batch": 1}},

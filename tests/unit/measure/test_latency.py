@@ -46,9 +46,7 @@ def engines(built: Callable[[Variant], Path]) -> dict[Variant, Path]:
 def measured(tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path) -> Measure:
     """Measure a variant, by default at one shape with one load, beside its baseline."""
 
-    def measured(
-        engine: Path = engines[QUICK], baseline: Path = engines[BASELINE], **options: Any
-    ) -> LatencyRecord:
+    def measured(engine=engines[QUICK], baseline=engines[BASELINE], **options) -> LatencyRecord:
         audit, variant = options.pop("audit", None), options.pop("variant", QUICK)
         facts = {"shapes": SHAPES[:1], "plan": {**PLAN, "loads": 1, **options.pop("plan", {})}}
         facts |= {"quiet_seconds": 0.0, "max_sequence": LONGEST, "terminal": io.StringIO()}

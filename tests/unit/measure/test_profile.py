@@ -67,9 +67,7 @@ def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, op
     assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 
-def operator(
-    seconds: float, operations: float = 0.0, moved: float = 0.0, group: str = "products"
-) -> operator_times.OperatorTime:
+def operator(seconds, operations=0.0, moved=0.0, group="products") -> operator_times.OperatorTime:
     return operator_times.OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
 
 

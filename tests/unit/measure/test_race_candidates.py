@@ -23,9 +23,7 @@ OWN = [[0.004 + 0.0001 * (i % 3)] for i in range(12)]
 THEIRS = [[0.01 + 0.0001 * (i % 4)] for i in range(12)]
 
 
-def measured(
-    variant: str = QUICK, wrong: int = 0, *, judged: bool = True, **shape: Any
-) -> Measured:
+def measured(variant=QUICK, wrong=0, *, judged=True, **shape) -> Measured:
     alone = variant == BASELINE
     own = {"blocks": THEIRS if alone else OWN, "baseline": None if alone else THEIRS}
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}}

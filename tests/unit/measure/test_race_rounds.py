@@ -29,14 +29,7 @@ def raced(journal: Path) -> Callable[..., Race]:
     Without finalists all contend at one shape. With `seconds=0` each load has its fewest rounds.
     """
 
-    def raced(
-        times: dict[str, Any],
-        *finalists: Finalists,
-        seconds: float = 600.0,
-        within: float = 0.1,
-        played: dict[str, dict[str, Any]] | None = None,
-        quiet_seconds: float = 0.0,
-    ) -> Race:
+    def raced(times, *finalists, seconds=600.0, within=0.1, played=None, quiet_seconds=0.0) -> Race:
         chosen = finalists or (Finalists(list(times), []),)
         races = [RaceAtShape(place, one, within) for place, one in enumerate(chosen)]
         own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}

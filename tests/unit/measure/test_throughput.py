@@ -3,15 +3,7 @@ from tightrope.measure.throughput import BLOCKS, CALLS_PER_BLOCK, window_seconds
 from tightrope.statistics import Interval
 
 
-def point(
-    instances: int,
-    per_s: float,
-    *,
-    batch: int = 1,
-    threads: int = 1,
-    p50_s: float | None = 0.01,
-    p99_s: float | None = 0.02,
-) -> points.Measured:
+def point(instances, per_s, *, batch=1, threads=1, p50_s=0.01, p99_s=0.02) -> points.Measured:
     rate = Interval(per_s, per_s - 1, per_s + 1)
     return points.Measured(instances, threads, batch, rate, p50_s, p99_s)
 

@@ -237,9 +237,7 @@ def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None
     assert scenarios.sent_samples(bench, 10**6) == list(range(1000))
 
 
-def searched(
-    threshold: float, start: float, least: float = 0.0
-) -> tuple[float | None, list[float]]:
+def searched(threshold, start, least=0.0) -> tuple[float | None, list[float]]:
     """The highest rate that passed in a whole search, rates up to a threshold, and all rates."""
     search, asked = scenarios.RateSearch(start, least=least), []
     while search.rate is not None:

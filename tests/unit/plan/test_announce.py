@@ -34,16 +34,17 @@ from tightrope.plan.plan import Plan
 from tightrope.variants import parse
 plan = Plan(**dict.fromkeys(Plan._fields))
 for name in ("cpu-pytorch-fp32", "cuda-pytorch-fp32"):
-    print(*gpu_lines(plan._replace(jobs=[("m", parse(name))])))
+    print(name, *gpu_lines(plan._replace(jobs=[("m", parse(name))])))
 """
 
 
 def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(driver: Path) -> None:
     cases = [{"CUDA_VISIBLE_DEVICES": one} for one in ("1", "GPU-bbbb-2222")]
     line, none = printed_each(ANNOUNCED, driver, cases)
-    assert line.startswith("GPU: the GPUs of this machine are not alike")
+    first = "cpu-pytorch-fp32\ncuda-pytorch-fp32 GPU: the GPUs of this machine are not alike"
+    assert line.startswith(first)
     assert line.endswith("or CUDA_VISIBLE_DEVICES to a UUID")
-    assert none == ""
+    assert none == "cpu-pytorch-fp32\ncuda-pytorch-fp32"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from tightrope.plan.location import Location, require_storable
 MADE = "artifacts/other/checkpoint/checkpoint.json"
 
 
-def workflow(
-    prefix: str, *, main: bool = False, replaces: bool = False, stored: str | None = None
-) -> Any:
+def workflow(prefix, *, main=False, replaces=False, stored=None) -> Any:
     """What is read of Snakemake's workflow."""
     paths = {"modifies_prefixes": replaces, "replace_prefix": lambda path: prefix + path}
     modifier = SimpleNamespace(
@@ -58,9 +56,7 @@ def test_paths_stay_on_their_own_and_below_a_prefix_those_of_the_user(tmp_path, 
         ({}, None, ["reports/summary.html"], r"^reports/summary\.html: .*; give no target$"),
     ],
 )
-def test_what_does_not_work_in_storage_is_one_line_that_names_the_key(
-    hosts: dict[str, Any], unlabelled: str | None, words: list[str], line: str | None
-) -> None:
+def test_what_does_not_work_in_storage_is_one_line(hosts, unlabelled, words, line) -> None:
     config = {"hosts": hosts, "models": {"m": {"distill": {"unlabelled": unlabelled}}}}
     if line is None:
         return require_storable(config, words)

@@ -7,9 +7,7 @@ DYNAMIC = "cpu-onnxruntime-int8-dynamic"
 BF16, NNCF = "cpu-openvino-bf16", "cpu-openvino-int8-nncf-64"
 
 
-def candidate(
-    variant: str, speedup: float, verdict: str = "kept", spread: float = 0.05
-) -> Candidate:
+def candidate(variant, speedup, verdict="kept", spread=0.05) -> Candidate:
     ends = Interval(speedup, speedup * (1 - spread), speedup * (1 + spread))
     return Candidate(variant, ends, verdict)
 

@@ -1,6 +1,5 @@
 import math
 import statistics
-from typing import Any
 
 import pytest
 from disturbed import facts
@@ -14,9 +13,7 @@ BASELINE = "cpu-pytorch-fp32"
 TIMES = (0.010, 0.012, 0.011, 0.009)
 
 
-def record(
-    seconds: float, variant: str = "cpu-openvino-fp32", *, disturbed: int = 0, **changes: Any
-) -> latency.LatencyRecord:
+def record(seconds, variant="cpu-openvino-fp32", *, disturbed=0, **changes):
     """A variant twice as fast as its baseline, which takes so long; the first pairs are wild."""
     theirs = [[9.0]] * disturbed + [[seconds]] * 12
     both = (theirs, None) if variant == BASELINE else ([[0.5 * one] for (one,) in theirs], theirs)

@@ -7,9 +7,7 @@ SAMPLES = 60  # too few to show a drop of at most one point
 LOGITS = np.random.default_rng(0).normal(size=(SAMPLES, 3))
 
 
-def record(
-    variant: str, error: float = 0.0, wrong: int = 0, samples: int = SAMPLES
-) -> AccuracyRecord:
+def record(variant, error=0.0, wrong=0, samples=SAMPLES) -> AccuracyRecord:
     """Predictions of which the first are changed, and logits that differ by a relative error."""
     noise = np.random.default_rng(1).normal(size=LOGITS.shape)
     scale = np.linalg.norm(LOGITS - LOGITS.mean(1, keepdims=True)) / np.linalg.norm(noise)
