@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -58,15 +57,9 @@ def test_constraints_are_compared_with_the_features_of_a_node() -> None:
         assert has_features({"AvailableFeatures": "zen4,gpu"}, constraint) == fits
 
 
-@pytest.mark.parametrize(
-    ("limit", "minutes"),
-    [("01:30:00", 90), ("2-00:00:00", 2880), ("UNLIMITED", float("inf")), ("00:00:30", 0.5)],
-)
-def test_time_limits_are_minutes(limit: str, minutes: float) -> None:
-    assert minutes_of(limit) == minutes
-
-
-def test_a_job_may_have_what_the_system_and_the_partition_leave_of_a_node() -> None:
+def test_times_are_minutes_and_a_job_may_have_what_is_left_of_a_node() -> None:
+    times = {"01:30:00": 90, "2-00:00:00": 2880, "UNLIMITED": float("inf"), "00:00:30": 0.5}
+    assert {limit: minutes_of(limit) for limit in times} == times
     line = "NodeName=a CPUEfctv=62 CPUTot=64 OS=Linux 6.1 #1 SMP RealMemory=1000 MemSpecLimit=100"
     node: dict[str, Any] = records(line, "NodeName")["a"]
     unlimited = {"MaxCPUsPerNode": "UNLIMITED", "MaxMemPerNode": "UNLIMITED"}

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from manifests import ENGINE
 from tightrope.bundle.facts import required
-from tightrope.bundle.subject import require_own_program
+from tightrope.bundle.subject import require_built, require_own_program
 from tightrope.errors import TightropeError
 from tightrope.variants import parse
 
@@ -42,3 +43,10 @@ def test_what_was_compiled_for_a_processor_requires_its_instructions() -> None:
             engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
         )
         assert required(subject) == (["avx2"] if compiled else [])
+
+
+def test_an_engine_that_was_not_built_is_refused_with_the_reason() -> None:
+    failed: Any = {**ENGINE, "status": "failed", "reason": "killed: out of memory"}
+    with pytest.raises(TightropeError, match=r"^cpu-pytorch-fp32 was not built: killed: out"):
+        require_built(failed)
+    require_built({**failed, "status": "ok"})

@@ -130,7 +130,7 @@ def test_batches_and_delay_are_what_the_engine_is_built_for(variant, options, ca
     assert found == expected
 
 
-def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
+def test_sessions_have_the_settings_that_were_timed_and_torchscript_its_logits() -> None:
     expected = {"intra_op_thread_count": "2", "inter_op_thread_count": "1", "execution_mode": "0"}
     expected |= {"enable_mem_arena": "1", "enable_mem_pattern": "1"}
     config = config_of(ONNX)
@@ -142,6 +142,13 @@ def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
     config = config_of("cuda-onnxruntime-fp32")
     (cuda,) = config.optimization.execution_accelerators.gpu_execution_accelerator
     assert (cuda.name, dict(cuda.parameters)) == ("cuda", {"use_tf32": "0"})
+    # TorchScript in fp16 has logits in fp16 and no classes
+    files = files_of("cuda-torchscript-fp16")
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    assert type_of(config.output[0]) == "TYPE_FP16"
+    threads = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
+    assert parameters_of(config) == threads
+    assert "class_count" not in files["README.md"]
 
 
 @pytest.mark.parametrize(
@@ -174,15 +181,6 @@ def test_openvino_is_refused_where_it_would_compute_in_bf16_unasked(precision: s
     assert "\n" not in str(error.value)
     assert files_of("cpu-openvino-bf16", isa=["amx_bf16"]) == files_of("cpu-openvino-bf16")
     assert files_of(ONNX, isa=["amx_bf16"]) == files_of(ONNX)
-
-
-def test_torchscript_in_fp16_has_logits_in_fp16_and_no_classes() -> None:
-    files = files_of("cuda-torchscript-fp16")
-    config = parsed(files[f"{MODEL}/config.pbtxt"])
-    assert type_of(config.output[0]) == "TYPE_FP16"
-    threads = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
-    assert parameters_of(config) == threads
-    assert "class_count" not in files["README.md"]
 
 
 def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:

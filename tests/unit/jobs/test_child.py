@@ -62,7 +62,7 @@ def fails(work, *arguments, limits: Limits = ROOMY) -> WorkFailed:
     return caught.value
 
 
-def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
+def test_a_child_keeps_its_state_and_its_temporary_folder_until_it_is_left() -> None:
     seen: list[int] = []
     with Child(lambda number: seen.append(number) or list(seen), ROOMY) as own:
         assert own.ask(1) == [1]
@@ -70,6 +70,16 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
         pid = own.process.pid
     assert seen == []
     assert not psutil.pid_exists(pid)
+
+    def make_two() -> list[str]:
+        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+        return [tempfile.mkdtemp(), subprocess.check_output(started, text=True).strip()]
+
+    with Child(make_two, ROOMY) as own:
+        made = [Path(one) for one in own.ask()]
+        assert [one.is_dir() for one in made] == [True, True]
+        assert Path(tempfile.gettempdir()) not in {one.parent for one in made}
+    assert [one.exists() for one in made] == [False, False]
 
 
 def test_an_exception_is_one_line_and_final_unless_there_may_be_room() -> None:
@@ -292,15 +302,3 @@ def test_what_the_child_has_started_is_killed_with_it() -> None:
     read, write = os.pipe()
     assert "killed after 0 s" in fails(starts_a_sleeper, write, limits=within(0.4)).reason
     assert ends(int(os.read(read, 100)))
-
-
-def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it() -> None:
-    def make_two() -> list[str]:
-        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
-        return [tempfile.mkdtemp(), subprocess.check_output(started, text=True).strip()]
-
-    with Child(make_two, ROOMY) as own:
-        made = [Path(one) for one in own.ask()]
-        assert [one.is_dir() for one in made] == [True, True]
-        assert Path(tempfile.gettempdir()) not in {one.parent for one in made}
-    assert [one.exists() for one in made] == [False, False]

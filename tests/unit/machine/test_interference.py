@@ -107,10 +107,7 @@ def test_what_is_neither_idle_nor_own_time_is_that_of_others(idle: Callable[[flo
     idle(60)
     others.open()
     assert closed(others) == 1
-
-
-def test_the_last_window_has_half_of_the_length_or_is_unknown(idle) -> None:
-    """Pairs of the next load must not be told by a window that is too short."""
+    # the last window has half of the length or is unknown
     windows = Windows([ONE], lambda: 0.0)
     windows.seconds = 3600.0
     assert windows.close_when_due() is None

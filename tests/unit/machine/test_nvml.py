@@ -87,14 +87,12 @@ STATES = [
 ]
 
 
-def test_the_state_has_units_and_words_and_what_is_not_reported_is_unknown(driver: Path) -> None:
+def test_the_state_has_units_and_words_for_the_bits_of_nvml(driver: Path) -> None:
     cases = [dict(one.split("=") for one in variables.split()) for variables, _ in STATES]
     found = printed_each(READ, driver, cases)
     named = zip((variables for variables, _ in STATES), map(json.loads, found), strict=True)
     assert list(named) == STATES
-
-
-def test_the_bits_are_those_of_nvml_and_a_slowdown_is_one_of_the_words() -> None:
+    # a slowdown is one of the words
     names = ("SwPowerCap", "HwSlowdown", "SyncBoost", "SwThermalSlowdown", "HwThermalSlowdown")
     names += ("HwPowerBrakeSlowdown", "DisplayClockSetting")
     assert list(THROTTLES) == [getattr(pynvml, f"nvmlClocksEventReason{name}") for name in names]

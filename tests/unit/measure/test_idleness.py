@@ -57,13 +57,10 @@ def test_each_call_follows_a_block_and_its_pause(tmp_path, monkeypatch) -> None:
     assert requests == ["back_to_back", "next_call"] * 60
 
 
-def test_calls_that_are_not_made_in_time_are_left_out(tmp_path: Path) -> None:
+def test_late_calls_are_left_out_and_disturbed_ones_repeated(tmp_path: Path) -> None:
     record = measured(tmp_path / "journal", [0.005, 0.25], max_seconds=0.6)
     assert len(after(record, 0.25)) < 3 and len(record.calls) < 45
-
-
-def test_a_disturbed_call_is_repeated_while_time_may_be_lost(tmp_path: Path) -> None:
-    """The engine uses ever less, as if other programs used more."""
+    # while time may be lost; the engine uses ever less, as if other programs used more
     lost = 3 * (idleness.BLOCK_S + 0.05)
     record = measured(tmp_path / "journal", [0.05], max_seconds=0.3, lost=lost, used_s=-1e6)
     assert record.lost_s >= lost

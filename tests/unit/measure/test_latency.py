@@ -139,16 +139,14 @@ def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(measured: Me
     assert terminal.getvalue().startswith("waiting for a quiet machine: ")
 
 
-def test_the_baselines_own_record_has_no_baseline_and_none_that_failed(measured, engines, tmp_path):
+def test_without_a_baseline_it_is_measured_alone(measured, engines, tmp_path, spoil) -> None:
     found = measured(engines[BASELINE], variant=BASELINE)
     assert (found.status, found.baseline_failed) == ("ok", None)
     assert alone(found)
     found = measured(baseline=not_built(tmp_path, BASELINE))
     assert (found.status, found.baseline_failed) == ("ok", "not built: no such operator")
     assert alone(found)
-
-
-def test_where_the_baseline_fails_it_is_measured_alone(measured: Measure, spoil: Any) -> None:
+    # where it fails
     killed = "baseline killed by SIGKILL (out of memory, or from outside)"
     for change, limits, reason in (
         (of_nan, EARLIER, "baseline gives logits that are not numbers"),

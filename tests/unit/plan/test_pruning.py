@@ -50,15 +50,12 @@ def test_a_speed_up_reads_a_table_of_the_parent_parameters_need_none(prune, tabl
     assert (engine["shape"], engine.get("heads")) == (SHAPES[0], asked.get("heads"))
 
 
-def test_sizes_without_a_target_plan_nothing() -> None:
+def test_sizes_without_a_target_plan_nothing_and_engines_the_shape_of_it() -> None:
     sizes = {"layers": None, "intermediate": None}
     for prune in ({"layers": 2}, {"heads": 1}):
         config = configured(**family(prune))
         assert pruning.structure_of_model(config, NAMES) == {}
         assert pruning.prune_of_model(config, NAMES) == {**sizes, **prune}
-
-
-def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
     at = {"batch": 4, "sequence": 64}
     config = configured(**family({"target": "2x", "at": at, "engine": "openvino-fp32"}))
     table = SimpleNamespace(model="large", structures="openvino-fp32-4x64")

@@ -27,14 +27,11 @@ def test_a_pattern_matches_its_names_and_nothing_else(names: list[str]) -> None:
     assert one_of(reversed(names)) == one_of(names)
 
 
-def test_a_pattern_has_what_its_names_begin_with_once() -> None:
+def test_patterns_have_beginnings_once_and_bound_functions_a_signature() -> None:
     assert re.match(one_of(["int8", "int8-auto"]), "int8-auto-minmax-8").group() == "int8-auto"
     names = [f"cpu-int8-{count}-r{number}" for count in (16, 32) for number in "01"]
     assert one_of(names) == r"cpu\-int8\-(?:16\-r(?:0|1)|32\-r(?:0|1))"
     assert one_of([]) == ""
-
-
-def test_bound_functions_have_a_signature_and_paths_are_of_the_rows() -> None:
     bound = of_wildcards(of_model, {"models": {"m": {"seed": 3}}}, "seed")
     assert bound(SimpleNamespace(model="m")) == 3
     assert list(inspect.signature(bound).parameters) == ["wildcards"]

@@ -39,16 +39,14 @@ def test_who_may_be_the_fastest_races_and_the_best_pair_of_each_engine() -> None
         assert finalists(candidate(*one) for one in known) == Finalists(contenders, pairs)
 
 
-def test_each_takes_part_once_the_best_first_and_those_of_a_pair_together() -> None:
+def test_each_takes_part_once_the_best_first_or_those_that_meet_a_goal() -> None:
     many = [candidate(f"cpu-onnxruntime-int8-minmax-{n}", 2 + 0.001 * n) for n in range(1, 21)]
     found = finalists(many)
     assert (len(found.contenders), found.contenders[0]) == (MOST, many[-1].variant)
     assert Finalists([INT8, FLOAT], [(INT8, FLOAT)]).names == [INT8, FLOAT]
     chosen = Finalists([BF16, FLOAT], [(INT8, FLOAT), (NNCF, BF16)])
     assert chosen.names == [BF16, NNCF, FLOAT, INT8]
-
-
-def test_the_fastest_that_meet_a_goal_race_in_pairs_though_others_are_faster() -> None:
+    # the fastest that meet a goal race in pairs, though others are faster
     slower = [candidate(BF16, 2.0), candidate(DYNAMIC, 1.98), candidate(BASELINE, 1.0)]
     found = finalists([candidate(FLOAT, 4.0), *slower], slower)
     assert found == Finalists([FLOAT], [(DYNAMIC, FLOAT), (BF16, DYNAMIC)])
