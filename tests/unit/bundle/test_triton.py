@@ -58,21 +58,18 @@ def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant, ima
     assert config.name == MODEL
 
 
-@pytest.mark.parametrize(
-    ("variant", "backend", "platform", "kind", "files"),
-    [
+def test_each_engine_has_its_backend_device_and_files() -> None:
+    for variant, backend, platform, kind, files in (
         (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
         ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
         ("cuda-torchscript-fp16", "pytorch", "pytorch_libtorch", "KIND_GPU", ["model.pt"]),
         ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
-    ],
-)
-def test_each_engine_has_its_backend_device_and_files(variant, backend, platform, kind, files):
-    config = config_of(variant)
-    assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
-    assert not config.default_model_filename
-    placed = engine_files(MODEL, engine(variant))
-    assert placed == {f"{MODEL}/1/{name}": name for name in files}
+    ):
+        config = config_of(variant)
+        assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
+        assert not config.default_model_filename
+        placed = engine_files(MODEL, engine(variant))
+        assert placed == {f"{MODEL}/1/{name}": name for name in files}
 
 
 POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
@@ -109,25 +106,22 @@ FROM_PYTORCH = engine("cpu-openvino-fp32", route="pytorch")
 BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
 
 
-@pytest.mark.parametrize(
-    ("variant", "options", "calls", "expected"),
-    [
+def test_batches_and_delay_are_what_the_engine_is_built_for() -> None:
+    for variant, options, calls, expected in (
         # said, for Triton would else make batches of 8
         (ONNX, {}, {1: 0.01, 8: 0.1}, (8, 1, 0)),
         (ONNX, {}, {16: 0.16}, (16, 16, 1000)),
         ("cuda-onnxruntime-fp32", BUILT_FOR_8, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
         # measured, and less than the 16 of its profiles
         ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
-    ],
-)
-def test_batches_and_delay_are_what_the_engine_is_built_for(variant, options, calls, expected):
-    rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
-    measured = result(variant, latency=rows)
-    config = config_of(variant, engine=engine(variant, **options), result=measured)
-    batching = config.dynamic_batching
-    (preferred,) = batching.preferred_batch_size
-    found = (config.max_batch_size, preferred, batching.max_queue_delay_microseconds)
-    assert found == expected
+    ):
+        rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
+        measured = result(variant, latency=rows)
+        config = config_of(variant, engine=engine(variant, **options), result=measured)
+        batching = config.dynamic_batching
+        (preferred,) = batching.preferred_batch_size
+        found = (config.max_batch_size, preferred, batching.max_queue_delay_microseconds)
+        assert found == expected
 
 
 def test_sessions_have_the_settings_that_were_timed_and_torchscript_its_logits() -> None:

@@ -75,9 +75,8 @@ COMPUTE, MEMORY = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)
 FUSED, ATTENTION = operator(1e-4, group="fused kernels"), operator(1e-4, group="attention")
 
 
-@pytest.mark.parametrize(
-    ("operators", "call_s", "shares", "outside_s", "factor"),
-    [
+def test_shares_are_computes_memorys_and_overheads() -> None:
+    for operators, call_s, shares, outside_s, factor in (
         # the longer bound names the time, the rest is overhead
         ([COMPUTE, MEMORY, operator(1e-3, 1e3, 1e3)], 8e-3, (0.5, 0.25, 0.25), 1e-3, 1.0),
         # what a profiler adds is scaled away
@@ -86,16 +85,14 @@ FUSED, ATTENTION = operator(1e-4, group="fused kernels"), operator(1e-4, group="
         # of unknown sizes: a fused kernel unless it is tiny, attention, what dispatches
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
-    ],
-)
-def test_shares_are_computes_memorys_and_overheads(operators, call_s, shares, outside_s, factor):
-    found = verdict(operators, call_s, PEAKS)
-    expected = [one / sum(shares) for one in shares]
-    assert list(found["shares"].values()) == pytest.approx(expected)
-    assert list(found["shares"]) == ["compute", "memory", "overhead"]
-    assert found["shares"][found["bound"]] == max(found["shares"].values())
-    assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
-    assert found["profiler_factor"] == pytest.approx(factor)
+    ):
+        found = verdict(operators, call_s, PEAKS)
+        expected = [one / sum(shares) for one in shares]
+        assert list(found["shares"].values()) == pytest.approx(expected)
+        assert list(found["shares"]) == ["compute", "memory", "overhead"]
+        assert found["shares"][found["bound"]] == max(found["shares"].values())
+        assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
+        assert found["profiler_factor"] == pytest.approx(factor)
 
 
 LOGGED = (

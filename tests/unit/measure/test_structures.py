@@ -62,24 +62,21 @@ def test_few_structures_are_measured_the_parent_first() -> None:
     assert set(points(HEADED, fewer_heads=True)) == headed | fewer
 
 
-@pytest.mark.parametrize(
-    ("parent", "seconds", "widths", "heads", "depths"),
-    [
+def test_times_between_the_measured_ones_are_interpolated() -> None:
+    for parent, seconds, widths, heads, depths in (
         (BERT, linear, range(64, 257, 64), [None], [(depth,) for depth in range(1, 7)]),
         # stages add up
         (CONVNEXT, by_stage, [None], [None], [(1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2)]),
         (NARROW, by_width, range(16, 97, 16), [None], [(1, 4), (1, 1)]),
         # fewer heads save the same at each width
         (HEADED, with_heads, range(64, 257, 64), range(1, 13), [(1,), (2,), (6,)]),
-    ],
-)
-def test_times_between_the_measured_ones_are_interpolated(parent, seconds, widths, heads, depths):
-    measured = points(parent, fewer_heads=len(heads) > 1)
-    table = table_of({one: seconds(one) for one in measured}, parent)
-    assert set(table) == {(width, head) for width in widths for head in heads}
-    for (width, head), costs in table.items():
-        for depth in depths:
-            assert costs.of(depth) == pytest.approx(seconds(Structure(depth, width, head)))
+    ):
+        measured = points(parent, fewer_heads=len(heads) > 1)
+        table = table_of({one: seconds(one) for one in measured}, parent)
+        assert set(table) == {(width, head) for width in widths for head in heads}
+        for (width, head), costs in table.items():
+            for depth in depths:
+                assert costs.of(depth) == pytest.approx(seconds(Structure(depth, width, head)))
 
 
 TABLE = table_of({one: linear(one) for one in points(BERT)}, BERT)

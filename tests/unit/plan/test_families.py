@@ -39,9 +39,8 @@ def test_a_child_has_the_data_of_its_parent_a_student_of_its_teacher() -> None:
     assert made["own"] == {**STUDENT, "data": "files:c.csv"}
 
 
-@pytest.mark.parametrize(
-    ("others", "words"),
-    [
+def test_wrong_parents_are_named() -> None:
+    for others, words in (
         ({"small": {"from": "larg"}}, 'small.from = larg: no model of that name; did you mean "la'),
         ({"small": {"from": "small"}}, "small.from = small: a model cannot start from itself"),
         ({"a": {"from": "b"}, "b": {"from": "a"}}, "b.from = a: a model cannot start from itself "),
@@ -59,15 +58,13 @@ def test_a_child_has_the_data_of_its_parent_a_student_of_its_teacher() -> None:
             "small.checkpoint = model:large: write from: large in its place",
         ),
         ({"small": {"from": "large", "checkpoint": "scratch:bert"}}, "small.from = large: it star"),
-    ],
-)
-def test_wrong_parents_are_named(others: Any, words: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        derived(**others)
-    assert str(error.value).startswith(f"config: models.{words}")
-    # what is no configuration of models is left to the schema
-    for config in ({"devices": ["cpu"]}, {"models": {"a": 3}}):
-        assert with_parents(config) == config
+    ):
+        with pytest.raises(ConfigError) as error:
+            derived(**others)
+        assert str(error.value).startswith(f"config: models.{words}")
+        # what is no configuration of models is left to the schema
+        for config in ({"devices": ["cpu"]}, {"models": {"a": 3}}):
+            assert with_parents(config) == config
 
 
 EAGER, INT8 = parse("cpu-pytorch-fp32"), parse("cpu-openvino-int8-nncf-8")
@@ -81,20 +78,17 @@ JOBS = [(model, variant) for model in MODELS for variant in (EAGER, INT8)]
 MEMBERS = ["large", "small", "tiny", "narrow"]
 
 
-@pytest.mark.parametrize(
-    ("more", "on_gpu"),
-    [
+def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on() -> None:
+    for more, on_gpu in (
         ([], None),
         ([("tiny", ON_GPU)], None),
         ([("tiny", ON_GPU), ("large", ON_GPU)], ["large", "tiny"]),
-    ],
-)
-def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on(more, on_gpu):
-    found = families({"models": MODELS}, [*JOBS, *more])
-    expected = {("large", "cpu"): MEMBERS, ("large", "cuda"): on_gpu}
-    assert found == {family: models for family, models in expected.items() if models}
-    apart = {"models": {name: MODELS[name] for name in ("large", "alone")}}
-    assert families(apart, [job for job in JOBS if job[0] in apart["models"]]) == {}
+    ):
+        found = families({"models": MODELS}, [*JOBS, *more])
+        expected = {("large", "cpu"): MEMBERS, ("large", "cuda"): on_gpu}
+        assert found == {family: models for family, models in expected.items() if models}
+        apart = {"models": {name: MODELS[name] for name in ("large", "alone")}}
+        assert families(apart, [job for job in JOBS if job[0] in apart["models"]]) == {}
 
 
 def test_its_job_reads_the_files_of_all_members_on_the_device_and_of_no_other_model() -> None:

@@ -88,9 +88,8 @@ GIVEN = ("cpu-onnxruntime-fp32", "cpu-onnxruntime-given")
 COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for n in (8, 16)]
 
 
-@pytest.mark.parametrize(
-    ("names", "graphs", "drawn"),
-    [
+def test_which_graphs_of_a_model_are_drawn() -> None:
+    for names, graphs, drawn in (
         # no file is made for a picture
         (("cpu-pytorch-fp32", "cpu-compile-bf16"), ALL, []),
         # calibrations that differ in numbers only are drawn once
@@ -108,14 +107,14 @@ COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for
         (GIVEN, ["quantized"], ["exported"]),
         (GIVEN, ["simplified"], ["simplified"]),
         (GIVEN, [], []),
-    ],
-)
-def test_which_graphs_of_a_model_are_drawn(names: Any, graphs: list[str], drawn: list[str]) -> None:
-    jobs = [("a", parse(name)) for name in names]
-    found = job_inputs.graphs_of({**CONFIG, "graphs": graphs}, jobs)
-    assert found == [("a", graph) for graph in drawn]
-    assert all(re.fullmatch(job_inputs.GRAPH, graph) for graph in drawn)
-    assert not any(re.fullmatch(job_inputs.GRAPH, name) for name in ("optimized", "u8s8", *names))
+    ):
+        jobs = [("a", parse(name)) for name in names]
+        found = job_inputs.graphs_of({**CONFIG, "graphs": graphs}, jobs)
+        assert found == [("a", graph) for graph in drawn]
+        assert all(re.fullmatch(job_inputs.GRAPH, graph) for graph in drawn)
+        assert not any(
+            re.fullmatch(job_inputs.GRAPH, name) for name in ("optimized", "u8s8", *names)
+        )
 
 
 def test_a_picture_has_costs_where_its_operators_are_timed() -> None:

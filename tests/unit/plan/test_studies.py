@@ -48,9 +48,8 @@ def test_the_variants_are_no_setting_of_a_job_the_shape_is() -> None:
     assert studies.idleness_shape(images, TINY) == IMAGE
 
 
-@pytest.mark.parametrize(
-    ("key", "changes", "words"),
-    [
+def test_what_is_wrong_is_said_in_one_line() -> None:
+    for key, changes, words in (
         ("idleness", {"variants": ["cpu-openvino-fp23"]}, ".variants: cpu-openvino-fp23: no conf"),
         ("idleness", {"shape": {"batch": 2, "sequence": 32}}, ".shape = {batch: 2, sequence: 32}:"),
         ("idleness", {"pauses": [0]}, ".pauses (entry 1) = 0: 0 is less than or equal to the min"),
@@ -67,14 +66,12 @@ def test_the_variants_are_no_setting_of_a_job_the_shape_is() -> None:
         ("throughput", {"instances": "many"}, ".instances = ['many']: must be 'auto' or array"),
         ("throughput", {"threads": [0]}, ".threads = [0]: must be 'auto' or array"),
         ("throughput", {"seconds": 0}, ".seconds = 0: 0 is less than or equal to the minimum of 0"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(key: str, changes: dict[str, Any], words: str) -> None:
-    config = {**ASKED, "devices": ["cpu", "cuda"], key: {**ASKED.get(key, {}), **changes}}
-    assert refused(**config).startswith(f"config: {key}{words}")
-    # engines that take any shape may go beyond the buckets
-    beyond = {"variants": ["cpu-pytorch-fp32"], "batches": [64], "sequence": 32}
-    configured(**{**ASKED, "throughput": beyond})
+    ):
+        config = {**ASKED, "devices": ["cpu", "cuda"], key: {**ASKED.get(key, {}), **changes}}
+        assert refused(**config).startswith(f"config: {key}{words}")
+        # engines that take any shape may go beyond the buckets
+        beyond = {"variants": ["cpu-pytorch-fp32"], "batches": [64], "sequence": 32}
+        configured(**{**ASKED, "throughput": beyond})
 
 
 def test_each_engine_whose_operators_are_timed_on_a_cpu_is_profiled_by_default() -> None:

@@ -73,23 +73,20 @@ NO_OPENVINO_BF16 = {**NO_BF16, "ARM": "bf16 instructions that openvino uses"}
 NO_FP16 = dict.fromkeys(("AVX2", "AVX-512"), "fp16 instructions")
 
 
-@pytest.mark.parametrize(
-    ("variant", "lacking"),
-    [
+def test_the_reason_names_the_type_and_the_engine_that_does_not_use_it() -> None:
+    for variant, lacking in (
         *((name, {}) for name in ("cpu-pytorch-fp32", "cpu-pytorch-int8-dynamic")),
         *((name, {}) for name in ("cpu-onnxruntime-int8-minmax-64", "cuda-pytorch-bf16")),
         *((f"cpu-{engine}-bf16", NO_BF16) for engine in ("pytorch", "inductor")),
         *((f"cpu-openvino-{one}", NO_OPENVINO_BF16) for one in ("bf16", "int8-bf16-nncf-64")),
         ("cpu-onnxruntime-fp16", {**NO_FP16, "AMX": "fp16 instructions that onnxruntime uses"}),
-    ],
-)
-def test_the_reason_names_the_type_and_the_engine_that_does_not_use_it(variant, lacking) -> None:
-    for kind, host in hosts.HOSTS.items():
-        why = f"not supported by this CPU: no {lacking.get(kind)}; it would be emulated"
-        assert only_emulated(CONFIG, parse(variant), host) == (why if kind in lacking else None)
-        for change in ({"emulated": True}, {"host": "node-type"}):
-            assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
-            assert names(cpu=host, **change) == names(cpu=hosts.AMX, **change)
+    ):
+        for kind, host in hosts.HOSTS.items():
+            why = f"not supported by this CPU: no {lacking.get(kind)}; it would be emulated"
+            assert only_emulated(CONFIG, parse(variant), host) == (why if kind in lacking else None)
+            for change in ({"emulated": True}, {"host": "node-type"}):
+                assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
+                assert names(cpu=host, **change) == names(cpu=hosts.AMX, **change)
 
 
 OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8-bf16-nncf-64"]
