@@ -265,11 +265,11 @@ def test_limits_leave_room_for_snakemake(mem_mb, runtime, memory_mb, seconds) ->
 
 
 @contextmanager
-def snakemake_of(job: str) -> Iterator[None]:
-    """A process that looks like Snakemake at work in that job of Slurm, half a second old."""
+def snakemake_of(job: str, seconds: float) -> Iterator[None]:
+    """A process that looks like Snakemake at work in that job of Slurm, of that age."""
     words = [sys.executable, "-c", "import time; time.sleep(60)", "--mode", "remote"]
     with subprocess.Popen(words, env={**os.environ, "SLURM_JOB_ID": job}) as process:
-        time.sleep(0.5)
+        time.sleep(seconds)
         yield
         process.kill()
 
@@ -277,9 +277,9 @@ def snakemake_of(job: str) -> Iterator[None]:
 def test_the_time_of_a_slurm_job_counts_from_its_start_whatever_its_clock(monkeypatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     # in an allocation in which Snakemake runs its jobs itself
-    with snakemake_of("4712"):
+    with snakemake_of("4712", 0.1):
         assert limits_of().seconds == 540
-    with snakemake_of("4711"):
+    with snakemake_of("4711", 0.5):
         for hours in (-1, 1):
             monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) + 3600 * hours))
             assert 510 < limits_of().seconds < 539.6

@@ -215,7 +215,7 @@ def test_one_that_fails_has_its_role(compared, monkeypatch, load, request_, then
             then()
 
     with pytest.raises(WorkFailed, match=f"^{role}{reason}") as caught:
-        compared(every={"before": before}, loads=2, max_seconds=0.9)
+        compared(every={"before": before}, loads=2, max_seconds=0.5)
     assert (caught.value.role, caught.value.transient) == (role, then is not raises)
 
 

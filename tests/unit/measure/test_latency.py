@@ -174,7 +174,7 @@ def test_one_that_dies_is_tried_again_first(measured: Measure, tmp_path: Path, s
 def test_wrong_outputs_or_slow_calls_are_a_failed_record(measured: Measure, spoil: Any) -> None:
     for change, plan, reason in (
         (one_class_too_many, {}, "gives outputs of shape [1, 4] in the place of [1, 3]"),
-        (lambda run: run, {"min_calls": 10**6, "max_seconds": 0.5}, "too slow ("),
+        (lambda run: run, {"min_calls": 10**6, "max_seconds": 0.2}, "too slow ("),
     ):
         spoil(QUICK, change)
         found = measured(shapes=SHAPES, limits=EARLIER, plan=plan)
