@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from nvml_driver import build_driver
 from tightrope.jobs import progress
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.terminal.jobs import BAR
@@ -112,6 +113,14 @@ def short_rounds() -> Iterator[None]:
         for name, value in {"ROUNDS": 6, "BLOCK_S": 0.01, "WARM_UP_S": 0.05}.items():
             patch.setattr(f"tightrope.measure.rounds.{name}", value)
         yield
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of driver libraries of the tests, see nvml_driver."""
+    folder = tmp_path_factory.mktemp("driver")
+    build_driver(folder)
+    return folder
 
 
 @pytest.fixture

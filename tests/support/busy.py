@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -61,3 +61,14 @@ def busy_child(processor: int, seconds: float = 60.0) -> Iterator[psutil.Process
             yield psutil.Process(program.pid)
         finally:
             program.kill()
+
+
+def ends(pid: int, seconds: float = 10) -> bool:
+    """Whether a process ends within so long; who has to fetch its exit code may take longer."""
+    deadline = time.monotonic() + seconds
+    with suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+    return True

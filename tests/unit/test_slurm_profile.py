@@ -1,11 +1,8 @@
-"""The profile for Slurm, its page and its packages agree; what is asked of Slurm is read right."""
-
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -16,20 +13,16 @@ from slurm_facts import has_features, limits_of, minutes_of, records  # noqa: E4
 PROFILE = ROOT / "profiles/slurm/config.yaml"
 
 
-def test_every_value_to_adapt_is_marked_and_in_the_table_of_the_readme() -> None:
+def test_every_value_to_adapt_is_marked_and_packages_are_those_of_tests() -> None:
     marked = re.findall(r"^ +(?:# )?(\w+): .*# HERE", PROFILE.read_text(), re.MULTILINE)
     variables = yaml.safe_load(PROFILE.read_text())["__variables__"]
     listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "profiles/README.md").read_text(), re.MULTILINE)
     assert set(variables) == set(marked) - {"devices"}
     assert sorted(listed) == sorted(marked)
-
-
-def test_no_key_is_in_both_profiles() -> None:
+    # no key is in both profiles
     default = yaml.safe_load((ROOT / "profiles/default/config.yaml").read_text())
     assert not set(default) & set(yaml.safe_load(PROFILE.read_text()))
-
-
-def test_the_packages_for_slurm_are_those_that_the_tests_run() -> None:
+    # the packages are those that the tests run
     pinned = re.compile(r"^[\w-]+==\S+$", re.MULTILINE)
     slurm, test = (
         set(pinned.findall((ROOT / f"envs/{name}.txt").read_text())) for name in ("slurm", "test")
@@ -51,9 +44,8 @@ def test_kubernetes_has_the_same_rules_but_those_that_run_where_snakemake_does()
     assert whole <= {rule for rule, threads in other["set-threads"].items() if threads == "?cores"}
 
 
-@pytest.mark.parametrize(
-    ("constraint", "fits"),
-    [
+def test_constraints_are_compared_with_the_features_of_a_node() -> None:
+    for constraint, fits in (
         ("zen4", True),
         ("zen", False),
         ("zen4&gpu", True),
@@ -61,21 +53,13 @@ def test_kubernetes_has_the_same_rules_but_those_that_run_where_snakemake_does()
         ("zen3|zen4", True),
         ("[zen3|ice-lake]*2", False),
         ("(zen3|zen4)&gpu", True),
-    ],
-)
-def test_constraints_are_compared_with_the_features_of_a_node(constraint: str, fits: bool) -> None:
-    assert has_features({"AvailableFeatures": "zen4,gpu"}, constraint) == fits
+    ):
+        assert has_features({"AvailableFeatures": "zen4,gpu"}, constraint) == fits
 
 
-@pytest.mark.parametrize(
-    ("limit", "minutes"),
-    [("01:30:00", 90), ("2-00:00:00", 2880), ("UNLIMITED", float("inf")), ("00:00:30", 0.5)],
-)
-def test_time_limits_are_minutes(limit: str, minutes: float) -> None:
-    assert minutes_of(limit) == minutes
-
-
-def test_a_job_may_have_what_the_system_and_the_partition_leave_of_a_node() -> None:
+def test_times_are_minutes_and_a_job_may_have_what_is_left_of_a_node() -> None:
+    times = {"01:30:00": 90, "2-00:00:00": 2880, "UNLIMITED": float("inf"), "00:00:30": 0.5}
+    assert {limit: minutes_of(limit) for limit in times} == times
     line = "NodeName=a CPUEfctv=62 CPUTot=64 OS=Linux 6.1 #1 SMP RealMemory=1000 MemSpecLimit=100"
     node: dict[str, Any] = records(line, "NodeName")["a"]
     unlimited = {"MaxCPUsPerNode": "UNLIMITED", "MaxMemPerNode": "UNLIMITED"}

@@ -34,21 +34,15 @@ def test_it_imports_in_a_bare_interpreter(repository: Path) -> None:
     assert done.stdout.split() == ["0.625", "False"]
 
 
-@pytest.mark.parametrize("percent", [50, 90, 99])
-def test_a_percentile_is_none_below_mlperfs_minimum(percent: int) -> None:
-    fewest = {50: 11, 90: 64, 99: 662}[percent]
+@pytest.mark.parametrize(("percent", "fewest"), [(50, 11), (90, 64), (99, 662)])
+def test_a_percentile_is_the_nearest_rank_and_none_below_mlperfs_minimum(percent, fewest) -> None:
     assert percentile([1.0] * (fewest - 1), percent) is None
     assert percentile([1.0] * fewest, percent) == 1.0
-
-
-@pytest.mark.parametrize("percent", [50, 90, 99])
-@pytest.mark.parametrize("count", [662, 700, 1000, 1001])
-def test_a_percentile_is_the_nearest_rank(percent: int, count: int) -> None:
-    samples = np.random.default_rng(count).permutation(count).astype(float).tolist()
-    found = percentile(samples, percent)
-    assert found in samples
-    assert sum(sample <= found for sample in samples) == math.ceil(percent / 100 * count)
-    assert found == np.percentile(samples, percent, method="inverted_cdf")
+    for count in (662, 700, 1000, 1001):
+        samples = np.random.default_rng(count).permutation(count).astype(float).tolist()
+        found = percentile(samples, percent)
+        assert sum(sample <= found for sample in samples) == math.ceil(percent / 100 * count)
+        assert found == np.percentile(samples, percent, method="inverted_cdf")
 
 
 @pytest.mark.parametrize("successes", [0, 1, 37, 499, 500])
@@ -60,25 +54,36 @@ def test_a_share_has_wilsons_interval(successes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost"), [(0, 0), (0, 1), (3, 3), (4, 12), (12, 4), (0, 20), (150, 190)]
+    ("gained", "lost"), [(0, 0), (0, 1), (3, 3), (4, 12), (12, 4), (0, 20), (2500, 2800)]
 )
 def test_mcnemars_p_value_is_that_of_the_exact_binomial_test(gained: int, lost: int) -> None:
     changes = gained + lost
     expected = stats.binomtest(gained, changes, 0.5).pvalue if changes else 1.0
-    assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-9)
+    assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_p_value_of_many_changes_does_not_overflow() -> None:
-    expected = stats.binomtest(2500, 5300, 0.5).pvalue
-    assert mcnemar_p_value(2500, 2800) == pytest.approx(expected, rel=1e-6)
+def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
+    """Blocks of one call, the second engine's so many times as long."""
+    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
+
+
+def test_one_value_alone_says_nothing_about_its_spread() -> None:
+    found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
+    assert found == Interval(2.0, 0.0, math.inf)
+    assert speed_verdict(found) == "tie"
+    assert unpaired_speedup([2.0], [3.0, 3.0]) == Interval(pytest.approx(1.5), 0.0, math.inf)
+    assert unpaired_speedup([2.0, 2.0], [3.0, 3.0]) == (pytest.approx(1.5),) * 3
+    assert trimmed_mean([3.0]) == (3.0, -math.inf, math.inf)
+    assert trimmed_mean([3.0, 5.0]).value == 4.0
+    assert trimmed_mean([2.0] * 9) == (2.0, 2.0, 2.0)
+    with pytest.raises(ValueError, match="zip"):
+        speedup([[1.0], [1.0]], [[1.0]])
 
 
 # rates of gained and lost answers: a variant that changes little, one that drops, one that churns
 @pytest.mark.parametrize("rates", [(0.005, 0.005), (0.01, 0.04), (0.05, 0.06), (0.001, 0.0)])
 @pytest.mark.parametrize("samples", [200, 1500])
-def test_the_interval_of_a_paired_difference_holds_the_truth_nineteen_times_in_twenty(
-    rates: tuple[float, float], samples: int
-) -> None:
+def test_the_interval_of_a_paired_difference_holds_the_truth(rates, samples) -> None:
     draw = np.random.default_rng(7)
     counts = draw.multinomial(samples, [*rates, 1 - sum(rates)], size=4000)
     unchanged = rates[0] - rates[1]
@@ -88,13 +93,8 @@ def test_the_interval_of_a_paired_difference_holds_the_truth_nineteen_times_in_t
         assert found.value == (gained - lost) / samples
         held += found.low <= unchanged <= found.high
     assert held / len(counts) > 0.94
-
-
-def test_gaining_and_losing_are_mirror_images() -> None:
     gain, loss = paired_difference(30, 4, 500), paired_difference(4, 30, 500)
-    mirrored = (-loss.value, -loss.high, -loss.low)
-    assert gain == pytest.approx(mirrored)
-    assert gain.low > 0
+    assert gain == pytest.approx((-loss.value, -loss.high, -loss.low)) and gain.low > 0
 
 
 @pytest.mark.parametrize("level", [0.05, 0.2, 1e-4])
@@ -104,9 +104,7 @@ def test_students_point_is_that_of_the_distribution(degrees: int, level: float) 
     assert student_point(degrees, level) == pytest.approx(expected, rel=1e-6)
 
 
-def pairs_of_blocks(
-    draw: np.random.Generator, pairs: int, ratio: float
-) -> tuple[list[list[float]], list[list[float]]]:
+def pairs_of_blocks(draw, pairs, ratio) -> tuple[list[list[float]], list[list[float]]]:
     """Blocks on a machine that drifts between pairs: both of a pair drift alike."""
     drift = draw.lognormal(0, 0.3, (pairs, 1))
     own = 0.01 * drift * draw.lognormal(0, 0.05, (pairs, 1)) * draw.lognormal(0, 0.02, (pairs, 5))
@@ -114,28 +112,19 @@ def pairs_of_blocks(
     return own.tolist(), theirs.tolist()
 
 
-@pytest.mark.parametrize(("own", "theirs"), [(3, 3), (5, 5), (3, 8)])
-def test_the_interval_of_an_unpaired_speedup_holds_the_truth_about_nineteen_times_in_twenty(
-    own: int, theirs: int
-) -> None:
+@pytest.mark.parametrize(("own", "theirs"), [(3, 3), (3, 8)])
+def test_the_interval_of_an_unpaired_speedup_holds_the_truth(own, theirs) -> None:
     draw, held = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(100):
         times = [draw.lognormal(0, 0.05, own), 1.5 * draw.lognormal(0, 0.05, theirs)]
         found = unpaired_speedup(*(one.tolist() for one in times))
         assert found.low <= found.value <= found.high
         held += found.low <= 1.5 <= found.high
-    assert held / 200 >= 0.90
-
-
-def test_one_repeat_alone_has_no_interval() -> None:
-    assert unpaired_speedup([2.0], [3.0, 3.0]) == Interval(pytest.approx(1.5), 0.0, math.inf)
-    assert unpaired_speedup([2.0, 2.0], [3.0, 3.0]) == (pytest.approx(1.5),) * 3
+    assert held / 100 >= 0.90
 
 
 @pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
-def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(
-    pairs: int, trials: int
-) -> None:
+def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(pairs, trials):
     draw = np.random.default_rng(pairs)
     held = 0
     for _ in range(trials):
@@ -147,9 +136,7 @@ def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twent
 
 
 @pytest.mark.parametrize("pairs", [10, 20, 40])
-def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narrow(
-    pairs: int,
-) -> None:
+def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narrow(pairs) -> None:
     draw = np.random.default_rng(pairs)
     held = 0
     for _ in range(400):
@@ -160,11 +147,6 @@ def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narr
         held += found.low <= 2.5 <= found.high
     # by chance alone 400 trials at 95 % fall below 0.92 once in two hundred times
     assert held / 400 >= 0.92
-
-
-def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
-    """Blocks of one call, the second engine's so many times as long."""
-    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
 
 
 def test_a_trimmed_mean_is_that_of_scipy_with_its_standard_error() -> None:
@@ -180,9 +162,7 @@ def test_a_trimmed_mean_is_that_of_scipy_with_its_standard_error() -> None:
 
 @pytest.mark.parametrize("count", [6, 12, 20, 40])
 @pytest.mark.parametrize("tails", [3, 1000], ids=["heavy-tailed", "normal"])
-def test_the_interval_of_a_trimmed_mean_holds_the_truth_about_nineteen_times_in_twenty(
-    count: int, tails: int
-) -> None:
+def test_the_interval_of_a_trimmed_mean_holds_the_truth(count, tails) -> None:
     draws = np.random.default_rng(count).standard_t(tails, (2000, count)).tolist()
     held = sum(found.low <= 0 <= found.high for found in map(trimmed_mean, draws))
     assert 0.93 <= held / 2000 <= 0.985
@@ -198,12 +178,6 @@ def test_a_stricter_level_makes_a_wider_interval() -> None:
     assert 0.16 <= lost / 2000 <= 0.24
 
 
-def test_too_few_values_have_no_spread() -> None:
-    assert trimmed_mean([3.0]) == (3.0, -math.inf, math.inf)
-    assert trimmed_mean([3.0, 5.0]).value == 4.0
-    assert trimmed_mean([2.0] * 9) == (2.0, 2.0, 2.0)
-
-
 @pytest.mark.parametrize("wild", [50.0, 0.02])
 def test_one_wild_pair_of_twenty_hardly_moves_a_speedup(wild: float) -> None:
     ratios = (1.5 * np.random.default_rng(4).lognormal(0, 0.01, 20)).tolist()
@@ -217,9 +191,7 @@ def test_no_number_of_pairs_tells_more_than_the_loads_do() -> None:
         found = speedup(*pairs_of([2.0] * count))
         assert found.high / found.value >= math.exp(1.95 * LOAD_SPREAD)
         assert found.value / found.low >= math.exp(1.95 * LOAD_SPREAD)
-
-
-def test_engines_that_were_loaded_once_are_known_less_well() -> None:
+    # engines that were loaded once are known less well
     ratios = np.random.default_rng(5).lognormal(0, 0.01, 20).tolist()
     once, twice = (speedup(*pairs_of(ratios), loads=loads) for loads in (1, 2))
     assert once.value == twice.value
@@ -240,15 +212,12 @@ def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(
     assert 0.93 <= held / 1000 <= 0.99
 
 
-def test_equal_distributions_are_a_tie() -> None:
+def test_equal_times_are_a_tie_and_clearly_different_ones_faster_or_slower() -> None:
     draw = np.random.default_rng(3)
     found = [speed_verdict(speedup(*pairs_of_blocks(draw, 10, 1.0))) for _ in range(200)]
     assert found.count("tie") >= 180
     equal = [[0.01, 0.02], [0.03, 0.01]]
     assert speed_verdict(speedup(equal, equal)) == "tie"
-
-
-def test_clearly_different_times_are_faster_or_slower() -> None:
     own, theirs = pairs_of_blocks(np.random.default_rng(0), 10, 2.0)
     assert speed_verdict(speedup(own, theirs)) == "faster"
     assert speed_verdict(speedup(theirs, own)) == "slower"
@@ -256,40 +225,19 @@ def test_clearly_different_times_are_faster_or_slower() -> None:
     assert speedup(own, theirs).value == pytest.approx(2.0, rel=0.1)
 
 
-def test_a_speedup_is_the_same_on_every_reading() -> None:
-    blocks = pairs_of_blocks(np.random.default_rng(0), 10, 1.3)
-    assert speedup(*blocks) == speedup(*blocks)
-
-
-def test_a_speedup_of_unpaired_blocks_is_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        speedup([[1.0], [1.0]], [[1.0]])
-
-
-def test_one_pair_says_nothing_about_its_spread() -> None:
-    found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
-    assert found == Interval(2.0, 0.0, math.inf)
-    assert speed_verdict(found) == "tie"
-
-
-@pytest.mark.parametrize(
-    ("interval", "verdict"),
-    [
+def test_accuracy_is_judged_by_the_whole_interval() -> None:
+    for interval, verdict in (
         (Interval(0.0, -0.01, 0.01), "kept"),
         (Interval(-0.02, -0.03, -0.0101), "dropped"),
         (Interval(-0.01, -0.02, 0.0), "undecided"),
         (Interval(-0.02, -0.03, -0.01), "undecided"),
         (Interval(0.05, 0.04, 0.06), "kept"),
-    ],
-)
-def test_accuracy_is_judged_by_the_whole_interval(interval: Interval, verdict: str) -> None:
-    assert accuracy_verdict(interval, 0.01) == verdict
+    ):
+        assert accuracy_verdict(interval, 0.01) == verdict
 
 
 @pytest.mark.parametrize(("lost", "gained", "samples"), [(0.45, 0.05, 23), (0.30, 0.15, 155)])
-def test_the_detectable_drop_is_that_of_published_sample_sizes(
-    lost: float, gained: float, samples: int
-) -> None:
+def test_the_detectable_drop_is_that_of_published_sample_sizes(lost, gained, samples) -> None:
     # Connor (1987), page 209: 23 pairs; the second is another calculator's by his formula. They
     # are rounded up: with a pair less the drop cannot be found yet
     changed = (lost + gained) * (samples + 2) - 2  # takes the one more on either side away
@@ -312,14 +260,10 @@ def test_four_of_five_drops_of_the_detectable_size_are_found(changed: int, sampl
 
 
 def test_the_detectable_drop_falls_with_the_samples_and_rises_with_the_changes() -> None:
+    assert mcnemar_p_value(0, 5) > 0.05 > mcnemar_p_value(0, 6)
+    assert detectable_drop(0, 5) == 1.0 > detectable_drop(0, 6) > 0.8
     by_samples = [detectable_drop(0, samples) for samples in range(6, 3000)]
     assert by_samples == sorted(by_samples, reverse=True)
     by_changes = [detectable_drop(changed, 1500) for changed in range(1501)]
     assert by_changes == sorted(by_changes)
     assert detectable_drop(0, 1500) == pytest.approx(0.0052, abs=0.0001)
-
-
-def test_five_samples_can_find_no_drop_at_all_and_six_a_large_one() -> None:
-    assert mcnemar_p_value(0, 5) > 0.05 > mcnemar_p_value(0, 6)
-    assert detectable_drop(0, 5) == 1.0
-    assert 0.8 < detectable_drop(0, 6) < 1.0

@@ -1,8 +1,5 @@
-"""Every file names the checkpoint that it was made from, and a reader of both compares them."""
-
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +41,7 @@ def of(checkpoint: Path) -> str:
     return identity(open_manifest(checkpoint, CheckpointManifest))
 
 
-def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name_and_onnx_files_name_it(
-    tiny: TinyModel, tmp_path: Path, other: Path
-) -> None:
+def test_a_checkpoint_is_the_same_in_any_folder_and_onnx_files_name_it(tiny, tmp_path, other):
     shutil.copytree(tiny.checkpoint.parent, tmp_path / "copy")
     assert of(with_fields(tmp_path / "copy/checkpoint.json", model="copy")) == of(tiny.checkpoint)
     assert of(other) != of(tiny.checkpoint)
@@ -54,9 +49,7 @@ def test_a_checkpoint_is_the_same_in_any_folder_and_under_any_name_and_onnx_file
         assert checkpoint_of(load_onnx(path)) == of(tiny.checkpoint)
 
 
-def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path], other: Path
-) -> None:
+def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, built, other):
     engine = built(QUICK)
     assert open_manifest(engine, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
 
@@ -73,9 +66,7 @@ def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(
         facts(tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
 
 
-def test_an_engine_of_an_unknown_checkpoint_is_refused_unless_it_was_not_built(
-    tiny: TinyModel, built: Callable[[Variant], Path], other: Path, tmp_path: Path
-) -> None:
+def test_what_is_of_another_or_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_path):
     document, engine = json.loads(built(QUICK).read_text()), tmp_path / "engine.json"
     written(engine, {**document, "checkpoint": None})
     with pytest.raises(ArtifactError, match=ELSEWHERE):
@@ -87,11 +78,7 @@ def test_an_engine_of_an_unknown_checkpoint_is_refused_unless_it_was_not_built(
     written(engine, document)
     with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
         require_engine_of(engine, tiny.checkpoint, str(QUICK))
-
-
-def test_another_models_onnx_file_is_neither_calibrated_nor_taken(
-    tiny: TinyModel, other: Path, tmp_path: Path
-) -> None:
+    # an ONNX file of another model is neither calibrated nor taken
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
         require_onnx_of(tiny.simplified, other)
     settings: dict[str, Any] = {"percentile": None, "threads": 1, "libraries": {}}

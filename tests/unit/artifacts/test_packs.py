@@ -1,5 +1,3 @@
-"""Folders as single files: what is packed, and what is refused when a pack is unpacked."""
-
 import io
 import tarfile
 from pathlib import Path
@@ -26,9 +24,7 @@ def write_tar(path: Path, *members: tarfile.TarInfo) -> Path:
     return path
 
 
-def test_a_folder_comes_out_as_it_was_without_what_its_manifest_does_not_list(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_comes_out_as_it_was_without_what_is_not_listed(tmp_path) -> None:
     folder = tmp_path / "engines/quick"
     (folder / "programs").mkdir(parents=True)
     (folder / "model.onnx").write_bytes(b"model" * 1000)
@@ -50,9 +46,7 @@ def test_a_folder_comes_out_as_it_was_without_what_its_manifest_does_not_list(
     write_pack(tmp_path / "failed.tar", tmp_path / "engine.json")
     unpack(tmp_path / "failed.tar")
     assert not (tmp_path / "failed").exists()
-
-
-def test_a_split_is_read_with_the_data_whose_rows_it_names() -> None:
+    # a split is read with the data whose rows it names
     assert read_with("artifacts/m/splits/train.json") == "artifacts/m/data.tar"
     assert read_with("artifacts/m/data/data.json") == "artifacts/m/data.tar"
     assert pack_of("artifacts/m/splits/train.json") is None
@@ -72,9 +66,7 @@ def test_a_split_is_read_with_the_data_whose_rows_it_names() -> None:
     ],
     ids=lambda one: f"{one.name}-{one.type.decode()}",
 )
-def test_a_member_that_is_no_file_of_the_folder_is_refused(
-    hostile: tarfile.TarInfo, tmp_path: Path
-) -> None:
+def test_a_member_that_is_no_file_of_the_folder_is_refused(hostile, tmp_path) -> None:
     pack = write_tar(tmp_path / "engine.tar", hostile)
     with pytest.raises(ArtifactError, match=r"engine\.tar: member '.*' is no file of its folder"):
         unpack(pack)

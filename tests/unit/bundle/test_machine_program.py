@@ -1,5 +1,3 @@
-"""What a bundle says of the machine on which it lands, from files as Linux has them."""
-
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -35,34 +33,20 @@ def write_throttled(folder: Path, count: int) -> None:
     file.write_text(f"{count}\n")
 
 
-def test_a_quiet_machine_has_no_cause(machine: Any, tmp_path: Path) -> None:
+def test_it_names_what_slowed_it_down_and_has_the_processors_of_its_quota(machine, tmp_path):
     write_throttled(tmp_path, 7)
     assert machine.Watch().causes() == []
-
-
-def test_a_processor_that_is_throttled_meanwhile_is_named(machine: Any, tmp_path: Path) -> None:
-    write_throttled(tmp_path, 7)
     watch = machine.Watch()
     write_throttled(tmp_path, 9)
-    assert watch.causes() == ["throttled: the processor was too hot or at its power limit"]
-
-
-def test_other_programs_and_the_hypervisor_are_named(machine: Any, tmp_path: Path) -> None:
-    watch = machine.Watch()
     write_stat(tmp_path / "stat", user=3600.0, steal=1800.0)
-    busy, stolen = watch.causes()
+    busy, stolen, throttled = watch.causes()
+    assert throttled == "throttled: the processor was too hot or at its power limit"
     assert busy.startswith("busy: other programs used ")
     assert stolen.startswith("busy: the hypervisor took ")
-
-
-def test_the_quota_of_a_container_counts(machine: Any, tmp_path: Path) -> None:
+    assert machine.cpu_name(machine.cpu_fields()) == cpu_name(cpu_fields())
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     assert machine.cpus() == 0.5
     (tmp_path / "cpu.max").write_text("max 100000\n")
     allowed = machine.cpus()
     (tmp_path / "cpu.max").unlink()
     assert machine.cpus() == allowed >= 1
-
-
-def test_the_processor_has_the_name_of_the_record(machine: Any) -> None:
-    assert machine.cpu_name(machine.cpu_fields()) == cpu_name(cpu_fields())

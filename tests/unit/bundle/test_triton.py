@@ -1,5 +1,3 @@
-"""The model repository for Triton, against the schema of its client and the real measurements."""
-
 from typing import Any
 
 import pytest
@@ -8,7 +6,7 @@ from tightrope.errors import TightropeError
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
-ONNX = "cpu-onnxruntime-fp32"
+ONNX, ON_GPU = "cpu-onnxruntime-fp32", "cuda-onnxruntime-fp32"
 SERVED = (ONNX, "cpu-openvino-bf16", "cpu-torchscript-fp32", "cuda-tensorrt-fp16")
 IMAGES = [row(1, 0.004, height=8, width=12), row(8, 0.016, height=8, width=12)]
 
@@ -37,9 +35,7 @@ def type_of(tensor: Any) -> str:
 
 @pytest.mark.parametrize("images", [False, True])
 @pytest.mark.parametrize("variant", SERVED)
-def test_the_configuration_has_the_inputs_the_logits_and_the_labels(
-    variant: str, images: bool
-) -> None:
+def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant, images) -> None:
     changes: Any = {"engine": engine(variant, images=images)}
     if images:
         changes["engine"]["options"].pop("buckets", None)
@@ -62,37 +58,18 @@ def test_the_configuration_has_the_inputs_the_logits_and_the_labels(
     assert config.name == MODEL
 
 
-@pytest.mark.parametrize(
-    ("variant", "backend", "platform", "kind", "files"),
-    [
+def test_each_engine_has_its_backend_device_and_files() -> None:
+    for variant, backend, platform, kind, files in (
         (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
-        ("cuda-onnxruntime-fp16", "onnxruntime", "", "KIND_GPU", ["model.onnx"]),
         ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
-        ("cpu-torchscript-fp32", "pytorch", "pytorch_libtorch", "KIND_CPU", ["model.pt"]),
         ("cuda-torchscript-fp16", "pytorch", "pytorch_libtorch", "KIND_GPU", ["model.pt"]),
         ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
-    ],
-)
-def test_each_engine_has_its_backend_its_device_and_its_files(
-    variant: str, backend: str, platform: str, kind: str, files: list[str]
-) -> None:
-    config = config_of(variant)
-    assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
-    assert not config.default_model_filename
-    placed = engine_files(MODEL, engine(variant))
-    assert placed == {f"{MODEL}/1/{name}": name for name in files}
-
-
-def test_batches_threads_and_delay_are_those_of_the_measured_latency() -> None:
-    rows = {(one["batch"], one["sequence"]): one for one in result(ONNX)["latency"]}
-    config = config_of(ONNX)
-    assert config.max_batch_size == 16
-    assert list(config.dynamic_batching.preferred_batch_size) == [16]
-    # a tenth of a lone request at the length at which both batches were measured
-    delay_us = int(1e5 * rows[1, 128]["p50_s"])
-    assert config.dynamic_batching.max_queue_delay_microseconds == delay_us == 1351
-    assert config.instance_group[0].count == 1
-    assert parameters_of(config)["intra_op_thread_count"] == str(result(ONNX)["threads"]) == "2"
+    ):
+        config = config_of(variant)
+        assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
+        assert not config.default_model_filename
+        placed = engine_files(MODEL, engine(variant))
+        assert placed == {f"{MODEL}/1/{name}": name for name in files}
 
 
 POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
@@ -109,9 +86,7 @@ POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
         ({"p99_bound_s": 0.07, "best_within_bound": POINTS[2]}, 4, 0),
     ],
 )
-def test_instances_threads_batch_and_delay_are_those_of_the_best_throughput(
-    bound: dict[str, Any], preferred: int, delay_us: int
-) -> None:
+def test_instances_threads_batch_and_delay_of_the_best_throughput(bound, preferred, delay_us):
     files = files_of(ONNX, throughput=[throughput(POINTS, ONNX, **bound)])
     config = parsed(files[f"{MODEL}/config.pbtxt"])
     assert config.instance_group[0].count == 2
@@ -124,69 +99,34 @@ def test_instances_threads_batch_and_delay_are_those_of_the_best_throughput(
     assert ("within the bound on p99" in files["README.md"]) == bool(bound)
 
 
+ROW, ROW_OF_8 = row(1, 0.01, sequence=64), row(8, 0.02, sequence=64)
+NO_FOLDERS = ("", "..", "a/b", "-rf", "a b", "a\n", "x" * 101, "README.md")
+TENSORRT = engine("cuda-onnxruntime-fp16", provider="tensorrt")
+FROM_PYTORCH = engine("cpu-openvino-fp32", route="pytorch")
 BUILT_FOR_8 = {"buckets": {"batch": [1, 8], "sequence": [64]}, "graphs": True}
 
 
-@pytest.mark.parametrize(
-    ("variant", "options", "calls", "expected"),
-    [
+def test_batches_and_delay_are_what_the_engine_is_built_for() -> None:
+    for variant, options, calls, expected in (
         # said, for Triton would else make batches of 8
         (ONNX, {}, {1: 0.01, 8: 0.1}, (8, 1, 0)),
         (ONNX, {}, {16: 0.16}, (16, 16, 1000)),
         ("cuda-onnxruntime-fp32", BUILT_FOR_8, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
         # measured, and less than the 16 of its profiles
         ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
-    ],
-)
-def test_batches_and_delay_are_those_of_the_latencies_that_the_engine_is_built_for(
-    variant: str, options: dict[str, Any], calls: dict[int, float], expected: tuple[int, int, int]
-) -> None:
-    rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
-    measured = result(variant, latency=rows)
-    config = config_of(variant, engine=engine(variant, **options), result=measured)
-    batching = config.dynamic_batching
-    (preferred,) = batching.preferred_batch_size
-    found = (config.max_batch_size, preferred, batching.max_queue_delay_microseconds)
-    assert found == expected
+    ):
+        rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
+        measured = result(variant, latency=rows)
+        config = config_of(variant, engine=engine(variant, **options), result=measured)
+        batching = config.dynamic_batching
+        (preferred,) = batching.preferred_batch_size
+        found = (config.max_batch_size, preferred, batching.max_queue_delay_microseconds)
+        assert found == expected
 
 
-def test_batches_under_traffic_count_for_the_largest_batch() -> None:
-    traffic = [one for one in EXAMPLE["traffic"] if one["variant"] == ONNX]
-    assert traffic[0]["batch"] == 32
-    files = files_of(ONNX, traffic=EXAMPLE["traffic"])
-    assert parsed(files[f"{MODEL}/config.pbtxt"]).max_batch_size == 32
-    assert "24, 48, 80, 128 tokens" in files["README.md"]
-
-
-def test_measurements_of_others_are_ignored() -> None:
-    points = [point(2, 1, 4, 0.001)]
-    others = [
-        throughput(points, "cpu-onnxruntime-int8-dynamic"),
-        throughput(points, ONNX, host="another"),
-        throughput(points, ONNX, model="another"),
-        throughput(points, ONNX, status="failed"),
-    ]
-    assert files_of(ONNX, throughput=others) == files_of(ONNX)
-
-
-def test_rows_that_were_disturbed_or_padded_do_not_count() -> None:
-    rows = [
-        row(1, 0.01, sequence=64),
-        row(4, 0.02, sequence=64, throughput_per_s=None),
-        row(8, 0.02, sequence=64, tokens=16),
-    ]
-    config = config_of(ONNX, result=result(ONNX, latency=rows))
-    assert config.max_batch_size == 1
-
-
-def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
-    expected = {
-        "intra_op_thread_count": "2",
-        "inter_op_thread_count": "1",
-        "execution_mode": "0",
-        "enable_mem_arena": "1",
-        "enable_mem_pattern": "1",
-    }
+def test_sessions_have_the_settings_that_were_timed_and_torchscript_its_logits() -> None:
+    expected = {"intra_op_thread_count": "2", "inter_op_thread_count": "1", "execution_mode": "0"}
+    expected |= {"enable_mem_arena": "1", "enable_mem_pattern": "1"}
     config = config_of(ONNX)
     assert parameters_of(config) == expected
     assert not config.HasField("optimization")
@@ -196,6 +136,13 @@ def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
     config = config_of("cuda-onnxruntime-fp32")
     (cuda,) = config.optimization.execution_accelerators.gpu_execution_accelerator
     assert (cuda.name, dict(cuda.parameters)) == ("cuda", {"use_tf32": "0"})
+    # TorchScript in fp16 has logits in fp16 and no classes
+    files = files_of("cuda-torchscript-fp16")
+    config = parsed(files[f"{MODEL}/config.pbtxt"])
+    assert type_of(config.output[0]) == "TYPE_FP16"
+    threads = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
+    assert parameters_of(config) == threads
+    assert "class_count" not in files["README.md"]
 
 
 @pytest.mark.parametrize(
@@ -207,9 +154,7 @@ def test_a_session_of_onnxruntime_has_the_settings_that_were_timed() -> None:
         ("cpu-openvino-int8-nncf-512", None),
     ],
 )
-def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(
-    variant: str, hint: str | None
-) -> None:
+def test_openvino_has_a_stream_per_instance_and_batches_of_requests_only(variant, hint) -> None:
     points = [point(2, 1, 4, 0.050), point(1, 2, 1, 0.020)]
     files = files_of(variant, throughput=[throughput(points, variant)])
     config = parsed(files[f"{MODEL}/config.pbtxt"])
@@ -232,15 +177,6 @@ def test_openvino_is_refused_where_it_would_compute_in_bf16_unasked(precision: s
     assert files_of(ONNX, isa=["amx_bf16"]) == files_of(ONNX)
 
 
-def test_torchscript_has_its_threads_and_in_fp16_logits_in_fp16_and_no_classes() -> None:
-    files = files_of("cuda-torchscript-fp16")
-    config = parsed(files[f"{MODEL}/config.pbtxt"])
-    assert type_of(config.output[0]) == "TYPE_FP16"
-    threads = {"INTRA_OP_THREAD_COUNT": "2", "INTER_OP_THREAD_COUNT": "1"}
-    assert parameters_of(config) == threads
-    assert "class_count" not in files["README.md"]
-
-
 def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:
     config = config_of("cuda-tensorrt-fp16")
     assert list(config.instance_group[0].profile) == ["0", "1"]
@@ -249,21 +185,12 @@ def test_a_plan_has_all_its_profiles_and_a_graph_per_measured_shape() -> None:
     assert cuda.graphs
     shapes = [(one.batch_size, list(one.input["input_ids"].dim)) for one in cuda.graph_spec]
     assert shapes == [(1, [64]), (1, [128]), (16, [128]), (1, [512])]
-    assert {name for one in cuda.graph_spec for name in one.input} == {
-        "input_ids",
-        "attention_mask",
-    }
+    names = {name for one in cuda.graph_spec for name in one.input}
+    assert names == {"input_ids", "attention_mask"}
     without = engine("cuda-tensorrt-fp16", graphs=False, version_compatible=True)
     files = files_of("cuda-tensorrt-fp16", engine=without)
     assert not parsed(files[f"{MODEL}/config.pbtxt"]).HasField("optimization")
     assert "--backend-config=tensorrt,version-compatible=true" in files["README.md"]
-
-
-def test_a_gpu_gets_as_many_instances_as_the_best_number_of_streams() -> None:
-    variant, streams = "cuda-tensorrt-fp16", {"rates": [], "best": 3}
-    rows = [row(1, 0.01, sequence=64), row(8, 0.02, sequence=64, streams=streams)]
-    config = config_of(variant, result=result(variant, latency=rows))
-    assert config.instance_group[0].count == 3
 
 
 def test_each_label_is_one_line_whatever_is_in_it() -> None:
@@ -282,67 +209,71 @@ def test_any_name_of_an_input_is_read_back_as_it_was(text: str) -> None:
     assert [one.name for one in config_of(ONNX, engine=named).input] == [text]
 
 
+def test_which_measurements_count() -> None:
+    for changes, expected in (
+        # of other variants, hosts, models, and of what failed
+        ({"throughput": [throughput(POINTS, "cpu-onnxruntime-int8-dynamic")]}, (16, 1)),
+        ({"throughput": [throughput(POINTS, ONNX, host="another")]}, (16, 1)),
+        ({"throughput": [throughput(POINTS, ONNX, model="another")]}, (16, 1)),
+        ({"throughput": [throughput(POINTS, ONNX, status="failed")]}, (16, 1)),
+        # batches under traffic count
+        ({"traffic": EXAMPLE["traffic"]}, (32, 1)),
+        # disturbed and padded rows do not
+        ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "throughput_per_s": None}])}, (1, 1)),
+        ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "tokens": 16}])}, (1, 1)),
+        # instances are the best number of streams
+        ({"result": result(ON_GPU, latency=[ROW, {**ROW_OF_8, "streams": {"best": 3}}])}, (8, 3)),
+    ):
+        variant = ON_GPU if expected[1] > 1 else ONNX
+        config = config_of(variant, **changes)
+        assert (config.max_batch_size, config.instance_group[0].count) == expected
+
+
+BUILT = engine(ONNX)
+
+
 @pytest.mark.parametrize(
-    ("variant", "reason"),
+    ("variant", "changes", "reason"),
     [
-        ("cpu-pytorch-fp32", "no backend of Triton loads its files"),
-        ("cpu-compile-bf16", "no backend of Triton loads its files"),
-        ("cpu-inductor-fp32", "takes no batches"),
-        ("cpu-tvm-fp32", "no backend for TVM"),
-        ("cpu-torchscript-bf16", "its logits are bf16"),
+        ("cpu-pytorch-fp32", {}, "no backend of Triton loads its files"),
+        ("cpu-inductor-fp32", {}, "takes no batches"),
+        ("cpu-tvm-fp32", {}, "no backend for TVM"),
+        ("cpu-torchscript-bf16", {}, "its logits are bf16"),
+        *((ONNX, {"model": name}, "name the model") for name in NO_FOLDERS),
+        (ONNX, {"engine": {**BUILT, "status": "failed", "reason": "no memory"}}, "no memory"),
+        (ONNX, {"engine": {**BUILT, "files": {}}}, "lists no model.onnx"),
+        ("cuda-onnxruntime-fp16", {"engine": TENSORRT}, "would build another TensorRT engine"),
+        ("cpu-openvino-fp32", {"engine": FROM_PYTORCH}, "has no name, .*; convert from ONNX"),
+        (ONNX, {"result": result("cpu-onnxruntime-int8-dynamic")}, "the result is of"),
+        (ONNX, {"result": result(ONNX, status="failed", reason="too slow")}, "too slow"),
+        (ONNX, {"result": result(ONNX, latency=[])}, "no undisturbed latency"),
+        (ONNX, {"labels": []}, "no labels"),
     ],
 )
-def test_an_engine_without_a_backend_is_refused_in_one_line(variant: str, reason: str) -> None:
-    for call in (lambda: files_of(variant), lambda: engine_files(MODEL, engine(variant))):
-        with pytest.raises(TightropeError) as error:
+def test_what_cannot_be_served_is_refused_in_one_line(variant: str, changes: Any, reason: str):
+    model, built = changes.get("model", MODEL), changes.get("engine", engine(variant))
+    calls = [lambda: files_of(variant, **changes)]
+    if not {"result", "labels"} & set(changes):
+        calls.append(lambda: engine_files(model, built))
+    for call in calls:
+        with pytest.raises(TightropeError, match=reason) as error:
             call()
         line = str(error.value)
-        assert line.startswith(f"{MODEL} {variant}: ") and reason in line
-        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "docs/bundle.md" in line
         assert "\n" not in line
+        assert "model" in changes or line.startswith(f"{model} {variant}: ")
+    if not changes:
+        assert "onnxruntime, openvino, tensorrt, torchscript" in line and "docs/bundle.md" in line
 
 
-@pytest.mark.parametrize(
-    ("variant", "options", "reason"),
-    [
-        ("cuda-onnxruntime-fp16", {"provider": "tensorrt"}, "would build another TensorRT engine"),
-        ("cpu-openvino-fp32", {"route": "pytorch"}, r"has no name, .*; convert from ONNX"),
-    ],
-)
-def test_options_that_no_backend_serves_are_refused(
-    variant: str, options: dict[str, str], reason: str
-) -> None:
-    with pytest.raises(TightropeError, match=reason):
-        engine_files(MODEL, engine(variant, **options))
-
-
-@pytest.mark.parametrize("name", ["", "..", "a/b", "-rf", "a b", "a\n", "x" * 101, "README.md"])
-def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(TightropeError, match="name the model") as error:
-        engine_files(name, engine(ONNX))
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"engine": {**engine(ONNX), "status": "failed", "reason": "no memory"}}, "no memory"),
-        ({"engine": {**engine(ONNX), "files": {}}}, "lists no model.onnx"),
-        ({"result": result("cpu-onnxruntime-int8-dynamic")}, "the result is of"),
-        ({"result": result(ONNX, status="failed", reason="too slow")}, "too slow"),
-        ({"result": result(ONNX, latency=[])}, "no undisturbed latency"),
-        ({"labels": []}, "no labels"),
-    ],
-)
-def test_what_cannot_be_served_is_refused_in_one_line(changes: Any, reason: str) -> None:
-    with pytest.raises(TightropeError, match=reason) as error:
-        files_of(ONNX, **changes)
-    assert str(error.value).startswith(f"{MODEL} {ONNX}: ")
-    assert "\n" not in str(error.value)
-
-
-def test_the_readme_says_from_which_measurement_each_setting_is() -> None:
-    readme = files_of(ONNX)["README.md"]
+def test_the_readme_says_from_which_measurement_each_setting_of_the_latency_is() -> None:
+    files = files_of(ONNX)
+    config, readme = parsed(files[f"{MODEL}/config.pbtxt"]), files["README.md"]
+    batching = config.dynamic_batching
+    assert (config.max_batch_size, config.instance_group[0].count) == (16, 1)
+    assert (list(batching.preferred_batch_size), batching.max_queue_delay_microseconds) == (
+        [16],
+        1351,  # a tenth of a lone request at the length at which both batches were measured
+    )
     assert "| `max_batch_size` | 16 | the largest measured batch |" in readme
     assert "98.69 samples per second, the most of the batches 1, 16" in readme
     assert "| `max_queue_delay_microseconds` | 1351 | a tenth of the 13.51 ms" in readme

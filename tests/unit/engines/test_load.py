@@ -17,17 +17,18 @@ def lengths(inputs: Arrays) -> Any:
     return inputs["attention_mask"].sum(axis=1)
 
 
-def test_a_request_within_the_limit_gets_the_answer_of_the_engine_whatever_its_batch() -> None:
+def test_a_request_gets_an_answer_or_beyond_the_limit_an_error() -> None:
     run = within(lengths, of_texts(), 64)
     for batch, sequence in ((3, 1), (3, 64), (100, 8)):
         assert run(tokens(batch, sequence)).tolist() == [sequence] * batch
     assert within(lengths, of_texts(), None) is lengths
-
-
-def test_a_request_beyond_the_limit_is_an_error_that_names_the_range_and_is_not_run() -> None:
+    # it is not run
     run = within(lambda inputs: 1 / 0, of_texts(), 64)
     with pytest.raises(ValueError, match=r"a request of 65 tokens: .* takes 1 to 64$"):
         run(tokens(1, 65))
+    # the clock of a GPU is not lost to it
+    assert within(OnGpu(), of_texts(), 64).device_seconds(tokens(1, 8), 3) == [1e-3] * 3
+    assert within(lengths, of_texts(), 64).device_seconds is None
 
 
 class OnGpu:
@@ -38,11 +39,6 @@ class OnGpu:
 
     def device_seconds(self, inputs: Arrays, calls: int) -> list[float]:
         return [1e-3] * calls
-
-
-def test_the_clock_of_a_gpu_is_not_lost_to_the_limit() -> None:
-    assert within(OnGpu(), of_texts(), 64).device_seconds(tokens(1, 8), 3) == [1e-3] * 3
-    assert within(lengths, of_texts(), 64).device_seconds is None
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 16, 24), (9, 3, 16, 24)])

@@ -1,6 +1,7 @@
 import ctypes
 import errno
 import faulthandler
+import multiprocessing
 import os
 import platform
 import signal
@@ -10,11 +11,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
+from busy import ends
 from tightrope.artifacts.failures import CONTINUES
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs import child
@@ -59,7 +62,7 @@ def fails(work, *arguments, limits: Limits = ROOMY) -> WorkFailed:
     return caught.value
 
 
-def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
+def test_a_child_keeps_its_state_and_its_temporary_folder_until_it_is_left() -> None:
     seen: list[int] = []
     with Child(lambda number: seen.append(number) or list(seen), ROOMY) as own:
         assert own.ask(1) == [1]
@@ -68,48 +71,40 @@ def test_a_child_keeps_its_state_between_requests_until_it_is_left() -> None:
     assert seen == []
     assert not psutil.pid_exists(pid)
 
+    def make_two() -> list[str]:
+        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+        return [tempfile.mkdtemp(), subprocess.check_output(started, text=True).strip()]
 
-@pytest.mark.parametrize(
-    ("error", "reason", "transient"),
-    [
+    with Child(make_two, ROOMY) as own:
+        made = [Path(one) for one in own.ask()]
+        assert [one.is_dir() for one in made] == [True, True]
+        assert Path(tempfile.gettempdir()) not in {one.parent for one in made}
+    assert [one.exists() for one in made] == [False, False]
+
+
+def test_an_exception_is_one_line_and_final_unless_there_may_be_room() -> None:
+    for error, reason, transient in (
         (ValueError("first line\nsecond line"), "ValueError: first line", False),
         (RuntimeError("\n\n  indented  \n"), "RuntimeError: indented", False),
         (AssertionError(), "AssertionError: no message", False),
         (TightropeError("not yet"), "not yet", False),
+        (WorkFailed("too slow", transient=False), "too slow", False),
         (OSError(errno.EIO, "broken device"), "OSError: [Errno 5] broken device", False),
         (ValueError("x" * 5000), f"ValueError: {'x' * 50}", False),
         (MemoryError(), "out of memory", True),
-    ],
-)
-def test_an_exception_is_one_line_and_final_unless_there_may_be_room_again(
-    error: Exception, reason: str, transient: bool
-) -> None:
-    failed = fails(raises, error)
-    assert (failed.reason[: len(reason)], failed.transient) == (reason, transient)
-    assert len(failed.reason) < 400 and "\n" not in failed.reason
+    ):
+        failed = fails(lambda error=error: raises(error))
+        assert (failed.reason[: len(reason)], failed.transient) == (reason, transient)
+        assert len(failed.reason) < 400 and "\n" not in failed.reason
 
 
-def test_work_says_itself_why_it_failed() -> None:
-    failed = fails(lambda: raises(WorkFailed("too slow", transient=False)))
-    assert (failed.reason, failed.transient) == ("too slow", False)
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "words"),
-    [
-        (ArtifactError("a/file: cut off"), ArtifactError, "a/file: cut off"),
-        (StorageError("a/file: cut off"), StorageError, "a/file: cut off"),
-        *(
-            (OSError(number, "no", "a/file"), StorageError, "a/file: cannot be written")
-            for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT)
-        ),
-    ],
-)
-def test_an_error_of_the_surroundings_is_passed_on_with_its_path(
-    error: Exception, kind: type[Exception], words: str
-) -> None:
-    with pytest.raises(kind, match=words):
-        supervised(raises, error, limits=ROOMY)
+def test_an_error_of_the_surroundings_is_passed_on_with_its_path() -> None:
+    for kind in (ArtifactError, StorageError):
+        with pytest.raises(kind, match="a/file: cut off"):
+            supervised(raises, kind("a/file: cut off"), limits=ROOMY)
+    for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+        with pytest.raises(StorageError, match="a/file: cannot be written"):
+            supervised(raises, OSError(number, "no", "a/file"), limits=ROOMY)
 
 
 def fails_without_room(words: str) -> None:
@@ -152,22 +147,20 @@ def test_a_full_scratch_disk_is_named_with_tmpdir(scratch: Path, work, arguments
     assert "free space there, or set TMPDIR to a folder with more" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("work", "arguments", "reason"),
-    [
+def test_a_child_that_ends_without_an_answer_is_transient() -> None:
+    for work, arguments, reason in (
         (segfaults, (), "killed by SIGSEGV"),
         (killed, (signal.SIGKILL,), "killed by SIGKILL"),
         (os._exit, (3,), "ended with exit code 3 and no answer"),
         (lambda: lambda: None, (), "ended with exit code 1"),  # an answer that cannot be sent
-    ],
-)
-def test_a_child_that_ends_without_an_answer_is_transient(work, arguments, reason: str) -> None:
-    failed = fails(work, *arguments)
-    assert failed.reason.startswith(reason)
-    assert failed.transient
+    ):
+        failed = fails(work, *arguments)
+        assert failed.reason.startswith(reason)
+        assert failed.transient
 
 
 def test_time_and_memory_beyond_the_limit_are_transient() -> None:
+    before = psutil.Process().children()  # what other tests started in this process
     failed = fails(time.sleep, 60, limits=within(0.2))
     assert failed.reason.startswith("killed after 0 s, the limit of this job; raise its runtime")
     assert failed.transient
@@ -182,21 +175,19 @@ def test_time_and_memory_beyond_the_limit_are_transient() -> None:
     ):
         for _ in range(10**6):
             own.ask()
+    assert psutil.Process().children() == before, "no zombie is left"
 
 
 def forks_sleepers(size: int, sleepers: int) -> int:
     """Fill memory that forked processes share, as the compile workers of PyTorch do."""
     kept = bytearray(b"x") * size
-    pids = []
-    for _ in range(sleepers):
-        pids.append(os.fork())
-        if not pids[-1]:
-            time.sleep(60)
-            os._exit(0)
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=time.sleep, args=[60]) for _ in range(sleepers)]
+    for one in processes:
+        one.start()
     time.sleep(0.3)  # in which the limit is looked at
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    for one in processes:
+        one.kill()
     return len(kept)
 
 
@@ -221,138 +212,93 @@ def test_the_peak_of_memory_is_that_of_the_process_or_of_one_that_it_ran(reposit
     assert size < first < 2 * size < second < 3 * size
 
 
-def test_no_zombie_is_left() -> None:
-    before = psutil.Process().children()  # what other tests started in this process
-    supervised(int, "1", limits=ROOMY)
-    fails(segfaults)
-    fails(time.sleep, 60, limits=within(0.2))
-    with pytest.raises(ArtifactError):
-        supervised(raises, ArtifactError("x"), limits=ROOMY)
-    assert psutil.Process().children() == before
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_child_dies_with_its_parent(repository: Path, number: signal.Signals) -> None:
     program = (
-        "import os, sys, time\n"
+        "import os, time\n"
         "from tightrope.jobs.child import Limits, supervised\n"
         "work = lambda: (print(os.getpid(), flush=True), time.sleep(60))\n"
         "supervised(work, limits=Limits(memory_bytes=1e9, seconds=60))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
     words = [sys.executable, "-c", program]
-    parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
-    own = psutil.Process(int(parent.stdout.readline()))
-    parent.send_signal(number)
-    parent.wait()
-    parent.stdout.close()
-    own.wait(timeout=5)
-    assert not own.is_running()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        own = int(parent.stdout.readline())
+        parent.send_signal(number)
+        parent.wait()
+    assert ends(own)
 
 
 def test_a_failure_is_a_record_on_the_last_attempt_and_an_error_before_it() -> None:
     transient, final = WorkFailed("killed", True), WorkFailed("no such operator", False)
-    last, first = ROOMY, Limits(memory_bytes=1e9, seconds=1, last_attempt=False)
+    first = replace(ROOMY, last_attempt=False)
     record = {"status": "failed", "reason": "killed", "transient": True}
-    assert failure(transient, "cpu-x", last) == record
+    assert failure(transient, "cpu-x", ROOMY) == record
     with pytest.raises(TightropeError, match="cpu-x: killed; another attempt follows"):
         failure(transient, "cpu-x", first)
     record = {"status": "failed", "reason": "no such operator", "transient": False}
     assert failure(final, "cpu-x", first) == record
+    # of a step that a model needs it is one line
+    assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
+    with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
+        run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)
+    with pytest.raises(TightropeError, match=r"^a\.csv: ValueError: no such row$"):
+        run_or_stop("a.csv", raises, ValueError("no such row"), limits=ROOMY)
 
 
-def job_of(mem_mb: int, runtime: int) -> SimpleNamespace:
+def limits_of(mem_mb: int = 1000, runtime: int = 10) -> Limits:
+    """Those of a job with these resources."""
     resources = SimpleNamespace(mem_mb=mem_mb, runtime=runtime, last_attempt=0)
-    return SimpleNamespace(resources=resources, output=Section(record="reports/a.json"))
+    job = SimpleNamespace(resources=resources, output=Section(record="reports/a.json"))
+    return Limits.of(job)
 
 
 @pytest.mark.parametrize(
     ("mem_mb", "runtime", "memory_mb", "seconds"),
     [(1000, 10, 550, 540), (16000, 240, 14400, 14280), (50, 1, 25, 54)],
 )
-def test_limits_lie_below_those_of_the_job_and_leave_room_for_snakemake(
-    mem_mb: int, runtime: int, memory_mb: float, seconds: float
-) -> None:
-    limits = Limits.of(job_of(mem_mb, runtime))
-    assert limits.memory_bytes == pytest.approx(memory_mb * 1e6)
-    assert limits.seconds == pytest.approx(seconds)
+def test_limits_leave_room_for_snakemake(mem_mb, runtime, memory_mb, seconds) -> None:
+    limits = limits_of(mem_mb, runtime)
+    found = (limits.memory_bytes, limits.seconds)
+    assert found == pytest.approx((memory_mb * 1e6, seconds))
     assert (limits.last_attempt, limits.ended) == (False, None)
 
 
 @contextmanager
-def snakemake_of(job: str) -> Iterator[None]:
-    """A process that looks like Snakemake at work in that job of Slurm, half a second old."""
+def snakemake_of(job: str, seconds: float) -> Iterator[None]:
+    """A process that looks like Snakemake at work in that job of Slurm, of that age."""
     words = [sys.executable, "-c", "import time; time.sleep(60)", "--mode", "remote"]
     with subprocess.Popen(words, env={**os.environ, "SLURM_JOB_ID": job}) as process:
-        time.sleep(0.5)
+        time.sleep(seconds)
         yield
         process.kill()
 
 
-def test_the_time_of_a_slurm_job_counts_from_its_start_also_where_its_clock_is_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_of_a_slurm_job_counts_from_its_start_whatever_its_clock(monkeypatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     # in an allocation in which Snakemake runs its jobs itself
-    assert Limits.of(job_of(1000, 10)).seconds == 540
-    with snakemake_of("4712"):
-        assert Limits.of(job_of(1000, 10)).seconds == 540
-    with snakemake_of("4711"):
+    with snakemake_of("4712", 0.1):
+        assert limits_of().seconds == 540
+    with snakemake_of("4711", 0.5):
         for hours in (-1, 1):
             monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) + 3600 * hours))
-            assert 510 < Limits.of(job_of(1000, 10)).seconds < 539.6
+            assert 510 < limits_of().seconds < 539.6
 
 
-def test_a_job_that_has_ended_before_fails_for_that_reason_in_place_of_its_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert Limits.of(job_of(1000, 10)).ended is None
+def test_a_job_that_has_ended_before_fails_for_that_reason(tmp_path, monkeypatch) -> None:
     (tmp_path / "ended.json").write_text('{"reports/a.json": "the node was lost"}')
     monkeypatch.setenv(CONTINUES, str(tmp_path / "ended.json"))
-    limits = Limits.of(job_of(1000, 10))
-    with pytest.raises(WorkFailed, match="the node was lost") as caught:
-        supervised(int, "1", limits=limits)
+    failed = fails(int, "1", limits=limits_of())
     record = {"status": "failed", "reason": "the node was lost", "transient": True}
-    assert failure(caught.value, "cpu-x", limits) == record
-
-
-def test_a_step_that_a_model_needs_ends_with_one_line() -> None:
-    assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
-    with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
-        run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)
-    with pytest.raises(TightropeError, match=r"^a\.csv: ValueError: no such row$"):
-        run_or_stop("a.csv", raises, ValueError("no such row"), limits=ROOMY)
-    with pytest.raises(TightropeError, match=r"^a\.csv: killed after 0 s, the limit"):
-        run_or_stop("a.csv", time.sleep, 60, limits=within(0.2))
+    assert failure(failed, "cpu-x", limits_of()) == record
 
 
 def starts_a_sleeper(pipe: int) -> None:
-    sleeper = subprocess.Popen(["sleep", "600"])
-    os.write(pipe, f"{sleeper.pid}\n".encode())
+    os.write(pipe, f"{subprocess.Popen(['sleep', '600']).pid}\n".encode())
     time.sleep(600)
 
 
 def test_what_the_child_has_started_is_killed_with_it() -> None:
     read, write = os.pipe()
-    assert "killed after 1 s" in fails(starts_a_sleeper, write, limits=within(1)).reason
-    sleeper = int(os.read(read, 100))
-    deadline = time.monotonic() + 10
-    with suppress(psutil.NoSuchProcess):
-        while psutil.Process(sleeper).status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it() -> None:
-    def make_two() -> list[str]:
-        started = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
-        return [
-            tempfile.mkdtemp(),
-            subprocess.run(started, capture_output=True, text=True).stdout.strip(),
-        ]
-
-    with Child(make_two, ROOMY) as own:
-        made = [Path(one) for one in own.ask()]
-        assert [one.is_dir() for one in made] == [True, True]
-        assert not any(Path(tempfile.gettempdir()) == one.parent for one in made)
-    assert [one.exists() for one in made] == [False, False]
+    assert "killed after 0 s" in fails(starts_a_sleeper, write, limits=within(0.4)).reason
+    assert ends(int(os.read(read, 100)))

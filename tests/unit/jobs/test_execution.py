@@ -1,5 +1,3 @@
-"""Where a job may run, and what it leaves: its one file, or a failure with the reason."""
-
 import json
 import os
 import signal
@@ -47,18 +45,14 @@ def test_a_job_of_another_host_is_refused_unless_it_only_passes_on_a_failure() -
         require_node(job(**inputs))
 
 
-def test_a_job_that_has_ended_before_fails_where_snakemake_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_job_of_a_node_fails_where_snakemake_runs_and_has_its_name(monkeypatch) -> None:
     reason = "sbatch: error: Invalid feature specification"
     write_json("ended.json", {"a.json": reason})
     monkeypatch.setenv(CONTINUES, "ended.json")
     assert Execution.of(job("cpu@absent")).limits.ended == reason
     # this machine is no node of that kind
     assert not Path("artifacts/hosts").exists()
-
-
-def test_a_record_has_the_name_of_the_kind_of_its_node() -> None:
+    # a record has the name of the kind of its node
     assert host_key(Execution.of(job("cpu@genoa")).host()) == "genoa"
     assert "name" not in Execution(1, Execution.of(job("cpu@genoa")).limits, {}).host()
 
@@ -69,11 +63,6 @@ def raises(error: Exception) -> None:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_work_that_goes_well_writes_the_output_from_another_process() -> None:
-    run_file_job(job(), "not made", lambda: write_json("a.json", {"pid": os.getpid()}))
-    assert json.loads(Path("a.json").read_text())["pid"] != os.getpid()
 
 
 @pytest.mark.parametrize(("name", "last_attempt"), [("a.json", 0), ("a.onnx", 1)])
@@ -92,33 +81,23 @@ def test_work_that_is_killed_is_tried_again_and_recorded_at_the_last_attempt(fol
     assert failure_in("a.json") == {"reason": reason, "transient": True}
 
 
-def test_the_failure_of_an_input_is_passed_on_as_it_is_without_any_work() -> None:
+def test_a_failed_input_is_passed_on_and_damage_ends_the_job_without_output() -> None:
     write_json("made.json", {"a": 1})
     write_failure("failed.onnx", reason="not quantized: why", transient=True)
     run_file_job(job(last_attempt=0, one="made.json", other="failed.onnx"), "not made", die)
     assert failure_in("a.json") == {"reason": "not quantized: why", "transient": True}
-
-
-@pytest.mark.parametrize("kind", [ArtifactError, StorageError])
-def test_an_error_of_the_surroundings_ends_the_job_without_an_output(
-    folder: Path, kind: type[Exception]
-) -> None:
-    with pytest.raises(kind, match="x: cut off"):
-        run_file_job(job(), "not made", lambda: raises(kind("x: cut off")))
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
+    # an error of the surroundings too
+    Path("a.json").unlink()
+    for kind in (ArtifactError, StorageError):
+        with pytest.raises(kind, match="x: cut off"):
+            run_file_job(job(), "not made", lambda kind=kind: raises(kind("x: cut off")))
+    for name, content, said in (
         ("cut.json", b'{"status": "fai', r"cut\.json: invalid JSON"),
         ("cut.onnx", b"\x08", r"cut\.onnx: no readable ONNX file"),
-    ],
-)
-def test_a_damaged_input_ends_the_job_without_an_output(
-    name: str, content: bytes, said: str
-) -> None:
-    Path(name).write_bytes(content)
-    with pytest.raises(ArtifactError, match=said):
-        run_file_job(job(one=name), "not made", die)
+    ):
+        Path(name).write_bytes(content)
+        with pytest.raises(ArtifactError, match=said):
+            run_file_job(job(one=name), "not made", die)
     assert not Path("a.json").exists()
+    run_file_job(job(), "not made", lambda: write_json("a.json", {"pid": os.getpid()}))
+    assert json.loads(Path("a.json").read_text())["pid"] != os.getpid(), "in another process"

@@ -1,6 +1,5 @@
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tightrope.jobs.progress import ProgressBar
@@ -9,18 +8,16 @@ from tightrope.terminal.jobs import progress_in
 Told = Callable[[], dict[str, list[int]]]
 
 
-def test_the_terminal_reads_percent_and_time_left_from_the_log(
-    told: Told, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_terminal_reads_percent_and_time_left_from_the_log(told, capfd, tmp_path) -> None:
     log = tmp_path / "job.log"
     with ProgressBar("sensitivity", 200) as bar:
-        time.sleep(0.5)
+        time.sleep(0.2)
         bar.add(1)
         log.write_text(capfd.readouterr().err)
         found = progress_in(log)
         assert found is not None
-        assert found.words.startswith("sensitivity 0 %, 1:")
-        assert 99 <= (found.left or 0) <= 200
+        assert found.words.startswith("sensitivity 0 %, ")
+        assert 39 <= (found.left or 0) <= 100
         bar.reach(100)
         bar.reach(50)
         assert told()["sensitivity"][-1] == 50

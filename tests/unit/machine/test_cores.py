@@ -1,5 +1,3 @@
-"""Topologies are folders as the kernel writes them, of processors that this process may use."""
-
 import os
 from pathlib import Path
 from typing import Any
@@ -8,13 +6,6 @@ import pytest
 from busy import PROCESSORS
 from tightrope.jobs.child import supervised
 from tightrope.machine import cores
-from tightrope.machine.cores import (
-    cpu_quota,
-    frequency,
-    intra_op_threads,
-    physical_cores,
-    pinned_processors,
-)
 from tiny_model import LIMITS
 
 FIRST, LAST = PROCESSORS[0], PROCESSORS[-1]
@@ -36,17 +27,20 @@ def write_topology(folder: Path, siblings: str | None, fastest: int | None) -> P
     return folder
 
 
-def test_threads_are_the_physical_cores_unless_they_are_set() -> None:
-    assert [intra_op_threads(setting) for setting in (1, 3, "7")] == [1, 3, 7]
-    assert intra_op_threads("auto") == physical_cores()
-    assert 1 <= physical_cores() <= len(PROCESSORS)
-    assert cpu_quota() >= 1
+def test_threads_are_the_physical_cores_unless_they_are_set(tmp_path, monkeypatch) -> None:
+    assert [cores.intra_op_threads(setting) for setting in (1, 3, "7")] == [1, 3, 7]
+    assert cores.intra_op_threads("auto") == cores.physical_cores()
+    assert 1 <= cores.physical_cores() <= len(PROCESSORS)
+    assert cores.cpu_quota() >= 1
+    # by default each processor is a core
+    monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
+    assert cores.physical_cores() == min(len(PROCESSORS), cores.cpu_quota())
+    assert cores.pinned_processors(1) == [FIRST]
+    assert cores.frequency(FIRST) is None
 
 
 @pytest.mark.skipif(len(PROCESSORS) < 2, reason="needs two processors")
-def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(monkeypatch, tmp_path):
     one_core = f"{FIRST},{LAST}"
     for place, (siblings, fastest, within, pinned) in enumerate(
         (
@@ -63,16 +57,9 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(
 
         def found(within: Any = within, pinned: Any = pinned) -> Any:
             os.sched_setaffinity(0, within)
-            return physical_cores(), {threads: pinned_processors(threads) for threads in pinned}
+            return cores.physical_cores(), {
+                threads: cores.pinned_processors(threads) for threads in pinned
+            }
 
         number = 2 if siblings is None else 1
-        assert supervised(found, limits=LIMITS) == (min(number, cpu_quota()), pinned)
-
-
-def test_by_default_each_processor_is_a_core(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cores, "TOPOLOGY", tmp_path)
-    assert physical_cores() == min(len(PROCESSORS), cpu_quota())
-    assert pinned_processors(1) == [FIRST]
-    assert frequency(FIRST) is None
+        assert supervised(found, limits=LIMITS) == (min(number, cores.cpu_quota()), pinned)

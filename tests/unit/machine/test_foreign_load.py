@@ -1,5 +1,3 @@
-"""What the kernel counts: in files of the test as it writes them, and of real processes."""
-
 import shutil
 import threading
 import time
@@ -7,18 +5,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from busy import PROCESSORS
 from tightrope.machine import foreign_load
-from tightrope.machine.foreign_load import (
-    TICKS,
-    Counters,
-    counters,
-    idle_seconds,
-    settle,
-    stolen_seconds,
-)
-
-ONE = PROCESSORS[-1]
+from tightrope.machine.foreign_load import TICKS, idle_seconds, stolen_seconds
 
 
 @pytest.fixture
@@ -34,23 +22,20 @@ def write_task(tasks: Path, thread: int, name: str, text: str) -> None:
     (tasks / str(thread) / name).write_text(f"{text}\n")
 
 
-def test_the_difference_of_two_counters_is_what_happened_in_between() -> None:
+def test_counters_are_of_threads_and_their_difference_what_happened(tasks: Path) -> None:
     """A thread that started in between counts whole, and one that ended not."""
     for earlier, later, waited in ((0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)):
-        before = Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
-        after = Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
-        assert after.since(before) == Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
-
-
-def test_threads_ran_and_waited_for_what_the_kernel_counts_in_nanoseconds(tasks: Path) -> None:
+        before = foreign_load.Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
+        after = foreign_load.Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
+        assert after.since(before) == foreign_load.Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
     write_task(tasks, 7, "schedstat", "2500000000 500000000 40")
     write_task(tasks, 8, "schedstat", "1000000000 250000000 3")
-    found = counters()
+    found = foreign_load.counters()
     assert (found.threads, found.waited_s) == ({7: 2.5, 8: 1.0}, pytest.approx(0.75))
     # a kernel that does not count it
     shutil.rmtree(tasks / "8")
     write_task(tasks, 7, "schedstat", "")
-    found = counters()
+    found = foreign_load.counters()
     assert found.waited_s is None
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
 
@@ -70,10 +55,10 @@ def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: P
     write_task(tasks, own, "stat", f"{own} (python) R 1 2")
     write_task(tasks, 7, "stat", "7 (a name) S) R 1 2")
     began = time.perf_counter()
-    settle(limit_seconds=0.1)
+    foreign_load.settle(limit_seconds=0.1)
     assert time.perf_counter() - began >= 0.1
     write_task(tasks, 7, "later", "7 (a name) R) S 1 2")
     threading.Timer(0.2, (tasks / "7/later").replace, [tasks / "7/stat"]).start()
-    settle(limit_seconds=20)
+    foreign_load.settle(limit_seconds=20)
     assert not (tasks / "7/later").exists()
     assert time.perf_counter() - began < 20

@@ -1,5 +1,3 @@
-"""Hosts: what of them decides speed and answers, and which node may run a job."""
-
 import os
 import subprocess
 import sys
@@ -55,7 +53,7 @@ def test_the_fingerprint_changes_with_what_decides_speed_and_answers() -> None:
     assert changed_by(numerics_fingerprint, "cpu") == {"isa"}
 
 
-def test_a_host_of_this_fingerprint_is_accepted_another_refused(tmp_path: Path) -> None:
+def test_a_node_of_another_fingerprint_type_or_instructions_is_refused(tmp_path: Path) -> None:
     host = describe_host()
     on_cpu = for_device({**host, "gpu": "NVIDIA H200"}, "cpu")
     for key in (fingerprint(host), numerics_fingerprint(host), fingerprint(on_cpu)):
@@ -63,9 +61,7 @@ def test_a_host_of_this_fingerprint_is_accepted_another_refused(tmp_path: Path) 
     with pytest.raises(TightropeError, match="planned for host 0123456789ab"):
         require_host("0123456789ab", tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_node_of_another_type_or_without_its_instructions_is_refused(tmp_path: Path) -> None:
+    # a place has the type of its first node, and its instructions
     place = " ".join(["cpu@genoa", *describe_host()["isa"]])
     for _ in range(2):
         require_host(place, tmp_path)
@@ -95,12 +91,9 @@ def test_of_jobs_that_define_a_host_at_the_same_time_one_does(tmp_path: Path) ->
         "print(pathlib.Path(sys.argv[1], 'cpu@a.json').read_text())"
     )
     known = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "scripts")}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", words, tmp_path, str(number)], stdout=subprocess.PIPE, env=known
-        )
-        for number in range(4)
-    ]
+    commands = [[sys.executable, "-c", words, tmp_path, str(number)] for number in range(4)]
+    pipe = {"stdout": subprocess.PIPE, "env": known}
+    running = [subprocess.Popen(command, **pipe) for command in commands]
     assert len({process.communicate()[0] for process in running}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["cpu@a.json"]
 

@@ -1,5 +1,3 @@
-"""Which pairs of blocks count: of recorded facts, and of real processes on one processor."""
-
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,15 +6,8 @@ from typing import Any
 import pytest
 from busy import PROCESSORS
 from disturbed import QUIET, WAITED
-from tightrope.machine import foreign_load
-from tightrope.machine.interference import (
-    MAX_FOREIGN_CORES,
-    Windows,
-    disturbance,
-    fewest_pairs,
-    of_pair,
-    undisturbed,
-)
+from tightrope.machine import foreign_load, interference
+from tightrope.machine.interference import Windows, of_pair
 
 ONE = PROCESSORS[-1]
 UNKNOWN = {**QUIET, "waited": None}
@@ -42,12 +33,28 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
         ({**UNKNOWN, "preempted": 101}, 1.0, "preempted"),
         ({**QUIET, "stolen": 0.05, "preempted": 10**6}, 1.0, None),
         ({**QUIET, "stolen": 0.051}, 0.0, "stolen"),
-        (WAITED, MAX_FOREIGN_CORES, None),
-        (WAITED, MAX_FOREIGN_CORES + 0.01, "waited"),
-        ({**UNKNOWN, "preempted": 500}, MAX_FOREIGN_CORES, None),
+        (WAITED, interference.MAX_FOREIGN_CORES, None),
+        (WAITED, interference.MAX_FOREIGN_CORES + 0.01, "waited"),
+        ({**UNKNOWN, "preempted": 500}, interference.MAX_FOREIGN_CORES, None),
         (WAITED, None, "waited"),
     ):
-        assert disturbance(facts, [foreign]) == expected
+        assert interference.disturbance(facts, [foreign]) == expected
+    # it is told by its window and those beside it
+    for place, foreign_cores, expected in (
+        (1, [0.0], "waited"),  # its window is not there yet
+        (0, [0.0, 1.0], "waited"),  # a burst in the window before or after
+        (1, [1.0, 0.0], "waited"),
+        (0, [0.0, None], None),
+        (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
+    ):
+        assert interference.disturbance({**WAITED, "window": place}, foreign_cores) == expected
+        assert interference.disturbance({**QUIET, "window": place}, foreign_cores) is None
+    later = {**WAITED, "window": 2}
+    shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
+    assert interference.undisturbed(shape) == [1, 2, 3]
+    # a number takes more than half of the pairs that were asked for
+    for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
+        assert interference.fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
@@ -63,37 +70,10 @@ def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None
         (on_gpu(["thermal slowdown"], 1), "throttled"),
     ):
         for blocks in ([state, on_gpu([])], [on_gpu([]), state]):
-            assert disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
-
-
-def test_a_pair_has_the_reasons_and_the_most_processes_of_both_blocks() -> None:
+            assert interference.disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
     found = of_pair([on_gpu(["thermal slowdown", "power cap"]), on_gpu(["power cap"], 2)], 1, 0)
     assert found["throttled"] == ["power cap", "thermal slowdown"]
     assert found["other_processes"] == 2
-    assert of_pair([on_gpu(None, None)] * 2, 1, 0)["other_processes"] is None
-
-
-def test_a_pair_is_told_by_its_window_and_those_beside_it() -> None:
-    for place, foreign_cores, expected in (
-        (1, [0.0], "waited"),  # its window is not there yet
-        (0, [0.0, 1.0], "waited"),  # a burst in the window before or after
-        (1, [1.0, 0.0], "waited"),
-        (0, [0.0, None], None),
-        (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
-    ):
-        assert disturbance({**WAITED, "window": place}, foreign_cores) == expected
-        assert disturbance({**QUIET, "window": place}, foreign_cores) is None
-
-
-def test_the_pairs_that_count_are_those_of_their_own_windows() -> None:
-    later = {**WAITED, "window": 2}
-    shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
-    assert undisturbed(shape) == [1, 2, 3]
-
-
-def test_a_number_takes_more_than_half_of_the_pairs_that_were_asked_for() -> None:
-    for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
-        assert fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
 @pytest.fixture
@@ -117,7 +97,7 @@ def closed(windows: Windows) -> float | None:
 
 def test_what_is_neither_idle_nor_own_time_is_that_of_others(idle: Callable[[float], None]) -> None:
     """What happened before a window was opened again is in none."""
-    others, own = Windows([ONE], lambda: 0.0), Windows([ONE], time.monotonic)
+    others, own = (Windows([ONE], lambda: 0.0), Windows([ONE], time.monotonic))
     assert closed(others) == 1
     assert own.close() == pytest.approx(0, abs=0.01)
     others.open()
@@ -127,12 +107,7 @@ def test_what_is_neither_idle_nor_own_time_is_that_of_others(idle: Callable[[flo
     idle(60)
     others.open()
     assert closed(others) == 1
-
-
-def test_the_last_window_has_half_of_the_length_or_is_unknown(
-    idle: Callable[[float], None],
-) -> None:
-    """Pairs of the next load must not be told by a window that is too short."""
+    # the last window has half of the length or is unknown
     windows = Windows([ONE], lambda: 0.0)
     windows.seconds = 3600.0
     assert windows.close_when_due() is None

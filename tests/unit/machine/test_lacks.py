@@ -1,5 +1,3 @@
-"""What is missing is one line, with the versions found and needed and the remedy."""
-
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -37,9 +35,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return programs
 
 
-def test_what_is_missing_to_compile(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Any
-) -> None:
+def test_what_is_missing_to_compile(monkeypatch, tmp_path, programs) -> None:
     """Inductor runs the compiler that CXX names and no other, else g++."""
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     programs("gcc", "clang++")
@@ -52,11 +48,7 @@ def test_what_is_missing_to_compile(
     assert missing_compiler() == f"{NO_COMPILER}there is no gone"
     monkeypatch.setenv("CXX", "c++-20")
     assert missing_compiler() is None
-
-
-def test_ahead_of_time_compilation_for_a_gpu_needs_the_toolkit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Any
-) -> None:
+    # ahead of time for a GPU it needs the toolkit
     if not Path("/usr/local/cuda").is_dir():
         assert missing_toolkit().startswith("no CUDA toolkit: ")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
@@ -139,7 +131,7 @@ def test_a_full_gpu_may_have_room_the_next_time() -> None:
         assert words in caught.value.reason
 
 
-def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more() -> None:
+def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_built_for_more() -> None:
     compatible, ampere = {"version_compatible": True}, {"hardware_compatibility": "ampere_plus"}
     for built, options, same in (
         ({}, {}, True),
@@ -155,9 +147,7 @@ def test_a_plan_belongs_to_one_tensorrt_and_one_gpu_unless_it_was_built_for_more
             words = refused(own, HERE, {**OPTIONS, **options}, by=require_same)
             assert f"by TensorRT {own['tensorrt']} for {own['gpu']}, here is" in words
             assert "TensorRT 11.4.0.106 on NVIDIA H200: delete the engine's folder" in words
-
-
-def test_tensorrt_10_is_refused_with_a_word_on_what_changed() -> None:
+    # TensorRT 10 is refused with a word on what changed
     words = refused("10.13.3.9", by=require_version)
     assert "TensorRT 10.13.3.9 found, 11 needed: since 11 the ONNX file" in words
     require_version("11.4.0.106")

@@ -1,9 +1,8 @@
-"""What NVML says of the GPU that CUDA uses first and of its state, by a driver of the test."""
-
 import json
 from pathlib import Path
 
 import pynvml
+from gpu_states import STATE
 from nvml_driver import printed, printed_each
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.machine.nvml import THROTTLES
@@ -17,7 +16,7 @@ LINE = "from tightrope.machine.nvml import ambiguous_gpu; print(ambiguous_gpu())
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def test_it_is_the_first_visible_device(driver: Path) -> None:
+def test_it_is_the_first_visible_device_or_instance_or_unknown(driver, tmp_path) -> None:
     whole = {
         **dict.fromkeys(["0", "GPU-aaaa-1111"], H100),
         **dict.fromkeys(["1", " 1 , 0", "GPU-b"], L4),
@@ -27,17 +26,13 @@ def test_it_is_the_first_visible_device(driver: Path) -> None:
     found = printed_each(SEEN, driver, [{}, *({VISIBLE: one} for one in whole)])
     assert found[0] == H100
     assert dict(zip(whole, found[1:], strict=True)) == whole
-
-
-def test_of_a_divided_gpu_it_is_the_first_instance_with_its_own_memory(driver: Path) -> None:
+    # of a divided GPU the first instance, with its own memory
     visible = ["0", "GPU-aaaa-1111", "MIG-cccc-3333"]
     divided = [{"FAKE_MIG": "1"}, *({"FAKE_MIG": "1", VISIBLE: one} for one in visible)]
     assert printed_each(SEEN, driver, divided) == [MIG] * 4
     without = [{"FAKE_MIG": "0"}, {"FAKE_MIG": "0", VISIBLE: "1"}]
     assert printed_each(SEEN, driver, without) == [NONE, L4]
-
-
-def test_what_the_driver_does_not_answer_is_unknown(driver: Path, tmp_path: Path) -> None:
+    # what the driver does not answer
     faults = [{name: "1"} for name in ("FAKE_NO_DRIVER", "FAKE_LOST", "FAKE_NO_MEMORY")]
     without_memory = H100.replace(str(70 << 30), "None")
     assert printed_each(SEEN, driver, faults) == [NONE, NONE, without_memory]
@@ -65,16 +60,7 @@ from tightrope.machine.nvml import GpuState, held_gpu
 gpu = held_gpu()
 print(json.dumps(GpuState(gpu).read() if gpu else None))
 """
-QUIET = {
-    "sm_clock_mhz": 1980,
-    "memory_clock_mhz": 2619,
-    "temperature_c": 61,
-    "power_w": 412.345,
-    "throttled": [],
-    "application_clocks": False,
-    "other_processes": 0,
-    "memory_bytes": 3 << 30,
-}
+QUIET = {**STATE, "power_w": 412.345, "memory_bytes": 3 << 30}
 SLOW = ["hardware slowdown", "thermal slowdown", "hardware thermal slowdown"]
 HIDDEN = QUIET | {"other_processes": None, "memory_bytes": None}
 INSTANCE = dict.fromkeys(QUIET) | {"other_processes": 0, "memory_bytes": 3 << 30}
@@ -101,14 +87,12 @@ STATES = [
 ]
 
 
-def test_the_state_has_units_and_words_and_what_is_not_reported_is_unknown(driver: Path) -> None:
+def test_the_state_has_units_and_words_for_the_bits_of_nvml(driver: Path) -> None:
     cases = [dict(one.split("=") for one in variables.split()) for variables, _ in STATES]
     found = printed_each(READ, driver, cases)
     named = zip((variables for variables, _ in STATES), map(json.loads, found), strict=True)
     assert list(named) == STATES
-
-
-def test_the_bits_are_those_of_nvml_and_a_slowdown_is_one_of_the_words() -> None:
+    # a slowdown is one of the words
     names = ("SwPowerCap", "HwSlowdown", "SyncBoost", "SwThermalSlowdown", "HwThermalSlowdown")
     names += ("HwPowerBrakeSlowdown", "DisplayClockSetting")
     assert list(THROTTLES) == [getattr(pynvml, f"nvmlClocksEventReason{name}") for name in names]

@@ -1,5 +1,3 @@
-"""Which processes belong to one job, by real processes."""
-
 import os
 import signal
 import subprocess

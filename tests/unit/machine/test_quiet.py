@@ -1,5 +1,3 @@
-"""Waiting for other programs to leave the processors alone: what the kernel counts is played."""
-
 import io
 import re
 import time
@@ -9,15 +7,7 @@ import psutil
 import pytest
 from busy import PROCESSORS, busy_child, wait
 from tightrope.jobs.child import Child
-from tightrope.machine import foreign_load
-from tightrope.machine.quiet import (
-    Program,
-    QuietMachine,
-    busiest,
-    in_words,
-    program_seconds,
-    short_name,
-)
+from tightrope.machine import foreign_load, quiet
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
@@ -34,17 +24,15 @@ class Statistics:
         return f"cpu{ONE} 0 0 0 {int(idle_s * foreign_load.TICKS)} 0 0 0 0 0 0\n"
 
 
-def machine(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, busy_s: float, used: float = 0.0
-) -> QuietMachine:
+def machine(monkeypatch, seconds, busy_s, used=0.0) -> quiet.QuietMachine:
     """The only processor of a job, and its budget."""
     monkeypatch.setattr(foreign_load, "TICKS", 10**6)
     monkeypatch.setattr(foreign_load, "STATISTICS", Statistics(busy_s, used))
-    return QuietMachine([ONE], seconds, io.StringIO())
+    return quiet.QuietMachine([ONE], seconds, io.StringIO())
 
 
 def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for wait_for in (QuietMachine.wait, QuietMachine.wait_for_idle_gap):
+    for wait_for in (quiet.QuietMachine.wait, quiet.QuietMachine.wait_for_idle_gap):
         one = machine(monkeypatch, seconds=60, busy_s=0.3)
         lost = wait_for(one)
         assert 0.3 < lost < 30
@@ -52,13 +40,13 @@ def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.Monk
         assert one.terminal.getvalue() == ""  # of a short wait
     # between bursts less than half of a core is enough
     assert machine(monkeypatch, seconds=10, busy_s=-10, used=0.4).wait_for_idle_gap() < 10
-    assert machine(monkeypatch, seconds=1, busy_s=-10, used=0.4).wait() == 1
+    assert machine(monkeypatch, seconds=0.3, busy_s=-10, used=0.4).wait() == 0.3
 
 
 def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = machine(monkeypatch, seconds=1.5, busy_s=3600)
+    one = machine(monkeypatch, seconds=0.7, busy_s=3600)
     with busy_child(ONE):
-        assert one.wait() == pytest.approx(1.5)
+        assert one.wait() == pytest.approx(0.7)
         assert one.left_s == 0
         assert one.wait() == 0  # they are for all waits together
     assert re.fullmatch(
@@ -69,36 +57,30 @@ def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) 
     assert 1 <= len(one.busiest) <= 3
 
 
-def test_no_more_is_given_back_than_is_left() -> None:
-    one = QuietMachine([ONE], 10.0, io.StringIO())
-    assert [(one.lose(seconds), one.left_s) for seconds in (4.0, 8.0, 1.0)] == [
-        (4.0, 6.0),
-        (6.0, 0.0),
-        (0.0, 0.0),
-    ]
+def test_programs_are_told_apart_and_no_more_given_back_than_is_left() -> None:
+    one = quiet.QuietMachine([ONE], 10.0, io.StringIO())
+    found = [(one.lose(seconds), one.left_s) for seconds in (4.0, 8.0, 1.0)]
+    assert found == [(4.0, 6.0), (6.0, 0.0), (0.0, 0.0)]
     assert one.lost_s == 13.0
-
-
-def test_programs_are_told_apart_by_what_they_used_in_between() -> None:
     before = {(1, "a"): 1.0, (2, "b"): 5.0, (3, "c"): 0.0, (4, "d"): 0.0, (6, "e"): 0.0}
     after = {(1, "a"): 2.0, (2, "b"): 5.01, (3, "c"): 1.5, (4, "d"): 0.5, (5, "new"): 9.0}
-    assert busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
-    assert busiest(before, after | {(6, "e"): 1.0}, 2.0)[2] == ("e", 0.5)
-    assert in_words([Program("a", 0.974), Program("b c", 1.5)]) == (
+    assert quiet.busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
+    assert quiet.busiest(before, after | {(6, "e"): 1.0}, 2.0)[2] == ("e", 0.5)
+    assert quiet.in_words([quiet.Program("a", 0.974), quiet.Program("b c", 1.5)]) == (
         "a (97 % of a core), b c (150 % of a core)"
     )
 
 
 def test_programs_are_named_but_this_one_and_its_workers(tmp_path: Path) -> None:
     with busy_child(ONE) as child, Child(lambda: wait(1.0), LIMITS) as worker:
-        found = dict(program_seconds().keys())
+        found = dict(quiet.program_seconds().keys())
         assert not {worker.process.pid, psutil.Process().pid} & found.keys()
         # a program that is an argument itself is not printed
-        assert found[child.pid] == short_name(child) == child.name()
+        assert found[child.pid] == quiet.short_name(child) == child.name()
     script = tmp_path / "training.py"
     script.write_text("import time; print(flush=True); time.sleep(60)")
     with psutil.Popen(["python3", str(script)], stdout=-1) as program:
         program.stdout.readline()
-        name = short_name(psutil.Process(program.pid))
+        name = quiet.short_name(psutil.Process(program.pid))
         program.kill()
     assert name.startswith("python") and name.endswith(" training.py")

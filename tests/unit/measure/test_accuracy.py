@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_model
 from manifests import ENGINE
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import sha256
@@ -21,17 +22,8 @@ from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import Variant
-from tiny_model import (
-    LONGEST,
-    TinyModel,
-    artifacts_of,
-    build_variant,
-    evaluation_rows,
-    executed_with,
-    name_variant,
-)
 
-QUICK = name_variant("onnxruntime", "fp32")
+QUICK = tiny_model.name_variant("onnxruntime", "fp32")
 Measure = Callable[..., AccuracyRecord]
 
 
@@ -40,17 +32,17 @@ def engine(built: Callable[[Variant], Path]) -> Path:
     return built(QUICK)
 
 
-def measure(model: TinyModel, engine: Path, target: Path, **options: Any) -> AccuracyRecord:
-    facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": LONGEST, "max_seconds": 900}
-    facts |= {"libraries": {"onnxruntime": "1"}, **options}
+def measure(model, engine, target, **options) -> AccuracyRecord:
+    facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": tiny_model.LONGEST}
+    facts |= {"max_seconds": 900, "libraries": {"onnxruntime": "1"}, **options}
     data = facts.pop("data", model.split("evaluation"))
-    artifacts = replace(artifacts_of(model, engine), data=data)
-    measure_accuracy(artifacts, target, execution=executed_with(facts), **facts)
+    artifacts = replace(tiny_model.artifacts_of(model, engine), data=data)
+    measure_accuracy(artifacts, target, execution=tiny_model.executed_with(facts), **facts)
     return AccuracyRecord.read(target)
 
 
 @pytest.fixture
-def measured(tiny: TinyModel, engine: Path, tmp_path: Path) -> Measure:
+def measured(tiny: tiny_model.TinyModel, engine: Path, tmp_path: Path) -> Measure:
     """Measure the accuracy of the engine, or of another one."""
 
     def measured(other: Path | None = None, **options: Any) -> AccuracyRecord:
@@ -60,16 +52,12 @@ def measured(tiny: TinyModel, engine: Path, tmp_path: Path) -> Measure:
 
 
 @pytest.fixture(scope="module")
-def record(
-    tiny: TinyModel, engine: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AccuracyRecord:
+def record(tiny, engine, tmp_path_factory) -> AccuracyRecord:
     return measure(tiny, engine, tmp_path_factory.mktemp("accuracy") / "accuracy.json")
 
 
-def test_answers_stand_in_the_order_of_the_split_as_the_engine_gives_them_one_by_one(
-    tiny: TinyModel, engine: Path, record: AccuracyRecord
-) -> None:
-    batches = [stack([row]) for row in evaluation_rows(tiny)]
+def test_answers_are_in_the_order_of_the_split_as_the_engine_gives_them_alone(tiny, engine, record):
+    batches = [stack([row]) for row in tiny_model.evaluation_rows(tiny)]
     alone = np.concatenate(run_onnx(load_onnx(tiny.simplified), batches, threads=1))
     assert record.labels == [one["label"] for one in read_split(split_of(tiny.data, "evaluation"))]
     assert record.predictions == alone.argmax(1).tolist()
@@ -90,26 +78,14 @@ def test_answers_stand_in_the_order_of_the_split_as_the_engine_gives_them_one_by
 @pytest.mark.parametrize(
     ("module", "name", "size"), [(answers, "BATCH", 7), (accuracy, "CHUNK", 1)]
 )
-def test_answers_are_the_same_whatever_the_batch_and_how_many_are_sorted_together(
-    measured: Measure,
-    record: AccuracyRecord,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    size: int,
-) -> None:
+def test_answers_are_the_same_whatever_the_batch(measured, record, monkeypatch, module, name, size):
     monkeypatch.setattr(module, name, size)
     found = measured()
     assert (found.predictions, found.labels) == (record.predictions, record.labels)
     assert found.margins == pytest.approx(record.margins, abs=1e-4)
 
 
-def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
-    measured: Measure,
-    record: AccuracyRecord,
-    monkeypatch: pytest.MonkeyPatch,
-    told: Callable[[], dict[str, list[int]]],
-) -> None:
+def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, monkeypatch, told):
     monkeypatch.setattr(accuracy, "CHUNK", 30)
     found = measured(max_seconds=1e-9)
     assert (found.status, len(found.predictions), len(found.logits)) == ("ok", 30, 30)
@@ -117,33 +93,16 @@ def test_an_engine_that_is_too_slow_is_judged_on_the_first_examples(
     assert told()["predicting"][1] == 99, "its time is over"
 
 
-def test_it_tells_how_many_examples_are_predicted_and_how_many_texts_were_cut(
-    tiny: TinyModel,
-    measured: Measure,
-    monkeypatch: pytest.MonkeyPatch,
-    told: Callable[[], dict[str, list[int]]],
-) -> None:
+def test_it_tells_how_many_are_predicted_and_how_many_were_cut(tiny, measured, monkeypatch, told):
     monkeypatch.setattr(answers, "BATCH", 20)
     monkeypatch.setattr(accuracy, "CHUNK", 40)
-    lengths = [len(row["input_ids"]) for row in evaluation_rows(tiny)]
+    lengths = [len(row["input_ids"]) for row in tiny_model.evaluation_rows(tiny)]
     longer, count = sum(length > 20 for length in lengths), len(lengths)
     assert 0 < longer < count
     cut = measured(max_sequence=20).truncation
     assert cut == {"texts": count, "truncated": longer, "max_sequence": 20}
     expected = [100 * done / count for done in range(0, count, 20)]
     assert told()["predicting"] == pytest.approx([*expected, 99, 100], abs=1)
-
-
-def test_an_engine_of_smaller_buckets_than_the_batch_gives_the_same_predictions(
-    tiny: TinyModel, measured: Measure, record: AccuracyRecord, tmp_path: Path
-) -> None:
-    buckets = {"batch": [1, 3], "sequence": [32, LONGEST]}
-    options = {"route": "onnx", "blobs": False, "static_programs": None, "buckets": buckets}
-    static, target = name_variant("openvino", "fp32"), tmp_path / "engine" / "engine.json"
-    found = measured(build_variant(tiny, static, target, options=options), variant=str(static))
-    assert (found.status, found.reason) == ("ok", None)
-    assert found.predictions == record.predictions
-    assert found.margins == pytest.approx(record.margins, abs=1e-3)
 
 
 def test_a_batch_is_no_larger_than_what_the_engine_was_built_for() -> None:
@@ -160,9 +119,7 @@ def test_a_batch_is_no_larger_than_what_the_engine_was_built_for() -> None:
         assert largest_batch(options) == size
 
 
-def test_an_engine_that_was_not_built_fails_and_data_without_labels_gives_no_predictions(
-    measured: Measure, tmp_path: Path
-) -> None:
+def test_without_an_engine_it_fails_and_without_labels_it_predicts_nothing(measured, tmp_path):
     failed = {"status": "failed", "reason": "no such operator", "variant": str(QUICK)}
     write_manifest(tmp_path / "engine.json", **{**ENGINE, **failed})
     found = measured(tmp_path / "engine.json")
@@ -174,9 +131,7 @@ def test_an_engine_that_was_not_built_fails_and_data_without_labels_gives_no_pre
     assert (found.status, found.predictions, found.labels) == ("ok", [], None)
 
 
-def test_a_measurement_beyond_its_limits_is_tried_again_before_it_has_failed(
-    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beyond_its_limits_it_is_tried_again_before_it_has_failed(measured, tmp_path, monkeypatch):
     monkeypatch.setattr(child, "POLL_SECONDS", 0.001)  # these few texts take no half second
     tight = Limits(memory_bytes=1e6, seconds=60, last_attempt=False)
     with pytest.raises(TightropeError, match=f"{QUICK}: killed .* another attempt follows"):

@@ -15,25 +15,19 @@ def with_value(value: float) -> Any:
     return logits
 
 
-@pytest.mark.parametrize(
-    ("logits", "reason"),
-    [
+def test_logits_that_are_no_answers_fail_others_are_class_and_margin() -> None:
+    for logits, reason in (
         (with_value(np.nan), "gives logits that are not numbers"),
         (with_value(np.inf), "gives logits that are not numbers"),
         (GOOD[:1], "gives outputs of shape [1, 3] in the place of [2, 3]"),
         (GOOD[:, :2], "gives outputs of shape [2, 2] in the place of [2, 3]"),
         (GOOD.ravel(), "gives outputs of shape [6] in the place of [2, 3]"),
         (None, "gives outputs of shape [] in the place of [2, 3]"),
-    ],
-)
-def test_logits_that_are_no_numbers_or_of_another_shape_fail(logits: Any, reason: str) -> None:
-    for check in (check_logits, answers):
-        with pytest.raises(WorkFailed) as caught:
-            check(logits, INPUTS, classes=3)
-        assert (caught.value.reason, caught.value.transient) == (reason, False)
-
-
-def test_answers_are_the_class_of_each_row_and_its_margin_over_the_second() -> None:
+    ):
+        for check in (check_logits, answers):
+            with pytest.raises(WorkFailed) as caught:
+                check(logits, INPUTS, classes=3)
+            assert (caught.value.reason, caught.value.transient) == (reason, False)
     check_logits(GOOD.tolist(), INPUTS, classes=3)
     before = GOOD.copy()
     found = answers(GOOD, INPUTS, classes=3)

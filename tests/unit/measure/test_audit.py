@@ -56,15 +56,12 @@ def rows(tiny: TinyModel) -> list[Any]:
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 
-def test_a_good_engine_passes_with_its_evidence(tiny: TinyModel, audited: Any) -> None:
+def test_a_good_engine_passes_with_its_evidence_a_collapse_is_named(tiny, audited, tmp_path):
     record = audited(tiny.u8s8, tiny.u8s8)
     assert (record["status"], record["reason"]) == ("ok", None)
     assert record["answers"]["agreement"] > 0.9
     assert record["answers"]["samples"] == 40
     assert [one["findings"] for one in record["tensors"]] == [[]] * 14
-
-
-def test_a_collapse_is_named_with_its_tensor(tiny: TinyModel, audited: Any, tmp_path: Path) -> None:
     bad = scaled(tiny, tmp_path / "bad.onnx", "layer_norm", 1000)
     record = audited(bad, bad)
     assert record["status"] == "collapsed"
@@ -73,9 +70,7 @@ def test_a_collapse_is_named_with_its_tensor(tiny: TinyModel, audited: Any, tmp_
         assert words in record["reason"]
 
 
-def test_one_that_quantizes_itself_is_judged_by_its_answers_and_others_fail(
-    tiny: TinyModel, audited: Any, tmp_path: Path
-) -> None:
+def test_one_that_quantizes_itself_is_judged_by_its_answers(tiny, audited, tmp_path) -> None:
     record = audited(tiny.u8s8, None)
     assert (record["status"], record["tensors"]) == ("ok", [])
     engine = tmp_path / "e/engine.json"
@@ -87,9 +82,7 @@ def test_one_that_quantizes_itself_is_judged_by_its_answers_and_others_fail(
     assert (record["status"], record["reason"]) == ("failed", "not built: killed")
 
 
-def test_a_range_that_is_too_narrow_or_too_wide_is_the_noisiest_and_says_why(
-    tiny: TinyModel, rows: list[Any], tmp_path: Path
-) -> None:
+def test_a_range_that_is_too_narrow_or_too_wide_is_the_noisiest_and_says_why(tiny, rows, tmp_path):
     narrow, wide = (
         quantization_noise(scaled(tiny, tmp_path / name, "gelu_1", factor), rows, threads=1)
         for name, factor in (("narrow.onnx", 1 / 2000), ("wide.onnx", 100))
@@ -116,10 +109,7 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list[Any]) -> None:
     )
     # noise of rounding to a step is step²/12 (Widrow 1956); of a normalized layer the signal is 1
     assert one["sqnr_db"] == pytest.approx(10 * np.log10(12 / step**2), abs=2)
-
-
-def test_rounding_to_e4m3_is_that_of_the_file(tiny: TinyModel, rows: list[Any]) -> None:
-    """Three bits of mantissa: noise of a twelfth of the spacing squared, whatever the size."""
+    # to e4m3, of three bits of mantissa: a twelfth of the spacing squared, whatever the size
     found = {one["operator"]: one for one in quantization_noise(tiny.e4m3, rows, threads=1)}
     assert len(found) == 8  # the others stay in float for TensorRT
     one = found[QUERY]

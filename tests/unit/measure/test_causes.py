@@ -1,5 +1,3 @@
-"""Which causes a setting removes, and between which bounds the saving is predicted."""
-
 from typing import Any
 
 import pytest
@@ -49,7 +47,7 @@ def test_cores_that_are_idle_would_make_what_compute_bounds_faster() -> None:
     assert (cause.low, cause.high) == pytest.approx((0.75 * 0.8, 0.75))
 
 
-def test_products_in_fp32_would_save_their_arithmetic_and_at_most_what_is_above_the_peak() -> None:
+def test_products_in_fp32_would_save_arithmetic_and_at_most_what_is_above_the_peak() -> None:
     (cause,) = found("cpu-openvino-fp32", peaks=PEAKS)
     assert cause.cause == "products and attention in fp32: 80 % of the time"
     assert cause.setting == "engines: {openvino: [bf16]}"
@@ -58,19 +56,28 @@ def test_products_in_fp32_would_save_their_arithmetic_and_at_most_what_is_above_
     assert cause.low == pytest.approx(0.15)
     # those of attention too, 0.004e12, take at least 2 ms
     assert cause.high == pytest.approx(0.8 - 0.2 + 0.1 / 2)
-
-
-def test_of_int8_it_is_attention_that_computes_in_fp32() -> None:
+    # of int8 it is attention that computes in fp32
     (cause,) = found("cpu-openvino-int8-nncf-8", peaks=PEAKS)
     assert cause.cause == "attention in fp32: 20 % of the time"
     assert cause.change.variant == "cpu-openvino-int8-bf16-nncf-8"
     assert (cause.low, cause.high) == pytest.approx((0.0, 0.2 - 0.05 + 0.1 / 2))
 
 
-def test_no_other_type_is_named_where_it_is_slower_or_the_engine_has_none() -> None:
+def test_what_saves_nothing_or_too_little_is_no_cause() -> None:
     assert found("cpu-openvino-fp32", peaks=SLOW_BF16) == []
     for engine in ("openvino-bf16", "onnxruntime-fp32", "inductor-int8-minmax-8"):
         assert found(f"cpu-{engine}", peaks=PEAKS) == []
+    # what is fused or has no attention
+    for fused, others in (
+        (True, {"softmax": 0.002}),
+        (False, {"attention": 0.003, "softmax": 0.002}),
+        (False, {"elementwise": 0.003}),
+    ):
+        options, made = {"attention_operator": fused}, groups(products=0.006, **others)
+        assert found("cpu-onnxruntime-fp32", options=options, groups=made) == []
+    # without operator times, and less than a twentieth
+    assert found("cpu-openvino-fp32", peaks=PEAKS, groups={}) == []
+    assert found("cpu-openvino-fp32", options={"buckets": BUCKETS}, padding=0.05) == []
 
 
 def test_attention_in_operators_of_its_own_would_at_most_save_all_between_products() -> None:
@@ -80,18 +87,3 @@ def test_attention_in_operators_of_its_own_would_at_most_save_all_between_produc
     assert cause.setting == "onnxruntime: {attention_operator: true}"
     assert cause.change.options == {"attention_operator": True, "arena": True}
     assert (cause.low, cause.high) == pytest.approx((0.0, 0.175))
-
-
-def test_what_is_fused_or_has_no_attention_is_left_alone() -> None:
-    for fused, others in (
-        (True, {"softmax": 0.002}),
-        (False, {"attention": 0.003, "softmax": 0.002}),
-        (False, {"elementwise": 0.003}),
-    ):
-        options, made = {"attention_operator": fused}, groups(products=0.006, **others)
-        assert found("cpu-onnxruntime-fp32", options=options, groups=made) == []
-
-
-def test_without_operator_times_and_for_less_than_a_twentieth_nothing_is_predicted() -> None:
-    assert found("cpu-openvino-fp32", peaks=PEAKS, groups={}) == []
-    assert found("cpu-openvino-fp32", options={"buckets": BUCKETS}, padding=0.05) == []

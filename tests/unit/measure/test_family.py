@@ -1,5 +1,3 @@
-"""Real engines of a tiny model and of a model that starts from it, timed in the same rounds."""
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,80 +17,41 @@ from tightrope.measure.family import (
 )
 from tightrope.records.family import FamilyRecord
 from tightrope.records.finalists import Finalists
-from tightrope.variants import Variant
-from tiny_model import TinyModel, name_variant
+from tiny_model import name_variant
 
-FLOAT, INT8 = name_variant("onnxruntime", "fp32"), name_variant("onnxruntime", "int8")
+FLOAT = name_variant("onnxruntime", "fp32")
 
 
 @pytest.fixture
-def family(
-    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
-) -> Callable[..., FamilyRecord]:
-    """The record of `large` with these variants and of `small`, which starts from it.
+def family(tiny, built, tmp_path) -> Callable[..., FamilyRecord]:
+    """The record of `large` and of `small`, which starts from it, both with a variant in float.
 
     Both are the tiny model; `manifest` changes that of `small`, `records` its records.
     """
 
-    def checkpoint(name: str, **manifest: Any) -> Path:
-        path = tmp_path / "artifacts" / name / "checkpoint" / "checkpoint.json"
-        shutil.copytree(tiny.checkpoint.parent, path.parent, dirs_exist_ok=True)
-        rewrite(path, **manifest)
-        return path
-
-    def race(name: str) -> Path:
-        """The record of a race that had only the variant in float."""
-        shapes = [race_shape({str(FLOAT): []}, stop=None, **shape) for shape in SHAPES]
-        path = tmp_path / name / "cpu.race.json"
-        race_record(shapes, model=name).write(path)
-        return path
-
-    def family(
-        large: list[Variant], manifest: dict[str, Any] | None = None, **records: Any
-    ) -> FamilyRecord:
-        runs = [("large", variant, {}) for variant in large] + [("small", FLOAT, records)]
-        engines = [built(variant) for _, variant, _ in runs]
-        written = [
-            write_records(tmp_path / model, str(variant), engine, 0.01, model=model, **changes)
-            for (model, variant, changes), engine in zip(runs, engines, strict=True)
-        ]
-        target = tmp_path / "cpu.family.json"
-        small = {"source": "model:large", **(manifest or {})}
-        race_family(
-            FamilyFiles(
-                engines=engines,
-                latencies=[latency for latency, _ in written],
-                accuracies=[accuracy for _, accuracy in written],
-                races=[race(name) for name in ("large", "small")],
-                checkpoints=[checkpoint("large", source="path:tiny"), checkpoint("small", **small)],
-                data=[tiny.split("timing")] * 2,
-            ),
-            target,
-            timing_settings_of_races(),
-            race_settings(str(FLOAT), accept_disturbed=True),
-            root="large",
-            device="cpu",
+    def files_of(name: str, manifest: dict[str, str], **changes: Any) -> list[Path]:
+        """Records of latency, accuracy and a race, and the checkpoint."""
+        written = write_records(
+            tmp_path / name, str(FLOAT), built(FLOAT), 0.01, model=name, **changes
         )
-        return FamilyRecord.read(target)
+        shapes = [race_shape({str(FLOAT): []}, stop=None, **shape) for shape in SHAPES]
+        race, checkpoint = tmp_path / name / "cpu.race.json", tmp_path / f"{name}/checkpoint"
+        race_record(shapes, model=name).write(race)
+        shutil.copytree(tiny.checkpoint.parent, checkpoint, dirs_exist_ok=True)
+        return [*written, race, rewrite(checkpoint / "checkpoint.json", **manifest)]
+
+    def family(manifest: dict[str, Any] | None = None, **records: Any) -> FamilyRecord:
+        small = files_of("small", {"source": "model:large", **(manifest or {})}, **records)
+        both = zip(files_of("large", {"source": "path:tiny"}), small, strict=True)
+        kinds = ("latencies", "accuracies", "races", "checkpoints")
+        every = dict(zip(kinds, map(list, both), strict=True))
+        data = [tiny.split("timing")] * 2
+        files = FamilyFiles(engines=[built(FLOAT)] * 2, data=data, **every)
+        settings = timing_settings_of_races(), race_settings(str(FLOAT), accept_disturbed=True)
+        race_family(files, tmp_path / "f.json", *settings, root="large", device="cpu")
+        return FamilyRecord.read(tmp_path / "f.json")
 
     return family
-
-
-def test_the_root_and_its_child_share_rounds_at_all_shapes(family: Any) -> None:
-    record = family([FLOAT, INT8])
-    names = {f"large/{FLOAT}", f"large/{INT8}", f"small/{FLOAT}"}
-    assert (record.model, record.variant, record.status) == ("large", "family", "ok")
-    assert (record.unraced, record.left_out) == ({}, {})
-    assert set(record.engines_sha256) == names
-    (heat,) = record.heats
-    for shape in heat["shapes"]:
-        assert shape["chosen"] == {"large": f"large/{FLOAT}", "small": f"small/{FLOAT}"}
-        assert (shape["baseline"], shape["quantized"]) == (f"large/{FLOAT}", f"large/{INT8}")
-        assert set(shape["blocks_s"]) == names
-        assert all(None not in blocks for blocks in shape["blocks_s"].values())
-        # how many of each follows from what other programs leave of the time
-        assert shape["loads"] == sorted(shape["loads"]) and {*shape["loads"]} == {0, 1}
-        assert shape["out"] == {}
 
 
 def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) -> None:
@@ -101,7 +60,7 @@ def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) 
         ({"manifest": {"task": task}}, f"its task is {task}, that of large text-classification"),
         (failed, f"{FLOAT}: memory"),
     ):
-        record = family([FLOAT], **changes)
+        record = family(**changes)
         assert record.unraced == {"small": reason}
         assert (record.status, record.heats) == ("failed", [])
         assert record.reason == f"fewer than two engines to compare; small: {reason}"

@@ -1,38 +1,21 @@
-"""The first call after a pause: the order of the pauses, and what is kept of calls."""
-
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from played_engines import Played, asked, nowhere
 from raced import HOST
 from tightrope.jobs.child import Child
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.idleness import (
-    BLOCK_CALLS,
-    BLOCK_S,
-    PausedEngine,
-    calls_after,
-    measure_calls,
-    schedule,
-)
+from tightrope.measure import idleness
 from tightrope.records.idleness import IdlenessRecord, after
 from tiny_model import LIMITS
 
 
-class Paused(Played, PausedEngine):
+class Paused(Played, idleness.PausedEngine):
     """A played engine whose calls after a pause are real."""
 
 
-def measured(
-    journal: Path,
-    pauses: list[float],
-    *,
-    max_seconds: float = 30,
-    lost: float = 0,
-    used_s: float = 0.0,
-) -> IdlenessRecord:
+def measured(journal, pauses, *, max_seconds=30, lost=0, used_s=0.0) -> IdlenessRecord:
     record = IdlenessRecord(
         **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
         **{"threads": 1, "processors": [], "shape": {"batch": 1}},
@@ -42,18 +25,16 @@ def measured(
     engine = Paused(journal, "", 0.001, run=lambda _: None, used_s=used_s)
     with Child(engine, LIMITS) as worker:
         worker.ask("load")
-        measure_calls(record, worker, machine)
+        idleness.measure_calls(record, worker, machine)
     record.lost_s = machine.lost_s
     return record
 
 
-def test_longer_pauses_are_followed_by_fewer_calls() -> None:
-    assert [calls_after(pause) for pause in (0.001, 0.1, 1, 3, 10, 60)] == [30, 30, 15, 10, 7, 7]
-
-
-def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of_it() -> None:
-    planned = list(schedule([0.1, 1, 10]))
-    assert planned == list(schedule([0.1, 1, 10]))
+def test_pauses_are_spread_over_all_of_the_default_time_and_long_ones_fewer() -> None:
+    calls = [idleness.calls_after(pause) for pause in (0.001, 0.1, 1, 3, 10, 60)]
+    assert calls == [30, 30, 15, 10, 7, 7]
+    planned = list(idleness.schedule([0.1, 1, 10]))
+    assert planned == list(idleness.schedule([0.1, 1, 10]))
     assert Counter(planned) == {0.1: 30, 1: 15, 10: 7}
     assert {(1, 10), (10, 1)} <= set(pairwise(planned)), "each round in an order of its own"
     # a block of 0.1 s and its end come before each
@@ -64,29 +45,24 @@ def test_the_default_pauses_fit_into_the_default_time_and_are_spread_over_all_of
         assert abs(sum(place < half for place in places) - len(places) / 2) <= 1
 
 
-def test_each_call_follows_a_block_and_its_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_call_follows_a_block_and_its_pause(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tightrope.measure.idleness.BLOCK_S", 0.002)
     journal = tmp_path / "journal"
-    record = measured(journal, [0.005, 0.02])
-    assert [len(after(record, pause)) for pause in (0.005, 0.02)] == [30, 30]
+    record = measured(journal, [0.002, 0.01])
+    assert [len(after(record, pause)) for pause in (0.002, 0.01)] == [30, 30]
     assert all(call["paused_s"] >= call["pause_s"] for call in record.calls)
-    assert all(len(call["block_s"]) >= BLOCK_CALLS for call in record.calls)
+    assert all(len(call["block_s"]) >= idleness.BLOCK_CALLS for call in record.calls)
     assert {call["foreign_cores"] for call in record.calls} == {0.0}
     requests = [one.request for one in asked(journal, "back_to_back", "next_call")]
     assert requests == ["back_to_back", "next_call"] * 60
 
 
-def test_calls_that_are_not_made_in_time_are_left_out(tmp_path: Path) -> None:
-    record = measured(tmp_path / "journal", [0.01, 0.5], max_seconds=1.2)
-    assert len(after(record, 0.5)) < 3 and len(record.calls) < 45
-
-
-def test_a_disturbed_call_is_repeated_while_time_may_be_lost(tmp_path: Path) -> None:
-    """The engine uses ever less, as if other programs used more."""
-    lost = 3 * (BLOCK_S + 0.2)
-    record = measured(tmp_path / "journal", [0.2], max_seconds=0.5, lost=lost, used_s=-1e6)
+def test_late_calls_are_left_out_and_disturbed_ones_repeated(tmp_path: Path) -> None:
+    record = measured(tmp_path / "journal", [0.005, 0.25], max_seconds=0.6)
+    assert len(after(record, 0.25)) < 3 and len(record.calls) < 45
+    # while time may be lost; the engine uses ever less, as if other programs used more
+    lost = 3 * (idleness.BLOCK_S + 0.05)
+    record = measured(tmp_path / "journal", [0.05], max_seconds=0.3, lost=lost, used_s=-1e6)
     assert record.lost_s >= lost
     assert min(call["foreign_cores"] for call in record.calls) > MAX_FOREIGN_CORES
     assert len(record.calls) > 1

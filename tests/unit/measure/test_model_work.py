@@ -1,5 +1,3 @@
-"""Operations and least bytes of a model, from its ONNX file."""
-
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,9 +80,7 @@ def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path
     most = work_in("fp32", large)["least_bytes"]
     assert most == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
     assert work_in("fp32", small)["least_bytes"] < most
-
-
-def test_a_table_that_is_computed_with_as_well_is_read_as_a_whole(tmp_path: Path) -> None:
+    # one that is computed with as well is read as a whole
     file = write_model(tmp_path / "a.onnx", table_is_added=True)
     found = work_in("fp32", works_of(file, texts(1, 1))[0])
     assert found["least_bytes"] == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES

@@ -1,16 +1,8 @@
-"""Groups and work of operators by their shapes, and the verdict over them."""
-
 from typing import Any
 
 import pytest
 from tightrope.measure.profile import verdict
-from tightrope.runtimes.operator_times import (
-    OperatorTime,
-    Tensor,
-    group_of,
-    operator_time,
-    per_call,
-)
+from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
 PEAKS: dict[str, Any] = {
@@ -20,7 +12,7 @@ PEAKS: dict[str, Any] = {
 }
 
 
-def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
+def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
     products = "DynamicQuantizeMatMul QLinearMatMul FullyConnectedQuantizedLegacy addmm Convolution"
     for group, kinds in {
         "products": products,
@@ -32,9 +24,21 @@ def test_operators_of_all_runtimes_fall_into_the_same_groups() -> None:
         "embeddings": "Gather",
         "elementwise": "Add Subgraph",
     }.items():
-        assert {group_of(kind) for kind in kinds.split()} == {group}
+        assert {operator_times.group_of(kind) for kind in kinds.split()} == {group}
     # fused, with two products
-    assert group_of("Subgraph", products=2) == "attention"
+    assert operator_times.group_of("Subgraph", products=2) == "attention"
+    # an int8 product counts as int8 though its bias is fp32
+    known = {(8,): "fp32", (4, 8): "int8", (8, 8): "int8"}
+    operands = [operator_times.Tensor(*one) for one in known.items()]
+    assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
+    times = [
+        operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
+        for one in (1.0, 3.0)
+    ]
+    other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
+    found = operator_times.per_call([*times, other], 2)
+    sums = [(one.name, one.seconds, one.operations) for one in found]
+    assert sums == [("b", 4.0, 0.5), ("a", 2.0, 2.0)]
 
 
 QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
@@ -52,44 +56,27 @@ QUERY, MASK = (2, 4, 7, 8), (2, 1, 1, 7)
         ("Subgraph", "attention", [QUERY, (2, 4, 8, 7), MASK], QUERY, 4 * (2 * 4 * 7 * 8) * 7),
     ],
 )
-def test_operations_and_bytes_of_an_operator_follow_from_its_shapes(
-    kind: str, group: str | None, inputs: list[Any], output: Any, operations: int
-) -> None:
-    operands = [Tensor(shape, "bf16") for shape in inputs]
-    found = operator_time("a", kind, 1.0, operands, [Tensor(output, "fp32")], group=group)
+def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, operations) -> None:
+    operands = [operator_times.Tensor(shape, "bf16") for shape in inputs]
+    found = operator_times.operator_time(
+        "a", kind, 1.0, operands, [operator_times.Tensor(output, "fp32")], group=group
+    )
     assert (found.operations, found.type) == (operations, "bf16")
-    assert found.bytes == sum(one.bytes for one in operands) + Tensor(output, "fp32").bytes
-    assert Tensor((2, 5, 8), "bf16").bytes == 2 * 80
+    given = operator_times.Tensor(output, "fp32")
+    assert found.bytes == sum(one.bytes for one in [*operands, given])
+    assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 
-def test_an_int8_product_counts_as_int8_though_its_bias_is_fp32() -> None:
-    operands = [Tensor((8,), "fp32"), Tensor((4, 8), "int8"), Tensor((8, 8), "int8")]
-    assert operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
-
-
-def test_operators_of_one_name_are_added_up_per_call() -> None:
-    times = [OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0) for one in (1.0, 3.0)]
-    other = OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
-    found = per_call([*times, other], 2)
-    assert [(one.name, one.seconds, one.operations) for one in found] == [
-        ("b", 4.0, 0.5),
-        ("a", 2.0, 2.0),
-    ]
-
-
-def operator(
-    seconds: float, operations: float = 0.0, moved: float = 0.0, group: str = "products"
-) -> OperatorTime:
-    return OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
+def operator(seconds, operations=0.0, moved=0.0, group="products") -> operator_times.OperatorTime:
+    return operator_times.OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
 
 
 COMPUTE, MEMORY = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)
 FUSED, ATTENTION = operator(1e-4, group="fused kernels"), operator(1e-4, group="attention")
 
 
-@pytest.mark.parametrize(
-    ("operators", "call_s", "shares", "outside_s", "factor"),
-    [
+def test_shares_are_computes_memorys_and_overheads() -> None:
+    for operators, call_s, shares, outside_s, factor in (
         # the longer bound names the time, the rest is overhead
         ([COMPUTE, MEMORY, operator(1e-3, 1e3, 1e3)], 8e-3, (0.5, 0.25, 0.25), 1e-3, 1.0),
         # what a profiler adds is scaled away
@@ -98,22 +85,14 @@ FUSED, ATTENTION = operator(1e-4, group="fused kernels"), operator(1e-4, group="
         # of unknown sizes: a fused kernel unless it is tiny, attention, what dispatches
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
-    ],
-)
-def test_shares_of_a_call_are_computes_memorys_and_overheads(
-    operators: list[OperatorTime],
-    call_s: float,
-    shares: tuple[float, ...],
-    outside_s: float,
-    factor: float,
-) -> None:
-    found = verdict(operators, call_s, PEAKS)
-    expected = [one / sum(shares) for one in shares]
-    assert list(found["shares"].values()) == pytest.approx(expected)
-    assert list(found["shares"]) == ["compute", "memory", "overhead"]
-    assert found["shares"][found["bound"]] == max(found["shares"].values())
-    assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
-    assert found["profiler_factor"] == pytest.approx(factor)
+    ):
+        found = verdict(operators, call_s, PEAKS)
+        expected = [one / sum(shares) for one in shares]
+        assert list(found["shares"].values()) == pytest.approx(expected)
+        assert list(found["shares"]) == ["compute", "memory", "overhead"]
+        assert found["shares"][found["bound"]] == max(found["shares"].values())
+        assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
+        assert found["profiler_factor"] == pytest.approx(factor)
 
 
 LOGGED = (

@@ -1,8 +1,5 @@
-"""Rounds of several engines whose times are planted."""
-
 from pathlib import Path
 
-import pytest
 from played_engines import Played, asked, nowhere
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure import rounds
@@ -23,9 +20,7 @@ def test_each_round_has_a_block_of_each_engine_loaded_once_for_all_inputs(tmp_pa
     assert {one.name for one in blocks[::2]} == {"a", "b"}, "in random order"
 
 
-def test_rounds_that_other_load_disturbed_are_repeated_while_time_may_be_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disturbed_rounds_are_repeated_while_time_may_be_lost(tmp_path, monkeypatch) -> None:
     """One engine uses ever less, as if other programs used more."""
     monkeypatch.setattr(rounds, "ROUNDS", 6)
     engines = [Played(tmp_path / "a", "a", 0.02, used_s=-1e6), Played(tmp_path / "b", "b", 0.02)]

@@ -1,6 +1,3 @@
-"""The table of latencies between measured structures, and the choice that is measured."""
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -65,32 +62,27 @@ def test_few_structures_are_measured_the_parent_first() -> None:
     assert set(points(HEADED, fewer_heads=True)) == headed | fewer
 
 
-@pytest.mark.parametrize(
-    ("parent", "seconds", "widths", "heads", "depths"),
-    [
+def test_times_between_the_measured_ones_are_interpolated() -> None:
+    for parent, seconds, widths, heads, depths in (
         (BERT, linear, range(64, 257, 64), [None], [(depth,) for depth in range(1, 7)]),
         # stages add up
         (CONVNEXT, by_stage, [None], [None], [(1, 1, 1, 1), (2, 3, 4, 1), (3, 1, 8, 2)]),
         (NARROW, by_width, range(16, 97, 16), [None], [(1, 4), (1, 1)]),
         # fewer heads save the same at each width
         (HEADED, with_heads, range(64, 257, 64), range(1, 13), [(1,), (2,), (6,)]),
-    ],
-)
-def test_times_between_the_measured_ones_are_interpolated(
-    parent: Structure, seconds: Callable[[Structure], float], widths: Any, heads: Any, depths: Any
-) -> None:
-    measured = points(parent, fewer_heads=len(heads) > 1)
-    table = table_of({one: seconds(one) for one in measured}, parent)
-    assert set(table) == {(width, head) for width in widths for head in heads}
-    for (width, head), costs in table.items():
-        for depth in depths:
-            assert costs.of(depth) == pytest.approx(seconds(Structure(depth, width, head)))
+    ):
+        measured = points(parent, fewer_heads=len(heads) > 1)
+        table = table_of({one: seconds(one) for one in measured}, parent)
+        assert set(table) == {(width, head) for width in widths for head in heads}
+        for (width, head), costs in table.items():
+            for depth in depths:
+                assert costs.of(depth) == pytest.approx(seconds(Structure(depth, width, head)))
 
 
 TABLE = table_of({one: linear(one) for one in points(BERT)}, BERT)
 
 
-def test_a_prediction_that_is_right_is_measured_once_and_a_wrong_one_corrected() -> None:
+def test_a_wrong_prediction_is_corrected_and_who_keeps_the_most_is_best(capsys) -> None:
     (only,) = choices(judged(), TABLE, 0.5, lambda one: rounds_of(linear(one)))
     assert only.predicted == pytest.approx(only.measured)
     assert 0.45 < only.predicted <= 0.5
@@ -102,9 +94,7 @@ def test_a_prediction_that_is_right_is_measured_once_and_a_wrong_one_corrected()
     assert tried[0].measured == pytest.approx(1.2 * tried[0].predicted)
     assert best_of(judged(), tried, 0.5) is tried[-1] is not tried[0]
     assert 0.45 < tried[-1].measured <= 0.5 * (1 + TOLERANCE)
-
-
-def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> None:
+    # of those that meet the target the one that keeps the most
     deep, wide, slow = Structure((4,), 64), Structure((2,), 256), Structure((5,), 256)
     tried = [Choice(deep, 0.5, 0.5, []), Choice(wide, 0.5, 0.4, []), Choice(slow, 0.5, 0.6, [])]
     assert judged().kept(wide) == pytest.approx(2.0)
@@ -112,11 +102,9 @@ def test_of_those_that_meet_the_target_the_one_that_keeps_the_most_is_best() -> 
     assert best_of(judged(), tried, 0.5).structure == deep
     assert best_of(judged(), tried[1:], 0.5).structure == wide
     assert best_of(judged(), tried, 0.1).structure == wide
-
-
-def test_disturbed_rounds_count_where_others_are_few(capsys: pytest.CaptureFixture[str]) -> None:
+    # disturbed rounds count where others are few
     quiet, disturbed = rounds_of(0.5), rounds_of(2.0, foreign=1.5)
     assert ratio(rounds_that_count(quiet + disturbed), 1) == pytest.approx(0.5)
-    assert capsys.readouterr().out == ""
+    assert "disturbed" not in capsys.readouterr().out
     assert ratio(rounds_that_count(disturbed), 1) == pytest.approx(2.0)
     assert "8 of 8 rounds were disturbed by other load" in capsys.readouterr().out

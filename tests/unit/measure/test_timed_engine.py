@@ -1,5 +1,3 @@
-"""Engines of known behaviour: requests are answered here, or in a child where that matters."""
-
 import itertools
 import json
 import os
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from busy import PROCESSORS, WORK, hash_forever, hashing, wait
 from energy_counter import Metered
-from nvml_driver import build_driver, printed
+from nvml_driver import printed_each
 from tightrope.jobs.child import Child
 from tightrope.measure import timed_engine
 from tightrope.measure.timed_engine import FEWEST_CALLS, MOST_CALLS, TimedEngine
@@ -60,7 +58,7 @@ def test_a_process_and_its_threads_are_pinned_before_the_engine_is_loaded() -> N
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
-def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> None:
+def test_the_first_call_is_one_and_a_fixed_warm_up_exactly_so_many() -> None:
     checked: list[float] = []
     engine = Counting(
         takes(0.02), check=lambda outputs, inputs: checked.append(time.perf_counter())
@@ -69,9 +67,6 @@ def test_the_first_call_is_one_call_and_its_time_without_that_of_the_check() -> 
     first = engine.first_call(0)
     assert engine.calls == len(checked) == 1
     assert 0.02 <= first <= checked[0] - began
-
-
-def test_a_fixed_warm_up_is_exactly_so_many_calls_or_ends_at_its_limit() -> None:
     for calls in (0, 17):
         engine = Counting(takes(0.001))
         warmup = engine.warm_up(0, calls, LIMIT, 0.01)
@@ -117,9 +112,7 @@ def test_a_block_has_at_least_its_calls_and_seconds() -> None:
         lead_in = engine.calls - 5 - len(samples)
         assert lead_in >= 1 if seconds else (lead_in, len(samples)) == (0, calls)
     assert len(Counting(takes(0.01)).block(0, 10**6, 10**6, 0.1)["samples_s"]) <= 0.1 / 0.01 + 1
-
-
-def test_calls_longer_than_a_block_need_no_lead_in_which_is_known_for_each_inputs() -> None:
+    # calls longer than a block need no lead-in, which is known for each of the inputs
     engine = Counting(takes(0.03))
     engine.warm_up(0, 3, LIMIT, 0.01)
     made = len(engine.block(0, 0.01, 4, LIMIT)["samples_s"])
@@ -128,11 +121,22 @@ def test_calls_longer_than_a_block_need_no_lead_in_which_is_known_for_each_input
     assert engine.calls == 3 + made + 1 + other
 
 
-def test_threads_are_busy_above_a_tenth_of_the_time_and_counted_anew_after_each_answer() -> None:
+def test_busy_threads_are_counted_anew_and_a_gpu_is_timed_there_too() -> None:
     engine = Counting(takes(0.0))
     engine.used, engine.timed_s = Counter({1: 1.0, 2: 0.25, 3: 0.15}), 2.0
     assert engine.threads() == {"busy": 2, "cores": 0.7}
     assert engine.threads() == {"busy": 0, "cores": 0}
+
+    class OnGpu:
+        def device_seconds(self, inputs: Any, calls: int) -> list[float]:
+            return [5e-4] * calls
+
+    engine = Counting(takes(0.0))
+    assert engine.device(0) is None, "on a CPU there is no other clock"
+    engine.run = OnGpu()  # type: ignore[assignment]
+    for typical_s, calls in ((0.0, MOST_CALLS), (0.001, 200), (9.0, FEWEST_CALLS)):
+        engine.typical_s[0] = typical_s
+        assert len(engine.device(0) or ()) == calls
 
 
 def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
@@ -150,19 +154,6 @@ def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
     assert engine.block(1, 0.0, 1, LIMIT)["idle_s"] == 0
 
 
-def test_an_engine_on_a_gpu_is_timed_there_too_for_a_fifth_of_a_second() -> None:
-    class OnGpu:
-        def device_seconds(self, inputs: Any, calls: int) -> list[float]:
-            return [5e-4] * calls
-
-    engine = Counting(takes(0.0))
-    assert engine.device(0) is None, "on a CPU there is no other clock"
-    engine.run = OnGpu()  # type: ignore[assignment]
-    for typical_s, calls in ((0.0, MOST_CALLS), (0.001, 200), (9.0, FEWEST_CALLS)):
-        engine.typical_s[0] = typical_s
-        assert len(engine.device(0) or ()) == calls
-
-
 def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> None:
     engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.5)
     with Child(engine, LIMITS) as worker:
@@ -177,21 +168,8 @@ def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> No
         assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
 
 
-def test_without_counters_and_gpu_a_block_has_neither() -> None:
-    if Path("/sys/class/powercap/intel-rapl:0").exists() or Path("/proc/driver/nvidia").exists():
-        pytest.skip("this machine has a counter of energy or a GPU")
-    for device in ("cpu", "cuda"):
-        engine = TimedEngine(lambda: (wait, {}), [0.001], [ONE], device=device)
-        with Child(engine, LIMITS) as child:
-            child.ask("load")
-            block = child.ask("block", 0, 0.01, 1, LIMIT)
-            assert (block["energy_j"], block["gpu"]) == (None, None)
-            assert child.ask("long_block", 0, LIMIT) is None
-            assert child.ask("streams", 0, 2, 5.0) is None
-
-
 ON_GPU = """
-import json, time
+import json, os, time
 from tightrope.jobs.child import Child, Limits
 from tightrope.machine.host import describe_host
 from tightrope.measure.timed_engine import TimedEngine
@@ -199,21 +177,22 @@ describe_host()  # as each job does before it starts its workers
 engine = TimedEngine(lambda: (time.sleep, {}), [0.001], [PROCESSOR], device="cuda")
 with Child(engine, Limits(1e10, 60.0)) as worker:
     worker.ask("load")
-    block, long = worker.ask("block", 0, 0.02, 1, 30.0), worker.ask("long_block", 0, 30.0)
+    block = worker.ask("block", 0, 0.02, 1, 30.0)
+    long = None if "FAKE_SHARED" in os.environ else worker.ask("long_block", 0, 30.0)
 print(json.dumps([block["energy_j"], block["gpu"], long]))
 """.replace("PROCESSOR", str(ONE))
 
 
-def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(tmp_path: Path) -> None:
+def test_on_a_gpu_each_block_has_its_state_and_a_long_one_energy(driver: Path) -> None:
     """In a worker of a process that has asked NVML before, of a driver library of the test."""
-    build_driver(tmp_path)
-    energy, state, long = json.loads(printed(ON_GPU, tmp_path, FAKE_LIMITS="4"))
+    cases = [{"FAKE_LIMITS": "4"}, {"FAKE_SHARED": "1"}, {"FAKE_NO_DRIVER": "1"}]
+    found, shared, none = map(json.loads, printed_each(ON_GPU, driver, cases))
+    energy, state, long = found
     assert energy is None
     assert (state["sm_clock_mhz"], state["throttled"]) == (1980, ["power cap"])
     assert (state["other_processes"], state["memory_bytes"]) == (0, 3 << 30)
     assert long["gpu"] == state
     assert long["energy_j"] == 1.5
     assert 1 < long["calls"] <= 1001
-    shared = json.loads(printed(ON_GPU, tmp_path, FAKE_SHARED="1"))
     assert shared[1]["other_processes"] == 1
-    assert json.loads(printed(ON_GPU, tmp_path, FAKE_NO_DRIVER="1")) == [None, None, None]
+    assert none == [None, None, None]

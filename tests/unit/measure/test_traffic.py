@@ -1,5 +1,3 @@
-"""Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
-
 import sys
 from collections.abc import Callable
 from itertools import combinations
@@ -9,25 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from played_engines import nowhere
-from tightrope.artifacts.files import write_json
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import text_arrays
 from tightrope.jobs import progress as bars
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.measure import traffic_scenarios as scenarios
 from tightrope.measure.traffic import ready_samples
 from tightrope.measure.traffic_loadgen import Bench
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
-from tightrope.measure.traffic_scenarios import (
-    FEWEST_BATCHES,
-    RUNS,
-    Progress,
-    RateSearch,
-    Rounds,
-    sent_samples,
-)
 from tightrope.measure.traffic_serving import Query, Serving, Waiting
 from tightrope.records.traffic import OFFLINE
 from tightrope.terminal.jobs import progress_in
@@ -72,15 +60,11 @@ def test_answers_are_those_of_the_engine_alone(padded: list[int | None], batch: 
     assert serving.predictions == logits.argmax(axis=1).tolist()
     assert serving.margins == pytest.approx((highest[:, -1] - highest[:, -2]).tolist())
     assert sorted(completed) == list(range(1000, 1011))
-
-
-def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time() -> None:
-    serving = served([None] * 11, 4)
-    assert ask(serving, [2, 5, 5]) == [1000, 1001, 1002]
-    for index, (prediction, margin) in enumerate(
-        zip(serving.predictions, serving.margins, strict=True)
-    ):
-        assert (prediction != -1, margin > 0) == (index in (2, 5),) * 2
+    # samples that were not asked for have no prediction, others one each time
+    serving = served(padded, batch)
+    assert sorted(ask(serving, [2, 5, 5])) == [1000, 1001, 1002]
+    known = [index for index, prediction in enumerate(serving.predictions) if prediction != -1]
+    assert known == [index for index, margin in enumerate(serving.margins) if margin > 0] == [2, 5]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +77,7 @@ def test_samples_that_were_not_asked_for_have_no_prediction_others_one_each_time
         ([None] * 11, 4 * 9 + 4 * 7 + 3 * 8, [(4, 9), (4, 7), (3, 8)]),
     ],
 )
-def test_tokens_of_samples_and_of_padding_are_counted_apart(
-    padded: list[int | None], padding: int, shapes: list[tuple[int, int]]
-) -> None:
+def test_tokens_of_samples_and_of_padding_are_counted_apart(padded, padding, shapes) -> None:
     seen = []
 
     def engine(inputs: Arrays) -> np.ndarray:
@@ -109,10 +91,16 @@ def test_tokens_of_samples_and_of_padding_are_counted_apart(
     assert serving.padded_tokens == padding - sum(LENGTHS)
 
 
+def test_as_many_images_are_held_as_there_is_room_for_and_one_at_least() -> None:
+    images = [{"pixel_values": np.full((3, 8, 8), number, np.float32)} for number in range(10)]
+    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
+        found = ready_samples(images, image_bytes=room)
+        assert [one["pixel_values"][0, 0, 0] for one in found] == list(range(held))
+    assert len(ready_samples(rows(), image_bytes=1)) == len(rows()), "texts are small"
+
+
 @pytest.mark.parametrize(("batch", "waiting", "sizes"), [(8, [0], [1, 3]), (2, [0, 1, 2], [2, 2])])
-def test_what_comes_while_the_engine_is_busy_or_others_wait_fills_the_next_batch(
-    batch: int, waiting: list[int], sizes: list[int]
-) -> None:
+def test_what_comes_while_the_engine_is_busy_fills_the_next_batch(batch, waiting, sizes) -> None:
     found: list[int] = []
 
     def engine(inputs: Arrays) -> np.ndarray:
@@ -132,9 +120,7 @@ def test_what_comes_while_the_engine_is_busy_or_others_wait_fills_the_next_batch
 
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), WorkFailed("out", True)])
 @pytest.mark.parametrize("good", [0, 2])
-def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_the_end(
-    error: BaseException, good: int
-) -> None:
+def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_the_end(error, good):
     calls = iter(range(good + 1))
 
     def engine(inputs: Arrays) -> np.ndarray:
@@ -189,31 +175,8 @@ def test_batches_are_of_one_bucket_in_the_order_of_those_that_have_waited_longes
     for index in range(6):
         queue.add(100 + index, index)
     found = [(one.tickets, one.indices, one.sequence) for one in iter(queue.take, None)]
-    assert found == [
-        ([100, 104], [0, 4], 64),
-        ([101, 102], [1, 2], 8),
-        ([103], [3], 8),
-        ([105], [5], 16),
-    ]
-
-
-def test_each_ticket_comes_out_once_in_the_order_of_its_bucket() -> None:
-    for seed in range(20):
-        draw = np.random.default_rng(seed)
-        padded = draw.choice([8, 16, 64], size=30).tolist()
-        queue, batches, arrivals = Waiting(padded, 4), [], {}
-        for ticket in range(200):
-            arrivals[ticket] = int(draw.integers(30))
-            queue.add(ticket, arrivals[ticket])
-            if draw.random() < 0.4 and (batch := queue.take()) is not None:
-                batches.append(batch)
-        batches += iter(queue.take, None)
-        for batch in batches:
-            assert 1 <= len(batch.tickets) <= 4
-            assert {padded[index] for index in batch.indices} == {batch.sequence}
-        for length in set(padded):
-            own = [t for batch in batches if batch.sequence == length for t in batch.tickets]
-            assert own == [t for t, index in arrivals.items() if padded[index] == length]
+    first = [([100, 104], [0, 4], 64), ([101, 102], [1, 2], 8)]
+    assert found == [*first, ([103], [3], 8), ([105], [5], 16)]
 
 
 def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
@@ -247,13 +210,7 @@ NEARLY = (0.95, 1.05, *[1.0] * 99)
         ((1.0,) * 99, [LOUD] * 99, 5.5, [6], 6),
     ],
 )
-def test_rounds_go_on_until_the_gain_is_known_or_their_time_is_over(
-    gains: tuple[float, ...],
-    foreign: list[float],
-    quiet_seconds: float,
-    expected: list[int],
-    lost: float,
-) -> None:
+def test_rounds_go_on_until_the_gain_is_known(gains, foreign, quiet_seconds, expected, lost):
     both = benches([3, 5], quiet_seconds)
 
     def test(bench: Bench, number: int) -> dict[str, Any]:
@@ -264,7 +221,7 @@ def test_rounds_go_on_until_the_gain_is_known_or_their_time_is_over(
         facts = {"scenario": OFFLINE, "valid": True, "duration_s": 1.0, "samples_per_s": rate}
         return {**facts, "foreign_cores": cores}
 
-    tests = Rounds(OFFLINE, both, Progress("serving", 1.0)).run(test)
+    tests = scenarios.Rounds(OFFLINE, both, scenarios.Progress("serving", 1.0)).run(test)
     assert len(tests) / len(both) in expected
     assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
 
@@ -272,100 +229,59 @@ def test_rounds_go_on_until_the_gain_is_known_or_their_time_is_over(
 def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None:
     lengths = list(np.random.default_rng(0).integers(1, 100, size=1000))
     (bench, _) = benches(lengths)
-    sent = sent_samples(bench, 200)
+    sent = scenarios.sent_samples(bench, 200)
     assert len(sent) == 200 and sent == sorted(set(sent))
     mean = np.mean([lengths[index] for index in sent])
     assert mean == pytest.approx(np.mean(lengths), rel=0.02)
-    assert len(sent_samples(bench, 1)) == FEWEST_BATCHES * PLAN["batch"]
-    assert sent_samples(bench, 10**6) == list(range(1000))
+    assert len(scenarios.sent_samples(bench, 1)) == scenarios.FEWEST_BATCHES * PLAN["batch"]
+    assert scenarios.sent_samples(bench, 10**6) == list(range(1000))
 
 
-def test_as_many_of_the_first_images_are_decoded_as_there_is_room_for(tmp_path: Path) -> None:
-    processor = {"image_processor_type": "ViTImageProcessor", "size": 8}
-    write_json(tmp_path / "preprocessor_config.json", processor)
-    images = EncodedImages([{"random": seed} for seed in range(10)], load_settings(tmp_path))
-    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
-        found = ready_samples(images, image_bytes=room)
-        assert len(found) == held
-        for place, row in enumerate(found):
-            np.testing.assert_array_equal(row["pixel_values"], images[place]["pixel_values"])
-            assert row["pixel_values"] is found[place]["pixel_values"]
-    texts = [text_arrays(np.arange(1, length)) for length in (3, 5, 9)]
-    assert ready_samples(texts, image_bytes=1) == texts
-
-
-def searched(
-    threshold: float, start: float, least: float = 0.0
-) -> tuple[float | None, list[float]]:
+def searched(threshold, start, least=0.0) -> tuple[float | None, list[float]]:
     """The highest rate that passed in a whole search, rates up to a threshold, and all rates."""
-    search, asked = RateSearch(start, least=least), []
+    search, asked = scenarios.RateSearch(start, least=least), []
     while search.rate is not None:
         asked.append(search.rate)
         search.record(search.rate <= threshold)
     return search.low, asked
 
 
-def test_the_threshold_is_found_within_5_percent() -> None:
+def test_the_threshold_is_found_within_5_percent_by_rates_of_three_digits() -> None:
     for start in (0.013, 1.0, 100.0, 4321.0):
         for factor in np.geomspace(1 / 7.9, 4, 25):
             threshold = float(factor * start)
             found, asked = searched(threshold, start)
-            assert found is not None and found in asked and len(asked) <= RUNS
+            assert found is not None and found in asked and len(asked) <= scenarios.RUNS
             assert found <= threshold < 1.05 * found
-
-
-def test_rates_of_three_digits_are_tried_in_turn() -> None:
     # it stops as soon as it is within 5 percent
     assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
     # where nothing passes there is no rate, and none below the least is tried but the first
-    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(RUNS)])
+    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(scenarios.RUNS)])
     assert searched(0, 512, 60) == (None, [512, 256, 128, 64])
     assert searched(0, 512, 1000) == (None, [512])
     found, asked = searched(1e9, 100)
     assert found == max(asked) > 2000
     _, asked = searched(700, 1234.5678)
     assert asked == [1230, *(float(f"{rate:.3g}") for rate in asked[1:])]
+    # of a test that is not steady it is the highest rate that passed
+    search, passed, draw = scenarios.RateSearch(100), [], np.random.default_rng(3)
+    while search.rate is not None:
+        good = bool(draw.random() < 0.5)
+        passed += [search.rate] * good
+        search.record(good)
+    assert search.low == max(passed)
 
 
-def test_a_test_that_is_not_steady_gives_the_highest_rate_that_it_passed() -> None:
-    draw = np.random.default_rng(3)
-    for _ in range(50):
-        search, passed = RateSearch(100), []
-        while search.rate is not None:
-            good = bool(draw.random() < 0.5)
-            passed += [search.rate] * good
-            search.record(good)
-        assert search.low == max(passed, default=None)
-
-
-def test_the_terminal_shows_each_test_and_the_share_that_is_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_terminal_shows_each_test_and_the_share_that_is_done(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bars, "INTERVAL_SECONDS", 0.0)
     log = tmp_path / "job.log"
-
-    def shown() -> str:
-        with log.open("a") as stream:
-            stream.write(capsys.readouterr().err)
-        progress = progress_in(log)
-        return progress.words.partition(" %")[0] if progress else ""
-
-    with Progress("serving", 200.0) as progress:
-        progress.begin("offline, fixed", 50.0)
-        assert shown() == "offline, fixed 0"
-        progress.end()
-        progress.begin("server, longest", 150.0)
-        assert shown() == "server, longest 25"
-        progress.began -= 50.0
-        progress.tell()
-        assert shown() == "server, longest 50", "while it runs"
-        progress.end()
-    assert shown() == ""
     # tests that take longer, are omitted or added never fill the bar
-    with Progress("serving", 100.0) as progress:
+    with scenarios.Progress("serving", 100.0) as progress:
         progress.begin("server, fixed", 40.0)
         progress.end()
         for expected, percent in ((-20.0, 50), (80.0, 25), (-130.0, 99)):
             progress.expect(expected)
             progress.begin("server, longest", 60.0)
-            assert shown() == f"server, longest {percent}"
+            with log.open("a") as stream:
+                stream.write(capsys.readouterr().err)
+            assert progress_in(log).words.startswith(f"server, longest {percent} %")

@@ -1,11 +1,8 @@
-"""What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 from manifests import ENGINE, SPLIT
-from nvml_driver import build_driver, printed
+from nvml_driver import printed_each
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import bucket_lines, p99_lines, split_lines, unavailable_lines
 from tightrope.plan.plan import Plan
@@ -32,22 +29,22 @@ def test_unavailable_variants_are_named_once_per_reason_and_many_are_counted() -
 
 
 ANNOUNCED = """
-from tightrope.artifacts.manifest import write_manifest
 from tightrope.plan.announce import gpu_lines
 from tightrope.plan.plan import Plan
 from tightrope.variants import parse
 plan = Plan(**dict.fromkeys(Plan._fields))
 for name in ("cpu-pytorch-fp32", "cuda-pytorch-fp32"):
-    print(*gpu_lines(plan._replace(jobs=[("m", parse(name))])))
+    print(name, *gpu_lines(plan._replace(jobs=[("m", parse(name))])))
 """
 
 
-def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_path: Path) -> None:
-    build_driver(tmp_path)
-    line = printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="1")
-    assert line.startswith("GPU: the GPUs of this machine are not alike")
+def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(driver: Path) -> None:
+    cases = [{"CUDA_VISIBLE_DEVICES": one} for one in ("1", "GPU-bbbb-2222")]
+    line, none = printed_each(ANNOUNCED, driver, cases)
+    first = "cpu-pytorch-fp32\ncuda-pytorch-fp32 GPU: the GPUs of this machine are not alike"
+    assert line.startswith(first)
     assert line.endswith("or CUDA_VISIBLE_DEVICES to a UUID")
-    assert printed(ANNOUNCED, tmp_path, CUDA_VISIBLE_DEVICES="GPU-bbbb-2222") == ""
+    assert none == "cpu-pytorch-fp32\ncuda-pytorch-fp32"
 
 
 @pytest.mark.parametrize(
@@ -63,9 +60,7 @@ def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(tmp_pat
         (1.0, None, "files:other.csv", None),
     ],
 )
-def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can(
-    points: float, evaluation: int | None, data: str, few: int | None
-) -> None:
+def test_a_split_that_cannot_show_the_budget_is_announced(points, evaluation, data, few) -> None:
     model = {"data": data, "splits": {"evaluation": evaluation}}
     config = {"accuracy_budget_points": points, "models": {"news": model}}
     if evaluation is None:
@@ -79,22 +74,18 @@ def test_a_split_that_cannot_show_the_budget_is_announced_with_the_size_that_can
     assert list(split_lines(config)) == [expected] * (few is not None)
 
 
-@pytest.mark.parametrize(
-    ("goal", "latency", "said"),
-    [
+def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy() -> None:
+    for goal, latency, said in (
         ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 6}, True),
         ({"p99_ms": 5, "traffic": None}, {"calls": 100, "min_calls": 800}, True),
         ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 800}, False),
         ({"p99_ms": 5, "traffic": "server"}, {"calls": None, "min_calls": 6}, False),
         ({"p99_ms": None, "traffic": None}, {"calls": None, "min_calls": 6}, False),
         (None, {"calls": None, "min_calls": 6}, False),
-    ],
-)
-def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy(
-    goal: object, latency: object, said: bool
-) -> None:
-    lines = list(p99_lines({"goal": goal, "latency": latency}))
-    assert [one.startswith("goal.p99_ms: a p99 takes 662 calls") for one in lines] == [True] * said
+    ):
+        lines = list(p99_lines({"goal": goal, "latency": latency}))
+        assert len(lines) == said
+        assert all(one.startswith("goal.p99_ms: a p99 takes 662 calls") for one in lines)
 
 
 BUILT = {"batch": [1, 8], "sequence": [32, 64, 128]}
@@ -105,9 +96,7 @@ BUILT = {"batch": [1, 8], "sequence": [32, 64, 128]}
     [(4, "auto", True), (8, "auto", False), (16, "auto", False), (4, BUILT, False)],
     ids=str,
 )
-def test_engines_are_built_again_with_the_key_that_keeps_them_where_they_hold_the_shapes(
-    batch: int, buckets: Any, told: bool
-) -> None:
+def test_the_key_that_keeps_engines_that_hold_the_shapes_is_announced(batch, buckets, told) -> None:
     model = {"task": "text-classification", "max_sequence": 128}
     shapes = [{"batch": batch, "sequence": 64}]
     config = {"buckets": buckets, "shapes": shapes, "models": {"m": model}}

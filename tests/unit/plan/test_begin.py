@@ -1,11 +1,9 @@
-"""The begin of a run: one at a time takes the folder, and what it makes again."""
-
 import getpass
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,18 +19,16 @@ from tightrope.plan.plan import Plan
 
 FILES = ["ok.json", "failed.json", "killed.json", "cut.json", "failed.onnx", "missing.json"]
 FIRST = {"artifacts/m/data/data.json", "artifacts/m/source/checkpoint.json"}
-# a run that starts another program, which inherits its lock, where it is asked to
+# a run that starts another program, which inherits its lock
 RUN = """
-import subprocess, sys, time
+import subprocess, time
 from tightrope.plan.begin import take_folder
 take_folder(slurm=False)
-if "with-child" in sys.argv:
-    subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL)
+subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL)
 print("taken", flush=True)
 time.sleep(60)
 """
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("transient", {"killed.json", "cut.json"}),
     ],
 )
-def test_failed_and_damaged_files_are_made_again_on_request_and_missing_ones_always(
-    monkeypatch: pytest.MonkeyPatch, retry: Any, tried: set[str]
-) -> None:
+def test_failed_files_are_made_again_on_request_and_missing_ones_always(monkeypatch, retry, tried):
     write_json("ok.json", {"status": "ok"})
     write_failure("failed.json", reason="too slow", transient=False)
     write_failure("killed.json", reason="killed", transient=True)
@@ -75,23 +69,16 @@ def test_failed_and_damaged_files_are_made_again_on_request_and_missing_ones_alw
 
 
 @pytest.fixture
-def start(repository: Path) -> Iterator[Start]:
-    """Starts a run; returns it when it has the folder."""
-    started = []
-
-    def run(*words: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
-        command = [sys.executable, "-c", RUN, *words]
-        pipe = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-        started.append(subprocess.Popen(command, env=environment, **pipe))
-        assert started[-1].stdout.readline() == "taken\n"
-        return started[-1]
-
-    yield run
-    for one in started:
+def first(repository: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run that has the folder."""
+    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    command = [sys.executable, "-c", RUN, "--cores", "1\x1b[31m"]
+    pipe = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, env=environment, **pipe) as run:
+        assert run.stdout.readline() == "taken\n"
+        yield run
         with suppress(ProcessLookupError):
-            os.killpg(one.pid, 9)
-        one.communicate()
+            os.killpg(run.pid, 9)
 
 
 def refusal(*, slurm: bool = False) -> str:
@@ -102,38 +89,27 @@ def refusal(*, slurm: bool = False) -> str:
     return str(raised.value)
 
 
-def test_a_second_run_is_told_who_works_in_the_folder_and_takes_that_of_a_killed_one(
-    start: Start, folder: Path
-) -> None:
-    first = start("--cores", "1\x1b[31m")
+def test_a_second_run_is_told_who_works_there_and_takes_the_folder_at_the_end(first, folder):
+    """A run that was killed keeps it until the programs that it started have ended."""
     stale = folder / ".snakemake/locks/1.output.lock"
     stale.touch()
     said = refusal()
     assert said.startswith(f"{folder}: a run works here already ({getpass.getuser()}@")
     assert f", process {first.pid}, since 20" in said
     assert ": snakemake --cores 1\\x1b[31m); wait for the end, or end that process there" in said
-    assert stale.exists()
-    first.kill()
-    first.wait()
-    begin.take_folder(slurm=False)
-    assert list(stale.parent.iterdir()) == []
-    assert f"process {os.getpid()}," in begin.LOCK.read_text()
-    assert f"process {os.getpid()}," in refusal()
-
-
-def test_a_run_that_goes_on_keeps_the_folder_of_a_killed_one(start: Start) -> None:
-    first = start("with-child")
     first.kill()
     first.wait()
     assert "a run works here already" in refusal()
+    assert stale.exists()
     os.killpg(first.pid, 9)
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            return begin.take_folder(slurm=False)
-        except TightropeError:
-            time.sleep(0.05)
-    begin.take_folder(slurm=False)
+    while stale.exists() and time.monotonic() < deadline:
+        with suppress(TightropeError):
+            begin.take_folder(slurm=False)
+        time.sleep(0.05)
+    assert list(stale.parent.iterdir()) == []
+    assert f"process {os.getpid()}," in begin.LOCK.read_text()
+    assert f"process {os.getpid()}," in refusal()
 
 
 def test_where_a_file_cannot_be_locked_snakemakes_own_locks_decide(folder: Path) -> None:
@@ -151,9 +127,7 @@ def write_squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> 
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
-def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(folder, monkeypatch) -> None:
     (folder / "link").symlink_to(folder)
     lines = [f"11|tightrope_{UUID}|{folder}", f"12|{UUID}|{folder}/link", f"13|bash|{folder}"]
     lines.append(f"14|tightrope_{UUID}|/elsewhere")
@@ -165,9 +139,7 @@ def test_jobs_in_slurms_queue_are_named_with_what_cancels_them(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_where_slurm_does_not_answer_its_words_end_the_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
+def test_where_slurm_does_not_answer_its_words_end_the_run(folder, monkeypatch, there) -> None:
     if there:
         write_squeue(folder, monkeypatch, "echo 'error: Unable to\n contact slurm' >&2", "exit 1")
     else:

@@ -1,5 +1,3 @@
-"""A changed definition changes the code of the jobs that can reach it, and of no other."""
-
 import ast
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,40 +11,21 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.signature import IMAGE, TEXT
 
-CHECKPOINTS = {
-    "hub": "hub:owner/name@main",
-    "path": "path:folder",
-    "package": "package:name/folder",
-    "scratch": "scratch:bert",
-    "onnx": "onnx:file.onnx",
-    "model": "model:another",
-}
-DATA = {
-    "docstrings": ("docstrings:one,two", TEXT),
-    "text files": ("files:*.csv", TEXT),
-    "texts of the hub": ("hub:owner/name@main", TEXT),
-    "random texts": ("random", TEXT),
-    "digits": ("digits", IMAGE),
-    "image files": ("files:folder", IMAGE),
-    "images of the hub": ("hub:owner/name@main", IMAGE),
-    "random images": ("random", IMAGE),
-}
+SOURCES = ("hub:owner/name@main", "path:folder", "package:name/folder", "scratch:bert")
+SOURCES += ("onnx:file.onnx", "model:another")
+CHECKPOINTS = {source.partition(":")[0]: source for source in SOURCES}
+TEXTS = ("docstrings:one,two", "files:*.csv", "hub:owner/name@main", "random")
+IMAGES = ("digits", "files:folder", "hub:owner/name@main", "random")
+DATA = [*((source, TEXT) for source in TEXTS), *((source, IMAGE) for source in IMAGES)]
 # jobs that load an engine, that build one besides, that wait for a quiet machine, and that train
+RACES = {"race_family", "race_finalists"}
+TIMES = {"measure_idleness", "measure_latency", "measure_throughput", *RACES}
 GROUPS = {
-    "LOADS": {
-        *("audit_variant", "measure_accuracy", "measure_idleness", "measure_latency"),
-        *("measure_profile", "measure_throughput", "measure_traffic"),
-        *("race_family", "race_finalists"),
-    },
+    "LOADS": TIMES | {"audit_variant", "measure_accuracy", "measure_profile", "measure_traffic"},
     "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
     "LOADED": {f"load {engine}" for engine in ENGINES},
-    "TIMES": {
-        *("measure_idleness", "measure_latency", "measure_throughput"),
-        *("race_family", "race_finalists"),
-    },
     "TRAINS": {"choose_structure", "measure_training", "train_model"},
-    "RACES": {"race_family", "race_finalists"},
-    "nothing": set(),
+    **{"RACES": RACES, "TIMES": TIMES, "nothing": set()},
 }
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
@@ -57,27 +36,21 @@ PLANTED = """
 bundle:contents -> bundle
 checkpoint:prepare_checkpoint -> prepare_checkpoint
 checkpoint/sources/onnx:fetch -> checkpoint: onnx
-checkpoint/sources/path:check -> checkpoint: path
 checkpoint/sources/scratch:fetch -> checkpoint: scratch
 compare:compare -> nothing
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
-data/sources/docstrings:read -> data: docstrings
-data/sources/hub_texts:read -> data: hub_texts
 data/sources/text_files:read -> data: text_files
 engines:build_in_folder -> BUILDS, build_engine
 engines/inductor:FILE -> build inductor, load inductor
 engines:load_engine -> LOADS, BUILDS
-engines/openvino:build -> build openvino
 engines/openvino:load -> load openvino
-engines/tvm:load -> load tvm
 errors:nearest -> nothing
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 inputs:timing_batches -> BUILDS, TIMES, measure_profile, measure_requests
 int8:RANDOM_SEED -> build inductor, build openvino, calibrate
 int8:in_qdq -> quantize_onnx, search_operators
-int8:computed -> calibrate
 jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
 machine:package_joules -> BUILDS, TIMES
@@ -87,36 +60,25 @@ machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
 measure:collapse -> audit_variant
 measure:StopRule -> measure_latency
 measure/profile:verdict -> measure_profile
-measure:product -> measure_peaks
-measure/rounds:ROUNDS -> BUILDS
 measure:bucket_edges -> measure_traffic
 model:swap_activation -> TRAINS
-model:is_classifier -> TRAINS
 onnx/export:OPSET -> choose_structure, export_onnx, measure_structures
 onnx:import_checkpoint -> training: onnx
 onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
-onnx:TOLERANCE -> choose_structure, measure_structures, simplify_onnx
 plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
-records:close_to -> race_family, summarize
 report:traffic_section -> render_report
-report:COLOURS -> render_report
 runtimes:Buckets -> LOADED, build onnxruntime, build openvino, build tvm, measure_profile
-runtimes:padded -> LOADED, build onnxruntime, measure_profile
 sources:guarded -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
 sources:package_folder -> checkpoint: package, data: docstrings
-sources:header -> data: local_images, data: text_files
 statistics:RESAMPLES -> summarize
-statistics:mcnemar_p_value -> RACES, summarize
 statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
-summary:beaten -> summarize
 summary:choose -> summarize
 terminal:closing_words -> nothing
 training:flip_crop -> TRAINS
 training:fine_tune -> measure_training, train_model, training: qat
-training:fine_tune_quantized -> training: qat
 variants:parse -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report, summarize
 """
 ROWS = [row.split(" -> ") for row in PLANTED.replace("\n    ", " ").strip().splitlines()]
@@ -151,9 +113,7 @@ def reached(copy: Path) -> dict[str, dict[tuple[str, str], str]]:
 
 
 @pytest.fixture
-def changed(
-    copy: Path, reached: dict[str, dict[tuple[str, str], str]]
-) -> Iterator[Callable[[str, str], set[str]]]:
+def changed(copy, reached) -> Iterator[Callable[[str, str], set[str]]]:
     """Gives a module of the copy another text; returns the jobs whose code that changes."""
     sources, jobs = sources_of(copy), entries(copy)
     kept = dict(sources.modules)
@@ -210,18 +170,14 @@ def module_of(copy: Path, place: str, name: str) -> str:
 
 
 @pytest.mark.parametrize(("where", "words"), ROWS, ids=[where for where, _ in ROWS])
-def test_a_changed_definition_makes_stale_what_can_reach_it_alone(
-    copy: Path, changed: Callable[[str, str], set[str]], where: str, words: str
-) -> None:
+def test_a_changed_definition_makes_stale_what_can_reach_it_alone(copy, changed, where, words):
     place, name = where.split(":")
     module = module_of(copy, place, name)
     jobs = {job for word in words.split(", ") for job in GROUPS.get(word, {word})}
     assert changed(module, planted((copy / f"{module}.py").read_text(), name)) == jobs
 
 
-def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
-    copy: Path, changed: Callable[[str, str], set[str]]
-) -> None:
+def test_a_comment_a_docstring_and_a_move_make_nothing_stale(copy, changed) -> None:
     text = (copy / "tightrope/statistics.py").read_text()
     assert changed("tightrope/statistics", f'{text}\n# a remark\n"""Another."""\n') == set()
     assert changed("tightrope/moved", text) == set()
@@ -229,9 +185,7 @@ def test_a_comment_a_docstring_and_a_move_make_nothing_stale(
     assert changed("tightrope/statistics", f"from tightrope.moved import {names}\n") == set()
 
 
-def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(
-    reached: dict[str, dict[tuple[str, str], str]],
-) -> None:
+def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(reached) -> None:
     for job, found in reached.items():
         if not job.startswith(PRESENTING):
             packages = {module.split(".")[1] for module, _ in found if "." in module}
@@ -245,7 +199,7 @@ def test_every_kind_of_checkpoint_and_of_data_is_known_here_and_has_the_same_fun
         names = ("local_files", "libraries", "config_json", "fetch", "check")
         assert all(callable(getattr(module, name)) for name in names), text
     kinds = set()
-    for source, task in DATA.values():
+    for source, task in DATA:
         kind, _ = data_sources.parse_source(source, task=task)
         kinds.add(kind)
         if kind == "random":

@@ -1,5 +1,3 @@
-"""What the configuration may say, what it is filled in with, and the line that refuses it."""
-
 import copy
 import json
 import math
@@ -53,7 +51,7 @@ def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level() -> Non
     assert not [name for name, one in objects if one.get("additionalProperties") is not False]
 
 
-def test_every_key_has_a_default_which_is_valid_itself() -> None:
+def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     filled = configured()
     assert checked(filled, SCHEMA) == filled
     keys = DOCUMENT["properties"]
@@ -64,6 +62,16 @@ def test_every_key_has_a_default_which_is_valid_itself() -> None:
         assert set(filled[name]) == set(keys[name]["properties"]), name
     assert (filled["accuracy_budget_points"], filled["buckets"]) == (1.0, "auto")
     assert filled["calibration"]["methods"] == ["minmax", "nncf"]
+    # what is given is left as it was
+    given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
+    before = copy.deepcopy(given)
+    filled = checked(given, SCHEMA)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
+    recipe = filled["models"]["tiny"]["train"]
+    assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
+    filled["models"]["tiny"]["splits"]["train"] = 5
+    assert given == before
+    assert configured()["models"]["tiny"]["splits"]["train"] is None
 
 
 def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_there_are() -> None:
@@ -79,9 +87,7 @@ def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_t
     assert isa["anyOf"][1]["items"]["enum"] == list(ISA)
 
 
-def test_every_configuration_of_the_project_is_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_configuration_of_the_project_is_valid(tmp_path, monkeypatch) -> None:
     # what the studies of images read is not in the project
     (tmp_path / "tiny_imagenet_20c").mkdir()
     (tmp_path / "tiny_imagenet_20c/labels.tsv").write_text("file\tname\n")
@@ -108,39 +114,20 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
     return {name: one for part in inner for name, one in part.items()}
 
 
-def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(
-    repository: Path,
-) -> None:
+def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
     embedded = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
     models = {"models": {"mine": {"checkpoint": "scratch:bert", "data": "random"}}}
     ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
 
     def words(value: Any) -> str:
-        return (
-            ", ".join(value) if isinstance(value, list) else "none" if value is None else f"{value}"
-        )
+        return ", ".join(value) if isinstance(value, list) else str(value or "none")
 
-    different = {
-        (name, words(theirs.get(name)), words(own))
-        for name, own in ours.items()
-        if own != theirs.get(name)
-    }
-    readme = (repository / "README.md").read_text()
-    table = readme[readme.index("| key | default | config/config.yaml |") :].partition("\n\n")[0]
+    both = ((name, theirs.get(name), own) for name, own in ours.items())
+    different = {(name, words(one), words(own)) for name, one, own in both if one != own}
+    readme = (repository / "README.md").read_text().partition("| key | default | config/")[2]
+    table = readme.partition("\n\n")[0]
     rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
     assert set(rows) == different != set()
-
-
-def test_what_is_given_beats_the_default_and_is_left_as_it_was() -> None:
-    given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
-    before = copy.deepcopy(given)
-    filled = checked(given, SCHEMA)
-    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
-    recipe = filled["models"]["tiny"]["train"]
-    assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
-    filled["models"]["tiny"]["splits"]["train"] = 5
-    assert given == before
-    assert configured()["models"]["tiny"]["splits"]["train"] is None
 
 
 def with_key(key: str, value: Any) -> dict[str, Any]:
@@ -162,8 +149,6 @@ def with_key(key: str, value: Any) -> dict[str, Any]:
         ("models.tiny.inputs.input_id", "input_ids"),
         ("engines.onnx_runtime", "onnxruntime"),
         ("tensorrt.profile", "profiles"),
-        ("throughput.bathces", "batches"),
-        ("goal.minimise", "minimize"),
     ],
 )
 def test_an_unknown_key_is_named_with_the_nearest_right_one(key: str, offered: str) -> None:
@@ -171,22 +156,15 @@ def test_an_unknown_key_is_named_with_the_nearest_right_one(key: str, offered: s
     assert message.startswith(f'config: {key}: unknown key; did you mean "{offered}"?')
 
 
-def test_a_key_like_no_other_gets_the_list_and_no_guess() -> None:
+def test_a_key_that_is_gone_names_what_takes_its_place_and_one_like_no_other_all_keys() -> None:
+    for key, place in GONE.items():
+        gone = key.replace("*", "tiny")
+        assert refused(**with_key(gone, {})) == f"config: {gone}: this key is gone: {place}"
     keys = ", ".join(sorted(DOCUMENT["properties"]))
     assert refused(zzz=1) == f"config: zzz: unknown key; allowed: {keys}"
-
-
-@pytest.mark.parametrize("key", GONE)
-def test_a_key_that_is_gone_names_what_takes_its_place(key: str) -> None:
-    gone = key.replace("*", "tiny")
-    message = refused(**with_key(gone, {}))
-    assert message == f"config: {gone}: this key is gone: {GONE[key]}"
-
-
-@pytest.mark.parametrize("empty", [{}, None])
-def test_an_empty_configuration_says_which_file_to_give(empty: Any) -> None:
-    with pytest.raises(ConfigError, match=r"--configfile config/config\.yaml"):
-        checked(empty, SCHEMA)
+    for empty in ({}, None):
+        with pytest.raises(ConfigError, match=r"--configfile config/config\.yaml"):
+            checked(empty, SCHEMA)
 
 
 WORDS = {"batch": ["1", "16"], "sequence": ["128"]}
@@ -196,31 +174,23 @@ PROFILE = {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}
 @pytest.mark.parametrize(
     ("key", "given", "expected"),
     [
-        ("calibration.samples", ["256"], [256]),
         ("calibration.samples", "256", [256]),
         ("calibration.samples", [8.0], [8]),
         ("accuracy_budget_points", "0.5", 0.5),
         ("strict", "true", True),
-        ("threads", "auto", "auto"),
         ("threads", 1.0, 1),
-        ("latency.loads", "2", 2),
         ("repairs.good.activations", "null", None),
-        ("onnxruntime.spinning", "false", False),
         ("tensorrt.optimization_level", "0", 0),
         ("engines.onnxruntime", "int8", ["int8"]),
         ("shapes", {"batch": "1", "sequence": "64"}, [{"batch": 1, "sequence": 64}]),
-        ("devices", "cpu", ["cpu"]),
         ("tensorrt.profiles", PROFILE, [{"batch": [1, 2, 3], "sequence": [1, 64, 128]}]),
         ("buckets", "null", None),
         ("buckets", WORDS, {"batch": [1, 16], "sequence": [128]}),
-        ("models.tiny.prune.layers", "2", 2),
         ("models.tiny.labels", [0, "1"], ["0", "1"]),
         ("models.tiny.train.amp", False, "off"),  # as YAML reads off
     ],
 )
-def test_words_of_the_command_line_become_what_the_schema_asks_for(
-    key: str, given: Any, expected: Any
-) -> None:
+def test_words_of_the_command_line_become_what_the_schema_asks_for(key, given, expected) -> None:
     """Snakemake gives what stands behind --config as words; one value is a list of it."""
     found: Any = configured(**with_key(key, given))
     for name in key.split("."):
@@ -232,17 +202,17 @@ def test_words_of_the_command_line_become_what_the_schema_asks_for(
 BUCKETS = {"batch": [4], "sequence": [64]}
 ON_SHAPE = {**with_model(max_sequence=64), "shapes": [{"batch": 4, "sequence": 64}]}
 LONG = {"models": {"tiny": {**MODEL, "max_sequence": 64}, "long": {**MODEL, "max_sequence": 65}}}
+WIDE = {**BUCKETS, "batch": [99]}
+SHORT = {"tensorrt": {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]}}
 IMAGES = {"shapes": [{"batch": 1, "height": 8, "width": 8}, {"batch": 1, "sequence": 8}]}
 OF_IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # a wrong entry is named by its place, counted from one
     ({"calibration": {"samples": {"minmax": 8}}}, "calibration.samples = {'minmax': 8}: must"),
-    ({"calibration": {"samples": "many"}}, "calibration.samples (entry 1) = 'many': must be"),
     ({"calibration": {"samples": [8, "x"]}}, "calibration.samples (entry 2) = 'x': must be"),
     ({"shapes": 64}, "shapes = 64: must be array"),
     ({"devices": "gpu"}, "devices = ['gpu']: must be 'auto' or array of cpu, cuda"),
     ({"engines": {"onnxruntime": "int9"}}, "engines.onnxruntime (entry 1) = 'int9': must be"),
-    ({"engines": {"onnxruntime": ["given"]}}, "engines.onnxruntime (entry 1) = 'given': must be"),
     ({"latency": {"loads": "3"}}, "latency.loads = '3': must be one of 1, 2"),
     ({"latency": {"min_seconds": math.nan}}, "latency.min_seconds = nan: must be a finite number"),
     ({"models": {2024: {}}}, "models.2024: a key must be a word; put it in quotes"),
@@ -253,33 +223,17 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # constraints between keys
     (
         {"calibration": {"methods": "minmax"}},
-        "engines.openvino: int8 needs one of the calibration methods nncf, calibration.methods has "
-        "minmax; add one of them, or leave int8 of openvino out",
+        "engines.openvino: int8 needs one of the calibration methods nncf, calibration.methods has",
     ),
-    (
-        {"calibration": {"samples": [8, 64], "pool": 32}},
-        "calibration.samples = 64: more than calibration.pool = 32",
-    ),
+    ({"calibration": {"samples": [8, 64], "pool": 32}}, "calibration.samples = 64: more than cali"),
     (
         {"engines": {"onnxruntime": ["int8-auto"]}, "accuracy_budget_points": 0.25},
-        "accuracy_budget_points = 0.25: more than calibration.pool = 1024 can tell for int8-auto; "
-        "take a pool of 1107, ",
+        "accuracy_budget_points = 0.25: more than calibration.pool = 1024 can tell for int8-auto;",
     ),
-    (
-        {"traffic": {"variants": ["cpu-pytorch-fp23"]}},
-        "traffic.variants: cpu-pytorch-fp23: no configured variant; did you mean "
-        '"cpu-pytorch-fp32"?',
-    ),
-    (
-        {"devices": ["cuda"], "traffic": {"variants": ["cpu-openvino-fp32"]}},
-        "traffic.variants: cpu-openvino-fp32: no configured variant",
-    ),
+    ({"traffic": {"variants": ["cpu-pytorch-fp23"]}}, "traffic.variants: cpu-pytorch-fp23: no con"),
     ({"threads": 9999}, "threads = 9999: this machine has "),
     ({"training": {"epochs": 1}}, "training.epochs = 1: the first epoch is told apart"),
-    (
-        {"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}},
-        "devices = ['cpu']: no configured engine has one of its precisions on cpu (tensorrt: fp16)",
-    ),
+    ({"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}}, "devices = ['cpu']: no configured e"),
     (
         {"devices": ["cpu", "cuda"], "engines": {"openvino": ["fp32", "int8"]}},
         "devices = ['cpu', 'cuda']: no configured engine has one of its precisions on cuda (openv",
@@ -287,14 +241,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"cuda": {"streams": one}}, "cuda.streams") for one in ([0], [2, 2], [17], "many")),
     # models
     (with_model(quantized=True), "models.tiny.quantized: only an ONNX file (checkpoint: onnx:FIL"),
-    (
-        with_model(train=None, qat={"scheme": "e4m3", "outputs": True}),
-        "models.tiny.qat.outputs: e4m3 is a scheme of TensorRT's files",
-    ),
+    (with_model(train=None, qat={"scheme": "e4m3", "outputs": True}), "models.tiny.qat.outputs: e"),
     (with_model(train=None, qat={"sparsity": 0.5}), "models.tiny.qat.sparsity: rounding moves"),
     (with_model(train={}, qat={}), "models.tiny.qat: the model has train too; move qat"),
     (with_model(checkpoint="path:none"), "models.tiny.checkpoint = path:none: there is"),
-    (with_model(checkpoint="onnx:none"), "models.tiny.checkpoint = onnx:none: there is"),
     (with_model(data="files:none/*.csv"), "models.tiny.data = files:none/*.csv: no file matches"),
     (with_model(data="digits"), "models.tiny.data = digits: no data source of text-class"),
     (
@@ -306,56 +256,29 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "models.tiny.data = docstrings:a,b: no data source of image-classification; there are dig",
     ),
     # buckets
-    *(
-        ({"buckets": value}, f"buckets{place}")
-        for value, place in (
-            ({"batch": [1]}, ": the key sequence is missing, for models.tiny"),
-            ({"batch": [0], "sequence": [64]}, ".batch (entry 1) = 0"),
-            ({"batch": [4, 4], "sequence": [64]}, ".batch = [4, 4]"),
-        )
-    ),
+    ({"buckets": {"batch": [1]}}, "buckets: the key sequence is missing, for models.tiny"),
+    ({"buckets": {**BUCKETS, "batch": [0]}}, "buckets.batch (entry 1) = 0"),
     (
         {**ON_SHAPE, "buckets": {**BUCKETS, "batch": [2, 1]}},
-        "shapes: batch = 4: beyond buckets.batch = [2, 1]; give buckets that hold it, or buckets: "
-        "null for OpenVINO",
+        "shapes: batch = 4: beyond buckets.batch = [2, 1]; give buckets that hold it, or buckets: ",
     ),
-    (
-        {**ON_SHAPE, "buckets": {**BUCKETS, "sequence": [63]}},
-        "shapes: sequence = 64: beyond buckets.sequence = [63];",
-    ),
-    (
-        {**ON_SHAPE, **LONG, "buckets": BUCKETS},
-        "models.long.max_sequence = 65: beyond buckets.sequence = [64];",
-    ),
+    ({**ON_SHAPE, "buckets": {**BUCKETS, "sequence": [63]}}, "shapes: sequence = 64: beyond bucke"),
+    ({**ON_SHAPE, **LONG, "buckets": BUCKETS}, "models.long.max_sequence = 65: beyond buckets.seq"),
     ({"buckets": None, "engines": {"tvm": ["fp32"]}}, "buckets = null: tvm compiles static shapes"),
     (
-        {
-            "devices": ["cuda"],
-            "engines": {"compile": ["fp16"]},
-            "buckets": {**BUCKETS, "batch": [99]},
-        },
+        {"devices": ["cuda"], "engines": {"compile": ["fp16"]}, "buckets": WIDE},
         "shapes: sequence = 128: beyond buckets.sequence = [64]",
     ),
-    (
-        {
-            **{"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}},
-            "tensorrt": {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]},
-        },
-        "shapes: ",
-    ),
+    ({"devices": ["cuda"], "engines": {"tensorrt": ["fp16"]}, **SHORT}, "shapes: "),
     # what no sensible user writes
     (with_model(checkpoint="path:~nosuchuser"), "models.tiny.checkpoint = path:~nosuchuser: there"),
     (with_model(checkpoint=f"onnx:{'a/' * 2048}b"), "models.tiny.checkpoint"),
     (with_model(data=f"files:{'a' * 4096}"), "models.tiny.data"),
-    (
-        with_model(data="files:/**/*"),
-        "models.tiny.data = files:/**/*: /**/*: searches the whole machine",
-    ),
+    (with_model(data="files:/**/*"), "models.tiny.data = files:/**/*: /**/*: searches the whole m"),
     (with_model(data="files:a/**b/*"), "models.tiny.data"),
     (with_model(checkpoint="scratch:bert?hidden_size=["), "models.tiny.checkpoint"),
     (with_model(seed=2**64), "models.tiny.seed"),
     (with_model(**{"from": ["tiny"]}), "models.tiny.from = ['tiny']: not the name of a model"),
-    (with_model(distill={"from": {}}), "models.tiny.distill.from = {}: not the name of a model"),
     (with_model(data="x" * 5000), "models.tiny.data"),
     ({"models": list(range(2000))}, "models = [0, 1"),
     ({"models": {"a" * 300: MODEL}}, "models"),
@@ -366,9 +289,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("keys", "said"), REFUSED, ids=[said for _, said in REFUSED])
-def test_what_is_wrong_is_one_line_that_begins_with_the_key(
-    keys: dict[str, Any], said: str
-) -> None:
+def test_what_is_wrong_is_one_line_that_begins_with_the_key(keys, said) -> None:
     message = refused(**keys)
     assert message.startswith(f"config: {said}")
     assert len(message) < 1000
@@ -381,9 +302,7 @@ def test_the_path_of_a_source_is_said_once_and_a_model_is_told_how_it_is_named()
     assert message.endswith("; a model has a name: models: {mine: {checkpoint: …, data: …}}")
     assert "File name too long" in refused(**with_model(checkpoint=f"path:{'a' * 4096}"))
     assert "fast_swish" in refused(**with_model(activation="swoosh"))
-
-
-def test_aliases_within_themselves_and_of_aliases_are_one_line() -> None:
+    # aliases within themselves and of aliases
     within: list[Any] = []
     within.append(within)
     assert "levels" in refused(shapes=within)
@@ -405,23 +324,16 @@ ON_GPU = {"devices": ["cuda"], "engines": {"tvm": ["fp32"], "tensorrt": ["fp16"]
         # engines that take any shape
         {**ON_SHAPE, "buckets": BUCKETS, **TRAFFIC},
         {"engines": {"onnxruntime": ["fp32"]}, "buckets": {"batch": [1], "sequence": [1]}},
-        {"engines": {"tvm": []}, "buckets": None},
         {"shapes": [{"batch": 1000, "sequence": 511}]},
         {"shapes": [{"batch": 1000, "sequence": 511}], "buckets": None},
         # of a device that is not planned no sizes are checked
         {**ON_GPU, "buckets": None},
-        {
-            **ON_GPU,
-            "devices": ["cpu"],
-            "tensorrt": {"profiles": [{"batch": [1] * 3, "sequence": [1] * 3}]},
-        },
-        {"devices": ["cuda"], "engines": {"openvino": []}},
+        {**ON_GPU, "devices": ["cpu"], **SHORT},
         {"devices": ["cuda"], "cuda": {"graphs": False}, "buckets": BUCKETS},
         {"devices": ["cpu", "cuda"], "cuda": {"streams": [1, 16]}},
         {"threads": os.cpu_count()},
         {"threads": 9999, "host": "large-node"},
         {"engines": {"onnxruntime": ["int8"]}, "accuracy_budget_points": 0.25},
-        {"training": {"epochs": 0}},
         with_model(train=None, qat={"scheme": "s8s8", "outputs": True}),
     ],
     ids=str,
@@ -442,7 +354,7 @@ def test_a_batch_of_traffic_beyond_the_buckets_of_a_static_engine_is_refused(aut
         configured(**keys, traffic={**traffic, "batch": 4})
 
 
-def test_traffic_of_a_variant_that_only_one_of_the_models_has_is_accepted(tmp_path: Path) -> None:
+def test_traffic_of_a_variant_that_one_of_the_models_has_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.touch()
     models = {"m": MODEL, "n": {**MODEL, "checkpoint": f"onnx:{file}"}}
@@ -473,9 +385,7 @@ def test_sizes_and_labels_are_those_that_a_local_model_takes(tmp_path: Path) -> 
     )
 
 
-def test_an_onnx_file_is_neither_changed_nor_left_without_an_engine_that_runs_it(
-    tmp_path: Path,
-) -> None:
+def test_an_onnx_file_is_neither_changed_nor_left_without_an_engine_that_runs_it(tmp_path) -> None:
     (tmp_path / "model.onnx").touch()
     model = {"checkpoint": f"onnx:{tmp_path}/model.onnx"}
     configured(**with_model(**model))

@@ -1,5 +1,3 @@
-"""Which records of times are measured again when that is asked for."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -112,9 +110,7 @@ def training(*cores: float) -> Record:
         ("v.accuracy.json", accuracy_record(**IDENTITY), False),
     ],
 )
-def test_a_record_is_disturbed_where_other_load_left_too_little(
-    tmp_path: Path, name: str, record: Record, expected: bool
-) -> None:
+def test_a_record_is_disturbed_where_other_load_left_too_little(tmp_path, name, record, expected):
     record.write(tmp_path / name)
     assert is_disturbed(tmp_path / name) is expected
 

@@ -1,5 +1,3 @@
-"""Goals that nothing measures are refused in one line; what of a goal a race depends on."""
-
 import re
 from typing import Any
 
@@ -21,15 +19,18 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
         **{"p99_ms": 5, "memory_mb": None, "accuracy_points": None},
     }
     assert found["prices"] == {"*": 0.17}
+    for prices in ({"myhost": 0.17}, {"*": 0}, {"*": "cheap"}):
+        message = refused(prices=prices)
+        assert message.startswith("config: prices")
+        assert ("prices.myhost: no host of that name" in message) == ("myhost" in prices)
     assert configured()["goal"] is None
     goal = {"minimize": "latency", "traffic": "single_stream", "p99_ms": 20}
     assert configured(**MEASURED, goal=goal, traffic=TRAFFIC)["goal"]["traffic"] == "single_stream"
     assert refused(goal={"p99_ms": 5}) == "config: goal: the key minimize is missing"
 
 
-@pytest.mark.parametrize(
-    ("goal", "traffic", "words"),
-    [
+def test_a_goal_must_be_about_what_is_measured() -> None:
+    for goal, traffic, words in (
         ({"minimize": "latncy"}, {}, "goal.minimize = 'latncy'.*did you mean \"latency\""),
         ({"minimize": None}, {}, "goal.minimize = None"),
         ({"traffic": "ofline"}, {}, 'goal.traffic.*did you mean "offline"'),
@@ -45,13 +46,9 @@ def test_a_goal_has_every_key_and_its_numbers_may_come_from_the_command_line() -
         ({"traffic": "single_stream"}, TRAFFIC, "does not measure cost; take offline or server"),
         ({"traffic": "offline", "p99_ms": 5}, TRAFFIC, "has no p99_ms; take single_stream or ser"),
         ({"traffic": "offline", "shape": SHAPES[0]}, TRAFFIC, "has shape and traffic; give one"),
-    ],
-)
-def test_a_goal_must_be_about_what_is_measured(
-    goal: dict[str, Any], traffic: dict[str, Any], words: str
-) -> None:
-    message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
-    assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
+    ):
+        message = refused(**MEASURED, goal={"minimize": "cost", **goal}, traffic=traffic)
+        assert re.search(rf"^config: goal.*{words.removeprefix('goal')}", message)
 
 
 def test_energy_needs_a_machine_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,25 +61,15 @@ def test_energy_needs_a_machine_that_shows_it(monkeypatch: pytest.MonkeyPatch) -
     configured(goal={"minimize": "energy"}, host="node-a")
 
 
-@pytest.mark.parametrize("prices", [{"myhost": 0.17}, {"*": 0}, {"*": "cheap"}])
-def test_a_price_has_a_host_and_is_above_zero(prices: dict[str, Any]) -> None:
-    message = refused(prices=prices)
-    assert message.startswith("config: prices")
-    assert ("prices.myhost: no host of that name" in message) == ("myhost" in prices)
-
-
-@pytest.mark.parametrize(
-    ("goal", "raced"),
-    [
+def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen() -> None:
+    for goal, raced in (
         (None, None),
         ({"minimize": "latency"}, None),
         ({"minimize": "cost", "memory_mb": 500}, {"minimize": "time", "memory_mb": 500}),
         ({"minimize": "memory"}, {"minimize": "memory"}),
         ({"minimize": "memory", "p99_ms": 5, "shape": SHAPES[0]},) * 2,
         ({"minimize": "memory", "traffic": "offline"}, None),
-    ],
-)
-def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen(goal: Any, raced: Any) -> None:
-    keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
-    expected = raced and {**dict.fromkeys(keys), **raced}
-    assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC), None) == expected
+    ):
+        keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
+        expected = raced and {**dict.fromkeys(keys), **raced}
+        assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC), None) == expected

@@ -1,5 +1,3 @@
-"""Where jobs run: devices, several kinds of nodes in one plan, and what belongs to each place."""
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,33 +6,20 @@ import pytest
 from configured import MODEL, configured, refused
 from tightrope.errors import ConfigError
 from tightrope.machine.host import describe_host
+from tightrope.plan import wildcards
 from tightrope.plan.hosts import constraint_of, prices_of, require_nodes
 from tightrope.plan.job_inputs import engine_inputs, peaks_file, requests_of_variant
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced, records
-from tightrope.plan.wildcards import (
-    environment,
-    gpus,
-    of_place,
-    place_of_device,
-    place_of_training,
-    place_of_variant,
-)
 from tightrope.variants import parse
 
 GENOA = {"constraint": "zen4", "isa": ["avx2", "avx512f", "avx512_vnni", "avx512_bf16"]}
 ROME = {"constraint": "zen2", "isa": ["avx2"], "price": 0.9}
 H100 = {"constraint": "h100", "devices": ["cuda"]}
+ON_CPU = {"onnxruntime": ["fp32", "int8"], "openvino": ["bf16", "int8"], "inductor": ["int8"]}
 ASKED: dict[str, Any] = {
-    "hosts": {"genoa": GENOA, "rome": ROME, "h100": H100},
-    "models": {"m": MODEL},
-    "engines": {
-        "onnxruntime": ["fp32", "int8"],
-        "openvino": ["bf16", "int8"],
-        "inductor": ["int8"],
-        "tensorrt": ["fp16"],
-    },
-    "calibration": {"samples": [64]},
+    **{"hosts": {"genoa": GENOA, "rome": ROME, "h100": H100}, "models": {"m": MODEL}},
+    **{"engines": {**ON_CPU, "tensorrt": ["fp16"]}, "calibration": {"samples": [64]}},
 }
 
 
@@ -63,9 +48,7 @@ def at(place: str) -> SimpleNamespace:
     return SimpleNamespace(model="m", device=place)
 
 
-def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(
-    config: dict[str, Any],
-) -> None:
+def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert {name.partition("-")[0] for name in names} == {"cpu@genoa", "cpu@rome", "cuda@h100"}
@@ -76,11 +59,18 @@ def test_each_host_has_the_variants_of_its_devices_and_its_own_baseline(
     finalists = raced(plan, "{variant}", at("cpu@genoa"))
     assert finalists == [name for name in names if name.startswith("cpu@genoa-")]
     assert "reports/m/cpu@rome.race.json" in records(plan)["m", "cpu@rome-pytorch-fp32"]
+    # what is done once for all hosts is done on the first that has the device
+    plan = plan_of(config)
+    assert plan.host["cpu"] == plan.host["cpu@genoa"]
+    assert plan.host["cuda"] == plan.host["cuda@h100"]
+    model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
+    assert wildcards.place_of_training({**config, "models": model}, at("cpu")) == "cuda"
+    only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
+    assert plan_of(only).host["cpu"] == "cuda@h100"
+    assert constraint_of(only, None, "cpu") == "h100"
 
 
-def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(
-    config: dict[str, Any],
-) -> None:
+def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert [one for one in names if "openvino-bf16" in one] == ["cpu@genoa-openvino-bf16"]
@@ -102,8 +92,8 @@ def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(
 
 def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str, Any]) -> None:
     plan, variant = plan_of(config), of("cpu@genoa-onnxruntime-fp32")
-    place = place_of_variant(variant)
-    assert place == place_of_device(at("cpu@genoa")) == "cpu@genoa"
+    place = wildcards.place_of_variant(variant)
+    assert place == wildcards.place_of_device(at("cpu@genoa")) == "cpu@genoa"
     key = "cpu@genoa avx2 avx512f avx512_vnni avx512_bf16"
     assert (plan.host[place], plan.numerics[place]) == (key, key)
     assert plan.host["cuda@h100"] == "cuda@h100"
@@ -113,27 +103,8 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
     assert requests_of_variant(variant) == "artifacts/m/cpu@genoa.requests.json"
     for device, takes in (("cpu", (0, "../envs/cpu.yaml")), ("cuda", (1, "../envs/gpu.yaml"))):
         for one in (device, f"{device}@any"):
-            assert (gpus(one), environment(one)) == takes
-    assert of_place(place_of_device, gpus, at("cuda@h100")) == 1
-
-
-def test_what_is_done_once_for_all_hosts_is_done_on_the_first_that_has_the_device(
-    config: dict[str, Any],
-) -> None:
-    plan = plan_of(config)
-    assert plan.host["cpu"] == plan.host["cpu@genoa"]
-    assert plan.host["cuda"] == plan.host["cuda@h100"]
-    model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
-    assert place_of_training({**config, "models": model}, at("cpu")) == "cuda"
-    only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
-    assert plan_of(only).host["cpu"] == "cuda@h100"
-    assert constraint_of(only, None, "cpu") == "h100"
-
-
-def test_without_hosts_all_jobs_have_the_constraint_of_the_profile() -> None:
-    config = whole(hosts={}, host="node", devices=["cpu"])
-    assert [constraint_of(config, one, "cpu") for one in ("zen4", None)] == ["zen4", None]
-    assert make_plan(config).host == {"cpu": "cpu@node", "cuda": "cuda@node"}
+            assert (wildcards.gpus(one), wildcards.environment(one)) == takes
+    assert wildcards.of_place(wildcards.place_of_device, wildcards.gpus, at("cuda@h100")) == 1
 
 
 @pytest.mark.parametrize(
@@ -150,17 +121,33 @@ def test_without_hosts_all_jobs_have_the_constraint_of_the_profile() -> None:
         ),
     ],
 )
-def test_a_model_is_trained_where_its_variants_are(
-    device: str | None, devices: Any, found: str
-) -> None:
+def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> None:
     model = {"train": device and {"device": device}}
     where = {"host": "auto", "hosts": {}, "devices": devices, "models": {"m": model}}
-    assert place_of_training(where, at("cpu")) == found
+    assert wildcards.place_of_training(where, at("cpu")) == found
 
 
-def test_times_hold_for_a_host_and_numbers_for_all_that_compute_alike() -> None:
+def test_families_race_apart_in_each_place_and_the_price_of_a_host_stands_with_it() -> None:
+    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
+    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
+    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
+    priced = whole(prices={"genoa": 2.5, "*": 1})
+    assert prices_of(priced) == {"genoa": 2.5, "rome": 0.9, "*": 1}
+
+
+def test_without_hosts_all_jobs_have_the_constraint_of_the_profile(config) -> None:
+    none = whole(hosts={}, host="node", devices=["cpu"])
+    assert [constraint_of(none, one, "cpu") for one in ("zen4", None)] == ["zen4", None]
+    assert make_plan(none).host == {"cpu": "cpu@node", "cuda": "cuda@node"}
+    # times hold for a host, numbers for all that compute alike
     plan = make_plan(configured(devices=["cpu"]), {**machines.AMX, "gpu": "NVIDIA H100"})
     assert plan.numerics["cpu"] != plan.host["cpu"] != plan.host["cuda"]
+    # several hosts need an executor that sends jobs to nodes
+    require_nodes(config, local=False)
+    for own in ({"genoa": config["hosts"]["genoa"]}, {}):
+        require_nodes({**config, "hosts": own}, local=True)
+    with pytest.raises(ConfigError, match=r"hosts = genoa, rome, h100: .*profiles/slurm"):
+        require_nodes(config, local=True)
 
 
 def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
@@ -170,20 +157,8 @@ def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
         assert names == [f"{place}-onnxruntime-fp32" for place in found]
 
 
-def test_the_families_of_each_place_race_apart() -> None:
-    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
-    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
-    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
-
-
-def test_the_price_of_a_host_stands_with_it() -> None:
-    config = whole(prices={"genoa": 2.5, "*": 1})
-    assert prices_of(config) == {"genoa": 2.5, "rome": 0.9, "*": 1}
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_hosts_that_make_no_sense_are_one_line() -> None:
+    for changes, words in (
         ({"host": "cpu-node"}, "host = cpu-node: there are hosts too"),
         ({"devices": ["cpu"]}, "devices: there are hosts, and each says its devices"),
         ({"prices": {"geno": 1}}, 'prices.geno: no host of that name; did you mean "genoa"?'),
@@ -193,19 +168,6 @@ def test_the_price_of_a_host_stands_with_it() -> None:
         ({"hosts": {"a": {"constraint": "a", "isa": ["vnni"]}}}, "hosts.a.isa"),
         ({"hosts": {"a": {"constraint": "a", "devices": ["gpu"]}}}, "hosts.a.devices"),
         ({"hosts": {"a": {"constraint": "a", "price": 0}}}, "hosts.a.price"),
-        (
-            {"hosts": {"a": H100}, "engines": {"openvino": ["fp32"]}},
-            "devices = ['cuda']: no configured engine has one of its precisions on cuda",
-        ),
-    ],
-)
-def test_hosts_that_make_no_sense_are_one_line(changes: dict[str, Any], words: str) -> None:
-    assert refused(**{**ASKED, **changes}).startswith(f"config: {words}")
-
-
-def test_several_hosts_need_an_executor_that_sends_jobs_to_nodes(config: dict[str, Any]) -> None:
-    require_nodes(config, local=False)
-    for own in ({"genoa": config["hosts"]["genoa"]}, {}):
-        require_nodes({**config, "hosts": own}, local=True)
-    with pytest.raises(ConfigError, match=r"hosts = genoa, rome, h100: .*profiles/slurm"):
-        require_nodes(config, local=True)
+        ({"hosts": {"a": H100}, "engines": {"openvino": ["fp32"]}}, "devices = ['cuda']: no confi"),
+    ):
+        assert refused(**{**ASKED, **changes}).startswith(f"config: {words}")

@@ -1,19 +1,9 @@
-"""The files that jobs read: sources of engines, graphs that are drawn, and what is timed before."""
-
 import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tightrope.plan.job_inputs import (
-    GRAPH,
-    engine_inputs,
-    graph_inputs,
-    graphs_of,
-    prepared,
-    prepared_files,
-    training_examples,
-)
+from tightrope.plan import job_inputs
 from tightrope.variants import parse
 
 FOLDER = "artifacts/m"
@@ -21,23 +11,18 @@ CHECKPOINT, ONNX = f"{FOLDER}/checkpoint/checkpoint.json", f"{FOLDER}/model.simp
 CONFIG: dict[str, Any] = {"calibration": {"reduce_range": False}, "openvino": {"route": "onnx"}}
 
 
-@pytest.mark.parametrize(
-    ("variant", "source"),
-    [
+def test_an_engine_that_is_given_its_precision_has_one_input() -> None:
+    for variant, source in (
         ("cpu-pytorch-int8-dynamic", CHECKPOINT),
-        ("cpu-inductor-bf16", CHECKPOINT),
         ("cpu-onnxruntime-int8-dynamic", ONNX),
-        ("cpu-openvino-bf16", ONNX),
         ("cuda-tensorrt-given", f"{FOLDER}/model.onnx"),
         ("cpu-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64.onnx"),
         ("cpu-onnxruntime-int8-auto-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64-auto.onnx"),
         ("cuda-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/s8s8-minmax-64.onnx"),
         ("cuda-tensorrt-fp8-minmax-8", f"{FOLDER}/quantized/e4m3-minmax-8.onnx"),
         ("cpu-openvino-int8-bf16-nncf-8", f"{FOLDER}/engines/cpu-openvino-int8-nncf-8/engine.json"),
-    ],
-)
-def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, source: str) -> None:
-    assert engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
+    ):
+        assert job_inputs.engine_inputs(CONFIG, "m", parse(variant)) == {"source": source}
 
 
 @pytest.mark.parametrize(
@@ -48,43 +33,37 @@ def test_an_engine_that_is_given_its_precision_has_one_input(variant: str, sourc
         ("cpu-inductor-int8-minmax-64", "onnx", CHECKPOINT),
     ],
 )
-def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(
-    variant: str, route: str, source: str
-) -> None:
+def test_an_engine_that_quantizes_itself_gets_the_samples_as_well(variant, route, source) -> None:
     config, own = {**CONFIG, "openvino": {"route": route}}, parse(variant)
-    assert engine_inputs(config, "m", own) == {
+    assert job_inputs.engine_inputs(config, "m", own) == {
         "source": source,
         "onnx": ONNX,
         "calibration": f"{FOLDER}/calibration/{own.calibration}.json",
         "data": f"{FOLDER}/splits/calibration.json",
         "checkpoint": CHECKPOINT,
     }
-    plain = engine_inputs(config, "m", parse("cpu-openvino-fp32"))
+    plain = job_inputs.engine_inputs(config, "m", parse("cpu-openvino-fp32"))
     assert plain == {"source": CHECKPOINT if route == "pytorch" else ONNX}
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "recipe", "read"),
-    [
+def test_a_checkpoint_that_is_not_trained_depends_on_no_split() -> None:
+    for checkpoint, recipe, read in (
         ("path:mine", {"epochs": 1}, "splits/train.json"),
         ("scratch:bert", None, "splits/train.json"),
         ("path:mine", None, "data/data.json"),
         ("onnx:mine.onnx", None, "data/data.json"),
-    ],
-)
-def test_a_checkpoint_that_is_not_trained_depends_on_no_split(
-    checkpoint: str, recipe: dict[str, Any] | None, read: str
-) -> None:
-    config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
-    assert training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
+    ):
+        config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
+        assert (
+            job_inputs.training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
+        )
 
 
 PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax-64.tsv"]
 
 
-@pytest.mark.parametrize(
-    ("variant", "files"),
-    [
+def test_each_file_before_the_engine_is_named_but_the_search() -> None:
+    for variant, files in (
         ("cpu-onnxruntime-fp32", []),
         ("cpu-onnxruntime-int8-minmax-64", PLAIN),
         (
@@ -92,32 +71,25 @@ PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax
             [*PLAIN, f"{FOLDER}/quantized/u8s8-minmax-64-auto.tsv"],
         ),
         ("cpu-openvino-int8-nncf-64", [f"{FOLDER}/calibration/nncf-64.tsv"]),
-    ],
-)
-def test_each_file_before_the_engine_is_named_but_the_search(
-    variant: str, files: list[str]
-) -> None:
-    jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
-    all_files = prepared_files(CONFIG, jobs)
-    assert len(all_files) == len({*all_files})
-    assert [all_files[place] for place in prepared(CONFIG, jobs)["m"][variant]] == files
+    ):
+        jobs = [("m", parse("cpu-onnxruntime-int8-minmax-64")), ("m", parse(variant))]
+        all_files = job_inputs.prepared_files(CONFIG, jobs)
+        assert len(all_files) == len({*all_files})
+        assert [
+            all_files[place] for place in job_inputs.prepared(CONFIG, jobs)["m"][variant]
+        ] == files
 
 
 ALL = ["exported", "simplified", "quantized"]
-REPAIRED = (
-    "cpu-onnxruntime-int8-minmax-8-smooth",
-    "cpu-onnxruntime-int8-auto-minmax-8",
-    "cpu-onnxruntime-int8-auto-entropy-8",
-    "cuda-tensorrt-int8-fp16-minmax-8",
-    "cuda-tensorrt-fp8-minmax-8",
-)
+AUTO = [f"cpu-onnxruntime-int8-auto-{method}-8" for method in ("minmax", "entropy")]
+ON_GPU = [f"cuda-tensorrt-{precision}-minmax-8" for precision in ("int8-fp16", "fp8")]
+REPAIRED = ("cpu-onnxruntime-int8-minmax-8-smooth", *AUTO, *ON_GPU)
 GIVEN = ("cpu-onnxruntime-fp32", "cpu-onnxruntime-given")
 COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for n in (8, 16)]
 
 
-@pytest.mark.parametrize(
-    ("names", "graphs", "drawn"),
-    [
+def test_which_graphs_of_a_model_are_drawn() -> None:
+    for names, graphs, drawn in (
         # no file is made for a picture
         (("cpu-pytorch-fp32", "cpu-compile-bf16"), ALL, []),
         # calibrations that differ in numbers only are drawn once
@@ -135,31 +107,28 @@ COUNTS = [f"cpu-onnxruntime-int8-{one}-{n}" for one in ("minmax", "entropy") for
         (GIVEN, ["quantized"], ["exported"]),
         (GIVEN, ["simplified"], ["simplified"]),
         (GIVEN, [], []),
-    ],
-)
-def test_which_graphs_of_a_model_are_drawn(names: Any, graphs: list[str], drawn: list[str]) -> None:
-    jobs = [("a", parse(name)) for name in names]
-    found = graphs_of({**CONFIG, "graphs": graphs}, jobs)
-    assert found == [("a", graph) for graph in drawn]
-    assert all(re.fullmatch(GRAPH, graph) for graph in drawn)
-    assert not any(re.fullmatch(GRAPH, name) for name in ("optimized", "u8s8", *names))
+    ):
+        jobs = [("a", parse(name)) for name in names]
+        found = job_inputs.graphs_of({**CONFIG, "graphs": graphs}, jobs)
+        assert found == [("a", graph) for graph in drawn]
+        assert all(re.fullmatch(job_inputs.GRAPH, graph) for graph in drawn)
+        assert not any(
+            re.fullmatch(job_inputs.GRAPH, name) for name in ("optimized", "u8s8", *names)
+        )
 
 
-@pytest.mark.parametrize(
-    ("model", "graph", "file", "has_costs"),
-    [
+def test_a_picture_has_costs_where_its_operators_are_timed() -> None:
+    for model, graph, file, has_costs in (
         ("a", "exported", "model.onnx", False),
         ("a", "simplified", "model.simplified.onnx", True),
         ("a", "u8s8-minmax-8-auto", "quantized/u8s8-minmax-8-auto.onnx", True),
         ("a", "u8s8-entropy-16-smooth", "quantized/u8s8-entropy-16-smooth.onnx", True),
         ("a", "s8s8-minmax-8", "quantized/s8s8-minmax-8.onnx", False),
         ("b", "simplified", "model.simplified.onnx", False),
-    ],
-)
-def test_a_picture_has_costs_where_operators_of_those_names_are_timed_for_int8_auto(
-    model: str, graph: str, file: str, has_costs: bool
-) -> None:
-    inputs = {"onnx": f"artifacts/{model}/{file}"}
-    inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
-    searches = [("a", "u8s8", "minmax-8")]
-    assert graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
+    ):
+        inputs = {"onnx": f"artifacts/{model}/{file}"}
+        inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
+        searches = [("a", "u8s8", "minmax-8")]
+        assert (
+            job_inputs.graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
+        )

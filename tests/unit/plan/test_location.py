@@ -1,6 +1,3 @@
-"""Where the workflow is, on its own and as a module below a prefix, and its files in storage."""
-
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +9,7 @@ from tightrope.plan.location import Location, require_storable
 MADE = "artifacts/other/checkpoint/checkpoint.json"
 
 
-def workflow(
-    prefix: str, *, main: bool = False, replaces: bool = False, stored: str | None = None
-) -> Any:
+def workflow(prefix, *, main=False, replaces=False, stored=None) -> Any:
     """What is read of Snakemake's workflow."""
     paths = {"modifies_prefixes": replaces, "replace_prefix": lambda path: prefix + path}
     modifier = SimpleNamespace(
@@ -29,9 +24,7 @@ def given(location: Location, paths: Any) -> Any:
     return location.given(lambda config, wildcards: paths, {}, None)
 
 
-def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_stay_on_their_own_and_below_a_prefix_those_of_the_user(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     alone = Location.of(workflow("", main=True), f"{tmp_path}/tightrope")
     assert (alone.scripts, alone.module) == ("tightrope/scripts", False)
@@ -47,9 +40,7 @@ def test_on_its_own_all_paths_stay_and_below_a_prefix_those_of_the_user(
     assert given(below, ["a.csv", MADE]) == [f"{tmp_path}/a.csv", MADE]
     with pytest.raises(ConfigError, match="replace_prefix is not supported; use prefix"):
         Location.of(workflow("", replaces=True), "/opt/tightrope")
-
-
-def test_files_of_the_user_are_not_in_storage() -> None:
+    # files of the user are not in storage
     location = Location.of(workflow("", main=True, stored="s3"), "tightrope")
     found = given(location, {"t": MADE, "u": ["a.csv"]})
     assert found == {"t": MADE, "u": ["a.csv"]}
@@ -65,9 +56,7 @@ def test_files_of_the_user_are_not_in_storage() -> None:
         ({}, None, ["reports/summary.html"], r"^reports/summary\.html: .*; give no target$"),
     ],
 )
-def test_what_does_not_work_with_files_in_storage_is_one_line_that_names_the_key(
-    hosts: dict[str, Any], unlabelled: str | None, words: list[str], line: str | None
-) -> None:
+def test_what_does_not_work_in_storage_is_one_line(hosts, unlabelled, words, line) -> None:
     config = {"hosts": hosts, "models": {"m": {"distill": {"unlabelled": unlabelled}}}}
     if line is None:
         return require_storable(config, words)

@@ -1,109 +1,58 @@
-"""From a configuration to jobs: which variants run, why others do not, and what each job gets."""
-
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import hosts
 import pytest
 import torch
-import yaml
-from configured import MODEL, SCHEMA, configured
+from configured import MODEL, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
-from tightrope.plan.config import checked
-from tightrope.plan.job_inputs import (
-    audit_input,
-    caches_of,
-    counted_inputs,
-    engine_inputs,
-    quantize_inputs,
-    searches_of,
-)
-from tightrope.plan.job_params import (
-    deciding_sizes,
-    engine_libraries,
-    engine_options,
-    latency_settings,
-    libraries_of,
-    limits_of,
-    streams_of,
-)
-from tightrope.plan.plan import (
-    Plan,
-    audited,
-    baseline_engine,
-    by_place,
-    failing_files,
-    make_plan,
-    onnx_files,
-    raced,
-    records,
-    unavailable_reason,
-    variant_suffixes,
-    with_baseline,
-)
+from tightrope.plan import job_inputs, job_params
+from tightrope.plan import plan as planning
 from tightrope.signature import IMAGE
-from tightrope.variants import UNQUANTIZED, parse
+from tightrope.variants import parse
 
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
-ASKED = {
-    **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False},
-    "onnxruntime": {"provider": "cuda"},
-}
-SESSION = {
-    "fusions": False,
-    "attention_operator": False,
-    "optimization": "all",
-    "spinning": True,
-    "arena": True,
-}
+ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
+ASKED |= {"onnxruntime": {"provider": "cuda"}}
+SESSION = {"fusions": False, "attention_operator": False, "optimization": "all"}
+SESSION |= {"spinning": True, "arena": True}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 
 
+def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> planning.Plan:
+    return planning.make_plan(config, host)
+
+
 @pytest.fixture(autouse=True)
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder of PATH, in it a compiler."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "g++").write_text("#!/bin/sh\n")
-    (folder / "g++").chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
+def _compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler is there."""
+    (tmp_path / "g++").write_text("#!/bin/sh\n")
+    (tmp_path / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    return folder
-
-
-def plan_of(config: dict[str, Any], host: dict[str, Any] = hosts.AMX) -> Plan:
-    return make_plan(config, host)
 
 
 @pytest.fixture
 def config() -> dict[str, Any]:
     """Model m with a checkpoint, model n that is an ONNX file only."""
+    engines = {"pytorch": ["bf16"], "compile": ["fp32"], "onnxruntime": ["int8"]}
     filled = configured(
-        models={"m": MODEL},
-        engines={
-            "pytorch": ["bf16"],
-            "compile": ["fp32"],
-            "onnxruntime": ["int8"],
-            "openvino": ["fp32", "int8"],
-        },
-        calibration={"samples": [64], "reduce_range": False},
+        **{"models": {"m": MODEL}, "engines": {**engines, "openvino": ["fp32", "int8"]}},
+        **{"calibration": {"samples": [64], "reduce_range": False}, "devices": ["cpu"]},
         shapes=[{"batch": 4, "sequence": 64}],
-        devices=["cpu"],
     )
     filled["models"]["n"] = {**filled["models"]["m"], "checkpoint": "onnx:n.onnx"}
     return filled
 
 
-def jobs_of(plan: Plan, model: str) -> list[str]:
+def jobs_of(plan: planning.Plan, model: str) -> list[str]:
     return [str(variant) for name, variant in plan.jobs if name == model]
 
 
-def reasons_of(plan: Plan, model: str) -> dict[str, str]:
+def reasons_of(plan: planning.Plan, model: str) -> dict[str, str]:
     return {variant: reason for name, variant, reason in plan.unavailable if name == model}
 
 
@@ -117,12 +66,10 @@ def at(model: str, device: str) -> Wildcards:
 
 
 def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, Any]:
-    return engine_options(config, model, parse(variant))
+    return job_params.engine_options(config, model, parse(variant))
 
 
-def test_each_model_has_a_job_for_every_variant_that_its_source_allows(
-    config: dict[str, Any],
-) -> None:
+def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -> None:
     plan = plan_of(config)
     shared = ["cpu-onnxruntime-int8-minmax-64", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"]
     assert plan.models == ["m", "n"]
@@ -131,60 +78,27 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(
     assert jobs_of(plan, "n") == ["cpu-onnxruntime-fp32", *shared]
     assert reasons_of(plan, "m") == {}
     assert reasons_of(plan, "n") == dict.fromkeys(of_checkpoint[1:], NO_CHECKPOINT)
+    # each device has the baseline of the source
+    own, onnx = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
+    for model, baseline in (("m", own), ("n", onnx)):
+        both = {"cpu": baseline, "cuda": baseline.replace("cpu", "cuda")}
+        assert plan.baselines[model] == both
+        wildcards = job(model, "cpu-openvino-fp32")
+        assert planning.with_baseline(plan, wildcards) == ("cpu-openvino-fp32", baseline)
+        engine = f"artifacts/{model}/engines/{baseline}/engine.json"
+        assert planning.baseline_engine(plan, wildcards) == engine
     # also where an engine that takes either is built from the checkpoint
     config["openvino"]["route"] = "pytorch"
     assert jobs_of(plan_of(config), "m") == jobs_of(plan, "m")
     for name in jobs_of(plan_of(config), "n"):
-        assert engine_inputs(config, "n", parse(name))["source"].endswith(".onnx")
-
-
-def test_each_model_and_device_has_the_baseline_of_its_source(config: dict[str, Any]) -> None:
-    plan = plan_of(config)
-    assert plan.baselines == {
-        "m": {"cpu": "cpu-pytorch-fp32", "cuda": "cuda-pytorch-fp32"},
-        "n": {"cpu": "cpu-onnxruntime-fp32", "cuda": "cuda-onnxruntime-fp32"},
-    }
-    for variant in ("cpu-openvino-fp32", "cpu-onnxruntime-fp32"):
-        for model, baseline in (("m", "cpu-pytorch-fp32"), ("n", "cpu-onnxruntime-fp32")):
-            assert with_baseline(plan, job(model, variant)) == (variant, baseline)
-            engine = f"artifacts/{model}/engines/{baseline}/engine.json"
-            assert baseline_engine(plan, job(model, variant)) == engine
-
-
-def test_what_cannot_run_here_is_unavailable_with_its_reason(config: dict[str, Any]) -> None:
-    config["engines"] = {"tensorrt": ["fp16"]}
-    plan = plan_of({**config, "devices": "auto"})
-    for model, engine in (("m", "pytorch"), ("n", "onnxruntime")):
-        assert jobs_of(plan, model) == [f"cpu-{engine}-fp32"]
-        missing = (f"cuda-{engine}-fp32", "cuda-tensorrt-fp16")
-        assert reasons_of(plan, model) == dict.fromkeys(missing, "no NVIDIA GPU")
-    # a GPU that is asked for outright is planned without one
-    plan = plan_of({**config, "devices": ["cuda"]})
-    assert jobs_of(plan, "m") == ["cuda-pytorch-fp32", "cuda-tensorrt-fp16"]
-    assert reasons_of(plan, "m") == {}
-
-
-def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
-    config: dict[str, Any], programs: Path
-) -> None:
-    asked = {"compile": ["fp32"], "inductor": ["fp32"], "torchscript": ["fp32"], "tvm": ["fp32"]}
-    config["engines"] = asked
-    compiled = {"cpu-compile-fp32", "cpu-inductor-fp32", "cpu-tvm-fp32"}
-    assert set(jobs_of(plan_of(config), "m")) > compiled
-    (programs / "g++").unlink()
-    plan = plan_of(config)
-    assert jobs_of(plan, "m") == ["cpu-pytorch-fp32", "cpu-torchscript-fp32"]
-    assert set(reasons_of(plan, "m")) == compiled
-    assert all(why.startswith("no C++ compiler: ") for why in reasons_of(plan, "m").values())
+        assert job_inputs.engine_inputs(config, "n", parse(name))["source"].endswith(".onnx")
 
 
 @pytest.mark.parametrize(
     ("variant", "host", "source", "reason"),
     [
         ("cpu-pytorch-fp32", NO_GPU, "path:m", None),
-        ("cpu-onnxruntime-fp32", GPU, "onnx:m.onnx", None),
         ("cpu-pytorch-fp32", NO_GPU, "onnx:m.onnx", NO_CHECKPOINT),
-        ("cuda-pytorch-fp32", GPU, "onnx:m.onnx", NO_CHECKPOINT),
         ("cuda-onnxruntime-fp32", NO_GPU, "onnx:m.onnx", "no NVIDIA GPU"),
         ("cuda-pytorch-fp32", NO_GPU, "path:m", "no NVIDIA GPU"),
         pytest.param(
@@ -192,31 +106,21 @@ def test_without_a_compiler_only_the_engines_that_need_one_are_unavailable(
             "PyTorch without CUDA: install what envs/gpu.txt names",
             marks=pytest.mark.skipif(bool(torch.version.cuda), reason="PyTorch has CUDA"),
         ),
-        *(
-            (variant, GPU, "path:m", f"{package}: install what envs/gpu.txt names")
-            for variant, package in (
-                ("cuda-onnxruntime-fp32", "no onnxruntime-gpu"),
-                ("cuda-tensorrt-fp16", "no tensorrt"),
-            )
-        ),
+        ("cuda-tensorrt-fp16", GPU, "path:m", "no tensorrt: install what envs/gpu.txt names"),
         ("cpu-pytorch-bf16", NO_GPU, "path:m", NO_BF16),
         ("cpu-pytorch-bf16", NO_GPU, "onnx:m.onnx", NO_CHECKPOINT),
-        ("cpu-inductor-bf16", hosts.AVX512, "path:m", NO_BF16),
-        ("cpu-pytorch-bf16", hosts.ARM, "path:m", None),
     ],
 )
-def test_the_first_thing_that_is_missing_is_the_reason(
-    variant: str, host: dict[str, Any], source: str, reason: str | None
-) -> None:
+def test_the_first_thing_that_is_missing_is_the_reason(variant, host, source, reason) -> None:
     model = {"checkpoint": source, "task": "text-classification"}
-    assert unavailable_reason(ASKED, parse(variant), host, model) == reason
-    of_images = unavailable_reason(ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE})
+    assert planning.unavailable_reason(ASKED, parse(variant), host, model) == reason
+    of_images = planning.unavailable_reason(
+        ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE}
+    )
     assert of_images == (NO_CHECKPOINT if "onnx:" in source else "TVM compiles text models only")
 
 
-def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(
-    config: dict[str, Any],
-) -> None:
+def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(config) -> None:
     config |= {"devices": ["cuda"], "onnxruntime": {**SESSION, "provider": "tensorrt"}}
     config["engines"] = {"onnxruntime": ["fp32", "fp16", "int8"]}
     plan = plan_of(config)
@@ -234,71 +138,34 @@ def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_gra
     assert options_of(config, "cpu-onnxruntime-fp32") == SESSION
 
 
-@pytest.fixture(scope="module")
-def default() -> dict[str, Any]:
-    """The configuration that a first run has, on the CPU."""
-    asked = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
-    return checked({**asked, "devices": ["cpu"]}, SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("kind", "missing"),
-    [
-        ("AVX2", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-        ("AVX-512", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-        ("AMX", set()),
-        ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
-    ],
-)
-def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
-    default: dict[str, Any], kind: str, missing: set[str]
-) -> None:
-    (model,) = default["models"]
-    plan = plan_of(default, hosts.HOSTS[kind])
-    assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}
-    assert all("no bf16 instructions" in why for why in reasons_of(plan, model).values())
-    # what is quantized may race a float of its own engine
-    own = [one for one in map(parse, jobs_of(plan, model)) if one.engine == "openvino"]
-    floats = {str(one) for one in own if one.precision in UNQUANTIZED}
-    assert floats == {"cpu-openvino-bf16" if kind == "AMX" else "cpu-openvino-fp32"}
-    assert len(own) > len(floats)
-    # of the nodes of a named host this machine knows nothing
-    for change in ({"emulated": True}, {"host": "node-type"}):
-        everything = plan_of({**default, **change}, hosts.HOSTS[kind])
-        assert reasons_of(everything, model) == {}
-        assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
-
-
 def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:
     config["traffic"] = {**config["traffic"], "variants": ["cpu-pytorch-bf16", "cpu-openvino-fp32"]}
     plan = plan_of(config)
-    found = records(plan)
+    found = planning.records(plan)
     assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
+    own = [f"cpu-onnxruntime-fp32.{one}.json" for one in ("latency", "accuracy", "profile")]
     assert found["n", "cpu-onnxruntime-fp32"] == [
         "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
-        "reports/n/cpu-onnxruntime-fp32.latency.json",
-        "reports/n/cpu-onnxruntime-fp32.accuracy.json",
-        "reports/n/cpu-onnxruntime-fp32.profile.json",
-        "reports/n/cpu.race.json",
+        *(f"reports/n/{one}" for one in (*own, "cpu.race.json")),
     ]
     traffic = [path for paths in found.values() for path in paths if ".traffic." in path]
     of_traffic = ("m/cpu-pytorch-bf16", "m/cpu-openvino-fp32", "n/cpu-openvino-fp32")
     assert traffic == [f"reports/{name}.traffic.json" for name in of_traffic]
-    paths = raced(plan, "reports/{model}/{variant}.json", at("n", "cpu"))
+    paths = planning.raced(plan, "reports/{model}/{variant}.json", at("n", "cpu"))
     assert paths == [f"reports/n/{variant}.json" for variant in jobs_of(plan, "n")]
-    assert raced(plan, "{variant}", at("n", "cuda")) == []
+    assert planning.raced(plan, "{variant}", at("n", "cuda")) == []
 
 
-def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(
-    config: dict[str, Any],
-) -> None:
-    settings = latency_settings(config)
+def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(config) -> None:
+    settings = job_params.latency_settings(config)
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
     assert settings == {name: config["latency"][name] for name in settings}
     # streams are a setting of latency on a GPU and of no build
     built = options_of(config, "cuda-tensorrt-fp16")
     config["cuda"]["streams"] = [2, 4]
-    found = [streams_of(config, job("m", f"{one}-pytorch-fp32")) for one in ("cuda", "cpu")]
+    found = [
+        job_params.streams_of(config, job("m", f"{one}-pytorch-fp32")) for one in ("cuda", "cpu")
+    ]
     assert found == [[2, 4], []]
     assert options_of(config, "cuda-tensorrt-fp16") == built
 
@@ -308,85 +175,66 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     settings = {"float": ["*.output.dense"], "activations": "asymmetric", "attention": False}
     config["repairs"] = {"ffn": settings}
     plan = plan_of(config)
-    every = failing_files(config, plan)
-    found = {*every} - {one for own in records(plan).values() for one in own}
+    every = planning.failing_files(config, plan)
+    found = {*every} - {one for own in planning.records(plan).values() for one in own}
+    quantized = [f"u8s8-minmax-64{one}" for one in ("", "-ffn", "-auto")]
+    steps = ("calibration/minmax-64", "calibration/nncf-64", "cpu.requests")
+    steps += ("costs/u8s8-minmax-64", "search/u8s8-minmax-64")
     assert {path for path in found if path.startswith("artifacts/n/")} == {
-        *onnx_files("n"),
-        "artifacts/n/calibration/minmax-64.json",
-        "artifacts/n/calibration/nncf-64.json",
-        "artifacts/n/quantized/u8s8-minmax-64.onnx",
-        "artifacts/n/quantized/u8s8-minmax-64-ffn.onnx",
-        "artifacts/n/costs/u8s8-minmax-64.json",
-        "artifacts/n/search/u8s8-minmax-64.json",
-        "artifacts/n/quantized/u8s8-minmax-64-auto.onnx",
-        "artifacts/n/cpu.requests.json",
+        *planning.onnx_files("n"),
+        *(f"artifacts/n/quantized/{one}.onnx" for one in quantized),
+        *(f"artifacts/n/{one}.json" for one in steps),
     }
-    graphs = ("simplified", "u8s8-minmax-64", "u8s8-minmax-64-ffn", "u8s8-minmax-64-auto")
     drawn = {path for path in found if path.startswith("reports/n/")}
-    assert drawn == {f"reports/n/graphs/{graph}.json" for graph in graphs}
+    assert drawn == {f"reports/n/graphs/{one}.json" for one in ("simplified", *quantized)}
     # what profiles share is there once
     shared = ("artifacts/m/cpu.requests.json", "artifacts/machine/cpu.peaks.json")
     assert [every.count(one) for one in shared] == [1, 1]
-    config["engines"] = {"onnxruntime": ["fp32", "int8-dynamic"]}
-    plan = plan_of({**config, "profile": {"variants": []}})
-    assert {*failing_files(config, plan)} == {
-        *(one for own in records(plan).values() for one in own),
-        *(path for model in plan.models for path in onnx_files(model)),
-        *(f"reports/{model}/graphs/simplified.json" for model in plan.models),
-    }
 
 
 def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
     config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
     plan = plan_of(config)
-    found = [(model, str(variant)) for model, variant in audited(plan.jobs)]
-    assert found == [
-        ("m", "cpu-pytorch-int8-dynamic"),
-        ("m", "cpu-onnxruntime-int8-minmax-64"),
-        ("m", "cpu-openvino-int8-nncf-64"),
-        ("n", "cpu-onnxruntime-int8-minmax-64"),
-        ("n", "cpu-openvino-int8-nncf-64"),
-    ]
+    found = [(model, str(variant)) for model, variant in planning.audited(plan.jobs)]
+    both = ("cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64")
+    expected = [(model, name) for model in "mn" for name in both]
+    assert found == [("m", "cpu-pytorch-int8-dynamic"), *expected]
     for model, variant in plan.jobs:
-        assert bool(audit_input(job(model, str(variant)))) == ((model, str(variant)) in found)
+        assert bool(job_inputs.audit_input(job(model, str(variant)))) == (
+            (model, str(variant)) in found
+        )
     fp8 = ("m", parse("cuda-tensorrt-fp8-minmax-64"))
-    assert audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
+    assert planning.audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
 
 
 @pytest.mark.parametrize(("reduced", "scheme"), [(False, "u8s8"), (True, "u8s7")])
-def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(
-    config: dict[str, Any], reduced: bool, scheme: str
-) -> None:
-    assert searches_of(config, plan_of(config).jobs) == []
+def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(config, reduced, scheme):
+    assert job_inputs.searches_of(config, plan_of(config).jobs) == []
     config["engines"]["onnxruntime"] = ["int8", "int8-auto"]
     config["calibration"].update(samples=[32, 64], reduce_range=reduced)
     jobs = plan_of(config).jobs
     names = [(model, f"minmax-{count}") for model in "mn" for count in (32, 64)]
-    assert searches_of(config, jobs) == [(model, scheme, name) for model, name in names]
-    assert {*names} < {*caches_of(jobs)}
+    assert job_inputs.searches_of(config, jobs) == [(model, scheme, name) for model, name in names]
+    assert {*names} < {*job_inputs.caches_of(jobs)}
     place = {"model": "n", "scheme": scheme, "calibration": "minmax-64-auto"}
-    quantized = quantize_inputs(Wildcards(fromdict=place))
+    quantized = job_inputs.quantize_inputs(Wildcards(fromdict=place))
     assert quantized["search"] == f"artifacts/n/search/{scheme}-minmax-64.json"
 
 
-def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_failed(
-    config: dict[str, Any],
-) -> None:
+def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_failed(config) -> None:
     suffixes = {"fp32", "bf16", "int8-minmax-64", "int8-nncf-64"}
-    assert variant_suffixes(plan_of(config)) == suffixes
+    assert planning.variant_suffixes(plan_of(config)) == suffixes
     config.update(emulated=True, engines={"pytorch": ["fp32"], "openvino": ["int8-bf16"]})
     plan = plan_of(config)
     assert "cpu-openvino-int8-nncf-64" not in jobs_of(plan, "m")
-    assert variant_suffixes(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
+    assert planning.variant_suffixes(plan) == {"fp32", "int8-bf16-nncf-64", "int8-nncf-64"}
     built = "artifacts/m/engines/cpu-openvino-int8-nncf-64/engine.json"
-    assert built in failing_files(config, plan)
+    assert built in planning.failing_files(config, plan)
 
 
 @pytest.mark.parametrize("host", ["auto", "cpu-node"])
-def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
-    config: dict[str, Any], host: str
-) -> None:
-    plan = make_plan({**config, "host": host})
+def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(config, host) -> None:
+    plan = planning.make_plan({**config, "host": host})
     for device in ("cpu", "cuda"):
         here = for_device(describe_host(), device)
         own = (fingerprint(here), numerics_fingerprint(here))
@@ -394,23 +242,7 @@ def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(
         assert found == (own if host == "auto" else (f"{device}@{host}", f"{device}@{host}"))
 
 
-@pytest.mark.parametrize("reduced", [False, True])
-def test_an_engine_that_quantizes_itself_is_told_whether_to_keep_within_7_bits(
-    config: dict[str, Any], reduced: bool
-) -> None:
-    config["calibration"]["reduce_range"] = reduced
-    told = ("inductor-int8-minmax-64", "openvino-int8-nncf-64", "onnxruntime-int8-dynamic")
-    others = (
-        *("cpu-openvino-int8-bf16-nncf-64", "cpu-openvino-fp32", "cpu-pytorch-int8-dynamic"),
-        *("cpu-onnxruntime-int8-minmax-64", "cuda-onnxruntime-int8-minmax-64"),
-    )
-    assert {options_of(config, f"cpu-{name}")["reduce_range"] for name in told} == {reduced}
-    assert not [name for name in others if "reduce_range" in options_of(config, name)]
-
-
-def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_buckets(
-    config: dict[str, Any],
-) -> None:
+def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_buckets(config):
     buckets = {"batch": [1, 4], "sequence": [32, 64, 128]}
     config["onnxruntime"]["fusions"] = True
     assert options_of(config, "cpu-onnxruntime-fp32") == {**SESSION, "fusions": True}
@@ -420,16 +252,21 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
     compiled = {"attention": "auto", "autotune": True, "graphs": True, "buckets": buckets}
     assert options_of(config, "cuda-compile-fp16") == compiled
     assert options_of(config, "cuda-tensorrt-fp16") == {
-        "attention_operator": False,
-        "graphs": True,
-        "hardware_compatibility": "none",
-        "optimization_level": 3,
+        **{"attention_operator": False, "graphs": True, "hardware_compatibility": "none"},
+        **{"optimization_level": 3, "version_compatible": False},
         "profiles": [[[1, 1], [4, 64], [4, 128]]],
-        "version_compatible": False,
     }
     own = {"route": "onnx", "blobs": False, "static_programs": None}
     assert options_of(config, "cpu-openvino-fp32") == {**own, "buckets": buckets}
     assert options_of(config, "cpu-tvm-fp32") == {"buckets": buckets}
+    # one that quantizes itself is told whether to keep within 7 bits
+    told = ("inductor-int8-minmax-64", "openvino-int8-nncf-64", "onnxruntime-int8-dynamic")
+    others = ("openvino-int8-bf16-nncf-64", "pytorch-int8-dynamic", "onnxruntime-int8-minmax-64")
+    for reduced in (True, False):
+        config["calibration"]["reduce_range"] = reduced
+        kept = {options_of(config, f"cpu-{name}")["reduce_range"] for name in told}
+        assert kept == {reduced}
+    assert not [one for one in others if "reduce_range" in options_of(config, f"cpu-{one}")]
     config["models"]["n"]["max_sequence"] = 48
     other = options_of(config, "cpu-openvino-fp32", "n")["buckets"]
     assert other == {"batch": [1, 4], "sequence": [32, 64]}
@@ -438,16 +275,15 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
     assert config["openvino"] == own
 
 
-def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(
-    config: dict[str, Any],
-) -> None:
-    assert libraries_of(config, "openvino") == ("openvino", "nncf")
+def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config) -> None:
+    assert job_params.libraries_of(config, "openvino") == ("openvino", "nncf")
     config["openvino"]["route"] = "pytorch"
-    assert libraries_of(config, "openvino") == ("openvino", "nncf", "torch", "transformers")
+    converting = ("torch", "transformers")
+    assert job_params.libraries_of(config, "openvino") == ("openvino", "nncf", *converting)
     for engine in ENGINES:
         if ENGINES[engine].source == "checkpoint":
-            assert libraries_of(config, engine) == ENGINES[engine].libraries
-    both = engine_libraries("cpu-tvm-fp32", "cpu-pytorch-fp32")
+            assert job_params.libraries_of(config, engine) == ENGINES[engine].libraries
+    both = job_params.engine_libraries("cpu-tvm-fp32", "cpu-pytorch-fp32")
     assert set(both) == {"torch", "transformers", "apache-tvm"}
 
 
@@ -462,22 +298,11 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(
         ({"inductor": ["int8"]}, True),
     ],
 )
-def test_a_profile_reads_the_onnx_file_only_where_another_job_does(
-    config: dict[str, Any], engines: dict[str, list[str]], reads: bool
-) -> None:
+def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
-    variants = by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    found = [counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
+    variants = planning.by_place([one for one in plan_of(config).jobs if one[0] == "m"])
+    found = [job_inputs.counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
     assert found == [{"onnx": "artifacts/m/model.simplified.onnx"} if reads else {}, {}]
-
-
-def test_making_a_plan_imports_no_heavy_library(repository: Path) -> None:
-    """Snakemake does it anew in the process of every job."""
-    heavy = {"torch", "transformers", "pandas", "numpy", "onnx", "onnxruntime", "openvino"}
-    code = f"import sys, tightrope.plan.plan; print(sorted({heavy} & set(sys.modules)))"
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, check=True, cwd=repository / "scripts", capture_output=True)
-    assert done.stdout.decode().strip() == "[]"
 
 
 def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
@@ -486,49 +311,34 @@ def sized(train: int | None, evaluation: int | None) -> dict[str, Any]:
     return {"models": {"m": model}, "calibration": {"pool": 1024}}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "limits"),
-    [
+def test_splits_depend_on_no_size_that_does_not_move_them() -> None:
+    for sizes, limits in (
         ((3500, 1500), {"train": 6144, "evaluation": 2048}),
         ((3500, 2048), {"train": 6144, "evaluation": 2048}),
         ((None, 1500), {"train": None, "evaluation": 2048}),
         ((5121, None), {"train": 8192, "evaluation": None}),
-    ],
-)
-def test_usual_sizes_of_splits_keep_as_many_examples_of_a_source(
-    sizes: tuple[int | None, int | None], limits: dict[str, int | None]
-) -> None:
-    assert limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
-
-
-@pytest.mark.parametrize(
-    ("train", "split", "names"),
-    [
+    ):
+        assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
+    for train, split, names in (
         (100, "train", {"train"}),
         (None, "train", {"train", "calibration", "evaluation"}),
         (100, "calibration", {"train", "calibration"}),
         (100, "evaluation", {"evaluation"}),
         (None, "timing", set()),
-    ],
-)
-def test_a_split_depends_on_no_size_that_does_not_move_it(
-    train: int | None, split: str, names: set[str]
-) -> None:
-    wildcards = Wildcards(fromdict={"model": "m", "split": split})
-    assert set(deciding_sizes(sized(train, 50), wildcards)) == names
+    ):
+        wildcards = Wildcards(fromdict={"model": "m", "split": split})
+        assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
 
 
-def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(
-    config: dict[str, Any],
-) -> None:
+def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config) -> None:
     config["models"]["n"]["quantized"] = True
     config["engines"]["onnxruntime"] = ["int8", "int8-auto", "int8-dynamic"]
     plan = plan_of(config)
     found = ["cpu-onnxruntime-given", "cpu-openvino-given"]
     assert [name for name in jobs_of(plan, "n") if "int8" in name or "given" in name] == found
     own = [one for one in plan.jobs if one[0] == "n"]
-    assert [str(variant) for _, variant in audited(own)] == found
-    files = failing_files(config, plan._replace(jobs=own))
+    assert [str(variant) for _, variant in planning.audited(own)] == found
+    files = planning.failing_files(config, plan._replace(jobs=own))
     assert not [path for path in files if "calibration" in path or "quantized" in path]
-    assert searches_of(config, own) == []
-    assert "given" in variant_suffixes(plan)
+    assert job_inputs.searches_of(config, own) == []
+    assert "given" in planning.variant_suffixes(plan)

@@ -1,5 +1,3 @@
-"""Targets of pruning: what is planned for them, and what is refused."""
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,9 +31,7 @@ def family(prune: dict[str, Any], parent: dict[str, Any] = LARGE) -> dict[str, A
         ({"parameters": 9000, "heads": "auto"}, None, {"parameters": 9000, "heads": True}),
     ],
 )
-def test_a_speed_up_reads_a_table_of_the_parent_and_a_number_of_parameters_measures_nothing(
-    prune: dict[str, Any], table: str | None, asked: dict[str, Any]
-) -> None:
+def test_a_speed_up_reads_a_table_of_the_parent_parameters_need_none(prune, table, asked) -> None:
     config = configured(**family(prune))
     structure = {"structure": "artifacts/small/structure.json"}
     assert pruning.structure_of_model(config, NAMES) == structure
@@ -54,20 +50,12 @@ def test_a_speed_up_reads_a_table_of_the_parent_and_a_number_of_parameters_measu
     assert (engine["shape"], engine.get("heads")) == (SHAPES[0], asked.get("heads"))
 
 
-@pytest.mark.parametrize(
-    ("prune", "kept"),
-    [
-        ({"layers": 2}, {"layers": 2, "intermediate": None}),
-        ({"heads": 1}, {"layers": None, "intermediate": None, "heads": 1}),
-    ],
-)
-def test_sizes_without_a_target_plan_nothing(prune: dict[str, int], kept: dict[str, Any]) -> None:
-    config = configured(**family(prune))
-    assert pruning.structure_of_model(config, NAMES) == {}
-    assert pruning.prune_of_model(config, NAMES) == kept
-
-
-def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
+def test_sizes_without_a_target_plan_nothing_and_engines_the_shape_of_it() -> None:
+    sizes = {"layers": None, "intermediate": None}
+    for prune in ({"layers": 2}, {"heads": 1}):
+        config = configured(**family(prune))
+        assert pruning.structure_of_model(config, NAMES) == {}
+        assert pruning.prune_of_model(config, NAMES) == {**sizes, **prune}
     at = {"batch": 4, "sequence": 64}
     config = configured(**family({"target": "2x", "at": at, "engine": "openvino-fp32"}))
     table = SimpleNamespace(model="large", structures="openvino-fp32-4x64")
@@ -81,9 +69,8 @@ def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
     assert (engine["source"], engine["shape"]) == ("checkpoint", PICTURE)
 
 
-@pytest.mark.parametrize(
-    ("prune", "words"),
-    [
+def test_what_cannot_be_a_target_is_named() -> None:
+    for prune, words in (
         ({"target": "2x", "parameters": 9}, ": has target and parameters; give one"),
         ({"target": "2x", "layers": 3}, ": has target, which chooses the sizes, and layers; rem"),
         ({"at": SHAPES[0]}, ".at: only for prune.target; remove it, or add one"),
@@ -93,13 +80,8 @@ def test_the_engine_has_one_program_for_the_shape_of_the_target() -> None:
         ({"target": "fast"}, ".target = 'fast': must be a speed-up over the model"),
         ({"target": "2x", "at": PICTURE}, f".at = {PICTURE}: a shape of text-"),
         ({"target": "2x", "engine": "tvm-fp32"}, ".engine = 'tvm-fp32': must be one of"),
-    ],
-)
-def test_what_cannot_be_a_target_is_named(prune: dict[str, Any], words: str) -> None:
-    assert refused(**family(prune)).startswith(f"{PLACE}{words}")
-
-
-def test_a_target_needs_a_trained_parent() -> None:
-    message = refused(models={"alone": {**LARGE, "prune": {"target": "2x"}}})
-    assert message.startswith("config: models.alone.prune.target: ")
-    assert message.endswith("(from: NAME)")
+    ):
+        assert refused(**family(prune)).startswith(f"{PLACE}{words}")
+        message = refused(models={"alone": {**LARGE, "prune": {"target": "2x"}}})
+        assert message.startswith("config: models.alone.prune.target: ")
+        assert message.endswith("(from: NAME)")

@@ -1,11 +1,9 @@
-"""Tables that cannot be used are named before anything runs, in one line."""
-
 from pathlib import Path
 from typing import Any
 
-import pandas
 import pytest
 from configured import SCHEMA, configured, refused
+from table_files import table_file
 from tightrope.plan import model_checks
 from tightrope.plan.config import checked
 
@@ -20,14 +18,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def write(name: str, rows: list = ROWS, header: tuple[str, ...] = ("headline", "section")) -> None:
-    """A table in the format of its name."""
-    frame, kind = pandas.DataFrame(rows, columns=list(header)), name.partition(".")[2]
-    if kind == "parquet":
-        frame.to_parquet(name)
-    elif kind.startswith("json"):
-        frame.to_json(name, orient="records", lines=kind.startswith("jsonl"))
-    else:
-        frame.to_csv(name, index=False, sep="\t" if kind.startswith("tsv") else ",")
+    table_file(Path(name), rows, [*header])
 
 
 def of(source: str, columns: dict[str, str] = RIGHT, **model: Any) -> dict[str, Any]:
@@ -35,7 +26,7 @@ def of(source: str, columns: dict[str, str] = RIGHT, **model: Any) -> dict[str, 
     return {"models": {"news": keys}}
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "json", "jsonl", "jsonl.gz", "parquet"])
+@pytest.mark.parametrize("kind", ["csv.gz", "tsv", "json", "jsonl", "parquet"])
 def test_wrong_columns_and_labels_with_one_example_are_named_in_every_format(kind: str) -> None:
     write(f"news.{kind}")
     configured(**of(f"news.{kind}"))
@@ -84,9 +75,7 @@ def test_a_test_file_beside_another_for_evaluation_is_not_used(header: tuple[str
         ("headline,section\na,1\nb,01\nc,2\nd,2.0\n", None),
     ],
 )
-def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(
-    content: str, said: str | None
-) -> None:
+def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(content, said) -> None:
     Path("news.csv").write_text(content)
     if said is None:
         configured(**of("news.csv"))
@@ -94,10 +83,8 @@ def test_what_the_job_would_refuse_in_a_small_table_is_refused_before_it(
         assert refused(**of("news.csv")).startswith(f"config: models.news.data: news.csv: {said}")
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_of_a_large_table_only_the_columns_are_read(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+@pytest.mark.parametrize("kind", ["csv.gz", "jsonl", "parquet"])
+def test_of_a_large_table_only_the_columns_are_read(monkeypatch, kind) -> None:
     monkeypatch.setattr(model_checks, "LARGEST_BYTES", 400)
     # the label of the last row has one example, which is refused where the rows are read
     write(f"news.{kind}", [*ROWS, ONE])
@@ -105,7 +92,7 @@ def test_of_a_large_table_only_the_columns_are_read(
     assert "has no such column" in refused(**of(f"news.{kind}", {"text": "body"}))
 
 
-def test_columns_of_a_table_of_images_are_checked() -> None:
+def test_columns_of_images_are_checked_and_many_counted() -> None:
     write("pets.csv", [("a.png", "cat"), ("b.png", "dog")], ("file", "kind"))
     images = {"task": "image-classification", "checkpoint": "scratch:convnext"}
     shapes = [{"batch": 1, "height": 8, "width": 8}]
@@ -113,17 +100,9 @@ def test_columns_of_a_table_of_images_are_checked() -> None:
     wrong = of("pets.csv", {"image": "files", "label": "kind"}, **images)
     said = "models.news.columns.image = files: pets.csv has no such column"
     assert said in refused(**wrong, shapes=shapes)
-
-
-def test_many_columns_are_counted() -> None:
     write("news.csv", [tuple(range(30))], tuple(f"c{number}" for number in range(30)))
     message = refused(**of("news.csv", {"text": "body", "label": "c0"}))
     assert "It has" not in message
     assert "; it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 18 more: set" in message
-
-
-def test_a_process_of_a_job_reads_no_table() -> None:
-    Path("news.csv").write_text("no,such,column\n")
     found = checked(of("news.csv"), SCHEMA, look=False)
     assert found["models"]["news"]["columns"]["text"] == "headline"
-    refused(**of("news.csv"))

@@ -1,5 +1,3 @@
-"""Which variants a configuration asks for, and what stands in for those that cannot be."""
-
 from typing import Any
 
 import hosts
@@ -18,15 +16,12 @@ MODELS = {
 CONFIG: dict[str, Any] = {
     **{"devices": "auto", "host": "auto", "hosts": {}, "emulated": False, "models": MODELS},
     "engines": {
-        "pytorch": ["fp32", "bf16"],
-        "onnxruntime": ["fp32", "int8"],
-        "openvino": ["fp32", "bf16", "int8"],
-        "tensorrt": ["fp16"],
+        **{"pytorch": ["fp32", "bf16"], "onnxruntime": ["fp32", "int8"]},
+        **{"openvino": ["fp32", "bf16", "int8"], "tensorrt": ["fp16"]},
     },
     "calibration": {"methods": ["minmax", "nncf"], "samples": [64, 512]},
     "repairs": {},
 }
-ALL = {*hosts.HOSTS}
 
 
 def names(model: str = "m", cpu: dict[str, Any] = hosts.AMX, **changes: Any) -> list[str]:
@@ -39,122 +34,66 @@ def calibrated(*methods: str, samples: tuple[int, ...] = (64,)) -> dict[str, Any
 
 def test_auto_plans_each_engine_on_the_devices_that_it_has_and_a_list_those_alone() -> None:
     both = names()
+    places = ("cpu", "cuda")
     assert both == [
-        "cpu-pytorch-fp32",
-        "cuda-pytorch-fp32",
-        "cpu-pytorch-bf16",
-        "cuda-pytorch-bf16",
-        "cpu-onnxruntime-fp32",
-        "cuda-onnxruntime-fp32",
-        *(f"{one}-onnxruntime-int8-minmax-{n}" for one in ("cpu", "cuda") for n in (64, 512)),
-        "cpu-openvino-fp32",
-        "cpu-openvino-bf16",
-        "cpu-openvino-int8-nncf-64",
-        "cpu-openvino-int8-nncf-512",
+        *(f"{one}-pytorch-{number}" for number in ("fp32", "bf16") for one in places),
+        *(f"{one}-onnxruntime-fp32" for one in places),
+        *(f"{one}-onnxruntime-int8-minmax-{n}" for one in places for n in (64, 512)),
+        *(f"cpu-openvino-{one}" for one in ("fp32", "bf16", "int8-nncf-64", "int8-nncf-512")),
         "cuda-tensorrt-fp16",
     ]
-    for device in ("cpu", "cuda"):
+    for device in places:
         assert names(devices=[device]) == [name for name in both if name.startswith(device)]
     assert names(devices=["cpu", "cuda"]) == both
-
-
-@pytest.mark.parametrize(
-    ("model", "engines", "found"),
-    [
-        ("m", {"openvino": ["bf16"]}, ["cpu-pytorch-fp32", "cpu-openvino-bf16"]),
-        ("onnx-only", {"openvino": ["bf16"]}, ["cpu-onnxruntime-fp32", "cpu-openvino-bf16"]),
-        # a baseline that is asked for as well is there once
-        ("m", {"pytorch": ["fp32"]}, ["cpu-pytorch-fp32"]),
-        ("onnx-only", {"onnxruntime": ["fp32"]}, ["cpu-onnxruntime-fp32"]),
-    ],
-)
-def test_the_baseline_of_each_device_is_there_without_being_asked_for(
-    model: str, engines: dict[str, list[str]], found: list[str]
-) -> None:
-    assert names(model, engines=engines, devices=["cpu"]) == found
-    baseline = found[0].replace("cpu", "cuda")
-    assert names(model, engines=engines, devices=["cuda"])[0] == baseline
 
 
 @pytest.mark.parametrize("devices", ["auto", ["cpu"], ["cuda"]])
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        (
-            {"engines": {"openvino": ["fp16"]}},
-            "openvino: fp16 .*openvino has on cpu fp32, bf16, in",
-        ),
-        (
-            {"engines": {"onnxruntime": ["int8-bf16"]}},
-            "onnxruntime has on cpu fp32, .*; on cuda fp32, fp16",
-        ),
+        ({"engines": {"openvino": ["fp16"]}}, "openvino: fp16 .*openvino has on cpu fp32, bf16, i"),
+        ({"engines": {"onnxruntime": ["int8-bf16"]}}, "onnxruntime has on cpu fp32, .*; on cuda f"),
         ({"engines": {"pytorch": ["int8"]}}, "pytorch: int8 exists on no device"),
     ],
 )
-def test_what_no_device_can_do_is_a_config_error(
-    devices: Any, changes: dict[str, Any], reason: str
-) -> None:
+def test_what_no_device_can_do_is_a_config_error(devices, changes, reason) -> None:
     with pytest.raises(ConfigError, match=reason):
         names(devices=devices, **changes)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described_with(
-    engine: str,
-) -> None:
+def test_what_an_engine_needs_of_a_cpu_are_instructions_that_a_host_is_described_with(engine):
     for number, needed in (ENGINES[engine].instructions or {}).items():
         assert number in ENGINES[engine].precisions["cpu"]
         assert set(needed) <= set(INSTRUCTIONS[number]) <= set(ISA)
 
 
-@pytest.mark.parametrize(
-    ("variant", "computing"),
-    [
-        ("cpu-pytorch-fp32", ALL),
-        ("cpu-pytorch-int8-dynamic", ALL),
-        ("cpu-onnxruntime-int8-minmax-64", ALL),
-        ("cpu-pytorch-bf16", {"AMX", "ARM"}),
-        ("cpu-inductor-bf16", {"AMX", "ARM"}),
-        ("cpu-openvino-bf16", {"AMX"}),
-        ("cpu-openvino-int8-bf16-nncf-64", {"AMX"}),
-        ("cpu-onnxruntime-fp16", {"ARM"}),
-        ("cuda-pytorch-bf16", ALL),
-    ],
-)
-def test_each_kind_of_cpu_has_the_precisions_that_it_has_instructions_for(
-    variant: str, computing: set[str]
-) -> None:
-    own = parse(variant)
-    reasons = {kind: only_emulated(CONFIG, own, host) for kind, host in hosts.HOSTS.items()}
-    assert {kind for kind, reason in reasons.items() if reason is None} == computing
+NO_BF16 = dict.fromkeys(("AVX2", "AVX-512"), "bf16 instructions")
+NO_OPENVINO_BF16 = {**NO_BF16, "ARM": "bf16 instructions that openvino uses"}
+NO_FP16 = dict.fromkeys(("AVX2", "AVX-512"), "fp16 instructions")
 
 
-@pytest.mark.parametrize(
-    ("variant", "host", "lacking"),
-    [
-        ("cpu-pytorch-bf16", hosts.AVX2, "bf16 instructions"),
-        ("cpu-openvino-int8-bf16-nncf-64", hosts.AVX2, "bf16 instructions"),
-        ("cpu-openvino-bf16", hosts.ARM, "bf16 instructions that openvino uses"),
-        ("cpu-onnxruntime-fp16", hosts.AVX2, "fp16 instructions"),
-        ("cpu-onnxruntime-fp16", hosts.AMX, "fp16 instructions that onnxruntime uses"),
-    ],
-)
-def test_the_reason_names_the_type_and_the_engine_that_does_not_use_what_there_is(
-    variant: str, host: dict[str, Any], lacking: str
-) -> None:
-    reason = f"not supported by this CPU: no {lacking}; it would be emulated"
-    assert only_emulated(CONFIG, parse(variant), host) == reason
-    for change in ({"emulated": True}, {"host": "node-type"}):
-        assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
-        assert names(cpu=hosts.AVX2, **change) == names(cpu=hosts.AMX, **change)
+def test_the_reason_names_the_type_and_the_engine_that_does_not_use_it() -> None:
+    for variant, lacking in (
+        *((name, {}) for name in ("cpu-pytorch-fp32", "cpu-pytorch-int8-dynamic")),
+        *((name, {}) for name in ("cpu-onnxruntime-int8-minmax-64", "cuda-pytorch-bf16")),
+        *((f"cpu-{engine}-bf16", NO_BF16) for engine in ("pytorch", "inductor")),
+        *((f"cpu-openvino-{one}", NO_OPENVINO_BF16) for one in ("bf16", "int8-bf16-nncf-64")),
+        ("cpu-onnxruntime-fp16", {**NO_FP16, "AMX": "fp16 instructions that onnxruntime uses"}),
+    ):
+        for kind, host in hosts.HOSTS.items():
+            why = f"not supported by this CPU: no {lacking.get(kind)}; it would be emulated"
+            assert only_emulated(CONFIG, parse(variant), host) == (why if kind in lacking else None)
+            for change in ({"emulated": True}, {"host": "node-type"}):
+                assert only_emulated({**CONFIG, **change}, parse(variant), host) is None
+                assert names(cpu=host, **change) == names(cpu=hosts.AMX, **change)
 
 
 OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8-bf16-nncf-64"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "precisions", "planned"),
-    [
+def test_fp32_stands_in_for_the_float_that_would_be_emulated() -> None:
+    for kind, precisions, planned in (
         ("AVX2", ["bf16", "int8"], ["cpu-openvino-fp32", *OPENVINO[:2]]),
         ("AVX2", ["bf16", "int8", "int8-bf16"], ["cpu-openvino-fp32", *OPENVINO]),
         ("ARM", ["bf16", "int8"], ["cpu-openvino-fp32", *OPENVINO[:2]]),
@@ -164,13 +103,9 @@ OPENVINO = ["cpu-openvino-bf16", "cpu-openvino-int8-nncf-64", "cpu-openvino-int8
         ("AVX2", ["bf16"], OPENVINO[:1]),
         ("AVX2", ["bf16", "int8-bf16"], [OPENVINO[0], OPENVINO[2]]),
         ("AVX2", ["int8"], OPENVINO[1:2]),
-    ],
-)
-def test_fp32_stands_in_for_the_float_that_would_be_emulated(
-    kind: str, precisions: list[str], planned: list[str]
-) -> None:
-    asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
-    assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
+    ):
+        asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
+        assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
 
 
 REPAIRS = {
@@ -224,16 +159,12 @@ EVERY_PRECISION = {
 
 def test_of_a_file_that_is_quantized_already_calibrated_precisions_are_one_variant_given() -> None:
     assert names("quantized", engines=EVERY_PRECISION) == [
-        "cpu-onnxruntime-fp32",
-        "cuda-onnxruntime-fp32",
+        *("cpu-onnxruntime-fp32", "cuda-onnxruntime-fp32"),
         # of a checkpoint, so unavailable
         *("cpu-inductor-int8-minmax-64", "cpu-inductor-int8-minmax-512"),
-        "cpu-onnxruntime-given",
-        "cuda-onnxruntime-given",
-        "cpu-openvino-bf16",
-        "cpu-openvino-given",
-        "cuda-tensorrt-fp16",
-        "cuda-tensorrt-given",
+        *("cpu-onnxruntime-given", "cuda-onnxruntime-given"),
+        *("cpu-openvino-bf16", "cpu-openvino-given"),
+        *("cuda-tensorrt-fp16", "cuda-tensorrt-given"),
     ]
     # on the devices that have the precision in whose place it stands
     found = names("quantized", engines={"onnxruntime": ["int8-auto"]})

@@ -1,5 +1,3 @@
-"""What rounds say of engines whose times were planted."""
-
 import math
 from typing import Any
 
@@ -7,18 +5,7 @@ import numpy as np
 import pytest
 from disturbed import WAITED
 from raced import planted, race_shape
-from tightrope.records.race import (
-    FEWEST_ROUNDS,
-    FEWEST_TO_CHOOSE,
-    all_equal,
-    beaten_by,
-    common_rounds,
-    is_decided,
-    is_equal,
-    leader,
-    none_faster,
-    ratio,
-)
+from tightrope.records import race
 from tightrope.statistics import LOAD_SPREAD, Interval, speedup
 
 QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
@@ -34,57 +21,51 @@ def one_load(*seconds: float) -> dict[str, Any]:
     return {**raced(*seconds), "loads": [0] * 24}
 
 
-def test_a_ratio_is_how_many_times_as_fast_the_first_is() -> None:
+def test_a_ratio_is_of_the_rounds_in_which_both_ran_undisturbed() -> None:
     shape = raced(0.010, 0.015)
-    found = ratio(shape, QUICK, SLOW)
+    found = race.ratio(shape, QUICK, SLOW)
     assert found.value == pytest.approx(1.5, rel=0.01)
     assert found == speedup(shape["blocks_s"][QUICK], shape["blocks_s"][SLOW], loads=2)
-    assert ratio(shape, SLOW, QUICK).value == pytest.approx(1 / found.value)
+    assert race.ratio(shape, SLOW, QUICK).value == pytest.approx(1 / found.value)
     # what other loads would change is not in the rounds with one
-    assert ratio(one_load(0.01, 0.01), *BOTH).high > ratio(raced(0.01, 0.01), *BOTH).high
-
-
-def test_only_rounds_in_which_both_ran_undisturbed_count() -> None:
+    assert race.ratio(one_load(0.01, 0.01), *BOTH).high > race.ratio(raced(0.01, 0.01), *BOTH).high
     times = {QUICK: [0.01] * 6, SLOW: [None, 0.01, 0.01, None, 0.01, 0.01]}
     shape = race_shape(times, disturbed=2)
-    assert common_rounds(shape, QUICK, SLOW) == [2, 4, 5]
-    assert common_rounds(shape, QUICK, SLOW, all_rounds=True) == [1, 2, 4, 5]
+    assert race.common_rounds(shape, QUICK, SLOW) == [2, 4, 5]
+    assert race.common_rounds(shape, QUICK, SLOW, all_rounds=True) == [1, 2, 4, 5]
     shape["facts"][QUICK][4] = WAITED
-    assert common_rounds(shape, QUICK, SLOW) == [2, 5]
+    assert race.common_rounds(shape, QUICK, SLOW) == [2, 5]
     known = planted({QUICK: 0.010, SLOW: 0.010})
     known[QUICK][:12] = [1.0] * 12
     shape = race_shape(known, disturbed=12)
-    assert ratio(shape, QUICK, SLOW).value == pytest.approx(1.0, rel=0.02)
-    assert ratio(shape, QUICK, SLOW, all_rounds=True).value < 0.9
+    assert race.ratio(shape, QUICK, SLOW).value == pytest.approx(1.0, rel=0.02)
+    assert race.ratio(shape, QUICK, SLOW, all_rounds=True).value < 0.9
 
 
-def test_few_rounds_say_nothing() -> None:
-    shape = raced(0.010, 0.015, rounds=FEWEST_ROUNDS - 1)
-    assert ratio(shape, QUICK, SLOW) is None
-    assert beaten_by(shape, BOTH, 1) == {}
-    assert not is_decided(shape, (QUICK, SLOW), 0.02)
-    assert ratio(raced(0.010, 0.015, rounds=FEWEST_ROUNDS), QUICK, SLOW) is not None
-
-
-def test_who_is_surely_slower_is_out_and_the_one_that_beat_it_most_is_named() -> None:
+def test_who_is_surely_slower_is_out_and_the_leader_the_fastest() -> None:
     shape = raced(0.010, 0.015, 0.011)
-    assert beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
+    assert race.beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
+    # few rounds say nothing
+    few = raced(0.010, 0.015, rounds=race.FEWEST_ROUNDS - 1)
+    assert (race.ratio(few, *BOTH), race.beaten_by(few, BOTH, 1)) == (None, {})
+    assert not race.is_decided(few, (QUICK, SLOW), 0.02)
+    # later looks ask for more, and so does one load, for what the order of loading may do
+    close = raced(0.0100, 0.01035, rounds=12)
+    assert [bool(race.beaten_by(close, BOTH, look)) for look in (1, 100_000)] == [True, False]
+    assert race.beaten_by(raced(0.0100, 0.01025), BOTH, 1) == {SLOW: QUICK}
+    assert race.beaten_by(one_load(0.0100, 0.01025), BOTH, 1) == {}
     # of those that are asked for
-    assert beaten_by(shape, [THIRD, SLOW], 1) == {SLOW: THIRD}
-    assert beaten_by(shape, [SLOW], 1) == beaten_by(shape, [], 1) == {}
-
-
-def test_one_load_puts_nobody_out_by_what_the_order_of_loading_may_do() -> None:
-    assert beaten_by(raced(0.0100, 0.01025), BOTH, 1) == {SLOW: QUICK}
-    assert beaten_by(one_load(0.0100, 0.01025), BOTH, 1) == {}
-    equal = one_load(0.01, 0.01)
-    assert not none_faster(equal, BOTH, 0.02)
-    assert none_faster(equal, BOTH, 0.02, loads=2), "the second load would decide"
-
-
-def test_later_looks_ask_for_more_than_earlier_ones() -> None:
-    shape = raced(0.0100, 0.01035, rounds=12)
-    assert [bool(beaten_by(shape, BOTH, look)) for look in (1, 100_000)] == [True, False]
+    assert race.beaten_by(shape, [THIRD, SLOW], 1) == {SLOW: THIRD}
+    assert race.beaten_by(shape, [SLOW], 1) == race.beaten_by(shape, [], 1) == {}
+    # the leader is the fastest of enough rounds, whoever is named first
+    shape = raced(0.010, 0.0101, 0.012)
+    assert race.leader(shape, ALL) == race.leader(shape, ALL[::-1]) == QUICK
+    few = raced(0.010, 0.015, rounds=race.FEWEST_TO_CHOOSE - 1)
+    assert race.leader(few, [SLOW]) == SLOW
+    assert race.leader(few, BOTH) is None
+    disturbed = raced(0.010, 0.015, disturbed=15)
+    assert race.leader(disturbed, BOTH) is None
+    assert race.leader(disturbed, BOTH, all_rounds=True) == QUICK
 
 
 def lost_once(seconds: dict[str, float], seed: int) -> set[str]:
@@ -98,56 +79,33 @@ def lost_once(seconds: dict[str, float], seed: int) -> set[str]:
     for look, rounds in enumerate((6, 10, 16, 25, 38, 58, 88), start=1):
         shape = race_shape({name: calls[:rounds] for name, calls in times.items()})
         shape["loads"] = [place % 2 for place in range(rounds)]
-        out |= set(beaten_by(shape, [name for name in seconds if name not in out], look))
+        out |= set(race.beaten_by(shape, [name for name in seconds if name not in out], look))
     return out
 
 
-def test_of_equal_engines_one_is_put_out_in_no_more_than_one_race_of_twenty() -> None:
+def test_of_equal_engines_few_are_put_out_and_five_percent_slower_ones_nearly_always() -> None:
     """Over seven looks at three equal engines."""
     equal = dict.fromkeys(ALL, 0.01)
     wrong = sum(bool(lost_once(equal, seed)) for seed in range(200))
     # by chance alone 200 races at 5 % have more than 18 once in a hundred times
     assert wrong <= 18
-
-
-def test_an_engine_that_is_five_percent_slower_is_put_out() -> None:
     found = [lost_once({QUICK: 0.0100, SLOW: 0.0105}, seed) for seed in range(50)]
     assert found.count({SLOW}) >= 45
     assert not any(QUICK in one for one in found)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.985, 1.015, True),
-        (1 / 1.02, 1.02, True),
-        (0.98, 1.0, False),
-        (1.0, 1.021, False),
-        (0.0, math.inf, False),
-    ],
-)
-def test_equal_is_what_surely_differs_by_no_more(low: float, high: float, expected: bool) -> None:
-    assert is_equal(Interval(1.0, low, high), 0.02) is expected
-    assert is_equal(None, 0.02) is False
-
-
 def test_all_are_equal_when_any_two_are_and_none_is_faster_than_the_leader() -> None:
     equal, three = raced(0.010, 0.010), raced(0.010, 0.0102, 0.011)
-    assert is_decided(equal, (QUICK, SLOW), 0.02)
-    assert not is_decided(equal, (QUICK, SLOW), 0.001)
-    assert is_decided(raced(0.010, 0.015), (QUICK, SLOW), 0.02)
-    assert all_equal(equal, BOTH, 0.02)
-    assert not all_equal(three, ALL, 0.02)
-    assert none_faster(three, ALL[::-1], 0.02)
-    assert not none_faster(equal, BOTH, 1e-4)
-
-
-def test_the_leader_is_the_fastest_of_enough_rounds_whoever_is_named_first() -> None:
-    shape = raced(0.010, 0.0101, 0.012)
-    assert leader(shape, ALL) == leader(shape, ALL[::-1]) == QUICK
-    few = raced(0.010, 0.015, rounds=FEWEST_TO_CHOOSE - 1)
-    assert leader(few, [SLOW]) == SLOW
-    assert leader(few, BOTH) is None
-    disturbed = raced(0.010, 0.015, disturbed=15)
-    assert leader(disturbed, BOTH) is None
-    assert leader(disturbed, BOTH, all_rounds=True) == QUICK
+    assert race.is_decided(equal, (QUICK, SLOW), 0.02)
+    assert not race.is_decided(equal, (QUICK, SLOW), 0.001)
+    assert race.is_decided(raced(0.010, 0.015), (QUICK, SLOW), 0.02)
+    assert race.all_equal(equal, BOTH, 0.02)
+    assert not race.all_equal(three, ALL, 0.02)
+    assert race.none_faster(three, ALL[::-1], 0.02)
+    assert not race.none_faster(equal, BOTH, 1e-4)
+    assert not race.none_faster(one_load(0.01, 0.01), BOTH, 0.02)
+    assert race.none_faster(one_load(0.01, 0.01), BOTH, 0.02, loads=2), "the second would decide"
+    # equal is what surely differs by no more
+    ends = ((1 / 1.02, 1.02), (0.98, 1.0), (1.0, 1.021), (0.0, math.inf))
+    verdicts = [race.is_equal(Interval(1.0, *one), 0.02) for one in ends]
+    assert (verdicts, race.is_equal(None, 0.02)) == ([True, False, False, False], False)
