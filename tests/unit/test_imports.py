@@ -1,3 +1,5 @@
+"""What each script loads before it begins: seconds that every one of its processes pays."""
+
 import ast
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Distances of logits, against numbers by hand and SciPy."""
+
 import math
 
 import numpy as np

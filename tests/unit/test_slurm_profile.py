@@ -1,3 +1,5 @@
+"""The profile for Slurm, its page and its packages agree; what is asked of Slurm is read right."""
+
 import re
 import sys
 from pathlib import Path

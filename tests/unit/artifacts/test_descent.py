@@ -1,3 +1,5 @@
+"""Every file names the checkpoint that it was made from, and a reader of both compares them."""
+
 import json
 import shutil
 from pathlib import Path

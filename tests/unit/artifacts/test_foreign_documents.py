@@ -1,3 +1,5 @@
+"""Artifacts that were changed, and JSON of another's making: one line that names the file."""
+
 import ast
 import json
 import os

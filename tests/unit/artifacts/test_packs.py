@@ -1,3 +1,5 @@
+"""Folders as single files: what is packed, and what is refused when a pack is unpacked."""
+
 import io
 import tarfile
 from pathlib import Path

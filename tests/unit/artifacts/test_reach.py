@@ -1,3 +1,5 @@
+"""The digest of a script changes with every definition that it can reach, and with no other."""
+
 import shutil
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""An archive whose bytes depend on its files alone."""
+
 import hashlib
 import os
 import tarfile

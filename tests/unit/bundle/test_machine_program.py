@@ -1,3 +1,5 @@
+"""What a bundle says of the machine on which it lands, from files as Linux has them."""
+
 import importlib.util
 from pathlib import Path
 from typing import Any

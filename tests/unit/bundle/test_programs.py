@@ -1,3 +1,5 @@
+"""The programs of a bundle are those of the documentation, short, and import nothing of ours."""
+
 import ast
 import sys
 from pathlib import Path

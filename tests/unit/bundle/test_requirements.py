@@ -1,3 +1,5 @@
+"""Requirements are what is installed, complete, and what the engine was built with."""
+
 from importlib.metadata import version
 
 import pytest

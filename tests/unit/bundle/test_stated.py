@@ -1,3 +1,5 @@
+"""The interval in which another measurement should lie."""
+
 import math
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Which variants have a bundle, and why others have none."""
+
 import json
 from pathlib import Path
 from types import SimpleNamespace

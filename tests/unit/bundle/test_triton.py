@@ -1,3 +1,5 @@
+"""The model repository for Triton, against the schema of its client and the real measurements."""
+
 from typing import Any
 
 import pytest

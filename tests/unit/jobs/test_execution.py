@@ -1,3 +1,5 @@
+"""Where a job may run, and what it leaves: its one file, or a failure with the reason."""
+
 import json
 import os
 import signal

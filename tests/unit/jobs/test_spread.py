@@ -1,3 +1,5 @@
+"""Work spread over processes: its order, its errors and its end."""
+
 import os
 import signal
 import subprocess

@@ -1,3 +1,5 @@
+"""Topologies are folders as the kernel writes them, of processors that this process may use."""
+
 import os
 from pathlib import Path
 from typing import Any

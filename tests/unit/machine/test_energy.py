@@ -1,3 +1,5 @@
+"""Joules of real counter files in a folder of the test, and of a driver library of the test."""
+
 from pathlib import Path
 
 import pytest

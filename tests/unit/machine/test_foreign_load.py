@@ -1,3 +1,5 @@
+"""What the kernel counts: in files of the test as it writes them, and of real processes."""
+
 import shutil
 import threading
 import time

@@ -1,3 +1,5 @@
+"""Hosts: what of them decides speed and answers, and which node may run a job."""
+
 import os
 import subprocess
 import sys

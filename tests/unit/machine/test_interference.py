@@ -1,3 +1,5 @@
+"""Which pairs of blocks count: of recorded facts, and of real processes on one processor."""
+
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""What is missing is one line, with the versions found and needed and the remedy."""
+
 import sysconfig
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""What NVML says of the GPU that CUDA uses first and of its state, by a driver of the test."""
+
 import json
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Which processes belong to one job, by real processes."""
+
 import os
 import signal
 import subprocess

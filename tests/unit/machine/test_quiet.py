@@ -1,3 +1,5 @@
+"""Waiting for other programs to leave the processors alone: what the kernel counts is played."""
+
 import io
 import re
 import time

@@ -1,3 +1,5 @@
+"""Which causes a setting removes, and between which bounds the saving is predicted."""
+
 from typing import Any
 
 import pytest

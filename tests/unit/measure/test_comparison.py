@@ -1,3 +1,5 @@
+"""An engine and its baseline in pairs of blocks, whose times are planted, with one load or two."""
+
 import random
 import time
 from collections.abc import Callable

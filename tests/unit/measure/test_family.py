@@ -1,3 +1,5 @@
+"""Real engines of a tiny model and of a model that starts from it, timed in the same rounds."""
+
 import shutil
 from collections.abc import Callable
 from pathlib import Path

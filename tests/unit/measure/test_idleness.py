@@ -1,3 +1,5 @@
+"""The first call after a pause: the order of the pauses, and what is kept of calls."""
+
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path

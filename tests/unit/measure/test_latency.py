@@ -1,3 +1,5 @@
+"""Real engines of the tiny model, measured in processes of their own."""
+
 import io
 import json
 import os

@@ -1,3 +1,5 @@
+"""Operations and least bytes of a model, from its ONNX file."""
+
 from functools import partial
 from pathlib import Path
 from typing import Any

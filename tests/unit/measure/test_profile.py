@@ -1,3 +1,5 @@
+"""Groups and work of operators by their shapes, and the verdict over them."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Who takes part in a race, in which heats, and what is recorded."""
+
 import io
 from collections.abc import Callable
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""What is known of each variant before its race, and which race for a goal; times are planted."""
+
 import math
 import statistics
 from pathlib import Path

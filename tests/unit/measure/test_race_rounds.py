@@ -1,3 +1,5 @@
+"""Races of real processes whose times are planted, and of made-up blocks at one shape."""
+
 import time
 from collections.abc import Callable
 from pathlib import Path

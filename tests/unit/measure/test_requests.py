@@ -1,3 +1,5 @@
+"""What a request takes around its call: texts and images prepared from raw examples, answers."""
+
 from functools import partial
 from pathlib import Path
 from typing import Any

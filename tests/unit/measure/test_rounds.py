@@ -1,3 +1,5 @@
+"""Rounds of several engines whose times are planted."""
+
 from pathlib import Path
 
 from played_engines import Played, asked, nowhere

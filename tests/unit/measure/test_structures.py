@@ -1,3 +1,5 @@
+"""The table of latencies between measured structures, and the choice that is measured."""
+
 from typing import Any
 
 import pytest

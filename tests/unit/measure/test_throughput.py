@@ -1,3 +1,5 @@
+"""Divisions of the cores among instances, and points that cannot win."""
+
 from tightrope.measure import throughput_points as points
 from tightrope.measure.throughput import BLOCKS, CALLS_PER_BLOCK, window_seconds
 from tightrope.statistics import Interval

@@ -1,3 +1,5 @@
+"""Engines of known behaviour: requests are answered here, or in a child where that matters."""
+
 import itertools
 import json
 import os

@@ -1,3 +1,5 @@
+"""Calls in a row, in a window of time, and on streams of a device."""
+
 import gc
 import time
 from contextlib import nullcontext

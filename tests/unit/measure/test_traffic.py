@@ -1,3 +1,5 @@
+"""Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
+
 import sys
 from collections.abc import Callable
 from itertools import combinations

@@ -1,3 +1,5 @@
+"""What is said before a run: what cannot run, small splits, few calls, and needless rebuilds."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""The begin of a run: one at a time takes the folder, and what it makes again."""
+
 import getpass
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""What the configuration may say, what it is filled in with, and the line that refuses it."""
+
 import copy
 import json
 import math

@@ -1,3 +1,5 @@
+"""What a student needs in the configuration, and what its teacher is asked for."""
+
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Which records of times are measured again when that is asked for."""
+
 import json
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""Models that are made from others: what they inherit, and which are timed against each other."""
+
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Goals that nothing measures are refused in one line; what of a goal a race depends on."""
+
 import re
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Where jobs run: devices, several kinds of nodes in one plan, and what belongs to each place."""
+
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""The files that jobs read: sources of engines, graphs that are drawn, and what is timed before."""
+
 import re
 from types import SimpleNamespace
 from typing import Any

@@ -1,3 +1,5 @@
+"""Where the workflow is, on its own and as a module below a prefix, and its files in storage."""
+
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,17 +1,21 @@
+"""From a configuration to jobs: which variants run, why others do not, and what each job gets."""
+
 from pathlib import Path
 from typing import Any
 
 import hosts
 import pytest
 import torch
-from configured import MODEL, configured
+import yaml
+from configured import MODEL, SCHEMA, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import job_inputs, job_params
 from tightrope.plan import plan as planning
+from tightrope.plan.config import checked
 from tightrope.signature import IMAGE
-from tightrope.variants import parse
+from tightrope.variants import UNQUANTIZED, parse
 
 NO_GPU, GPU = hosts.AVX2, {**hosts.AVX2, "gpu": "NVIDIA H100"}
 ASKED = {"devices": "auto", "host": "auto", "hosts": {}, "emulated": False}
@@ -136,6 +140,41 @@ def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_gra
     own = options_of(config, "cuda-onnxruntime-fp16")
     assert own == {**SESSION, "provider": "cuda", "graphs": True, "buckets": own["buckets"]}
     assert options_of(config, "cpu-onnxruntime-fp32") == SESSION
+
+
+@pytest.fixture(scope="module")
+def default() -> dict[str, Any]:
+    """The configuration that a first run has, on the CPU."""
+    asked = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
+    return checked({**asked, "devices": ["cpu"]}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("AVX2", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+        ("AVX-512", {"pytorch-bf16", "openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+        ("AMX", set()),
+        ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
+    ],
+)
+def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
+    default: dict[str, Any], kind: str, missing: set[str]
+) -> None:
+    (model,) = default["models"]
+    plan = plan_of(default, hosts.HOSTS[kind])
+    assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}
+    assert all("no bf16 instructions" in why for why in reasons_of(plan, model).values())
+    # what is quantized may race a float of its own engine
+    own = [one for one in map(parse, jobs_of(plan, model)) if one.engine == "openvino"]
+    floats = {str(one) for one in own if one.precision in UNQUANTIZED}
+    assert floats == {"cpu-openvino-bf16" if kind == "AMX" else "cpu-openvino-fp32"}
+    assert len(own) > len(floats)
+    # of the nodes of a named host this machine knows nothing
+    for change in ({"emulated": True}, {"host": "node-type"}):
+        everything = plan_of({**default, **change}, hosts.HOSTS[kind])
+        assert reasons_of(everything, model) == {}
+        assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
 
 
 def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:

@@ -1,3 +1,5 @@
+"""Targets of pruning: what is planned for them, and what is refused."""
+
 from types import SimpleNamespace
 from typing import Any
 

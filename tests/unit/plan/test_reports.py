@@ -1,3 +1,5 @@
+"""Reports of a run: kept under the name of their configuration, and what the page says of it."""
+
 import os
 import time
 from pathlib import Path

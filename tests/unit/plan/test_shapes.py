@@ -1,3 +1,5 @@
+"""Measured shapes of texts and images, and the buckets and profiles that follow from them."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Measurements on request: of which variants, with which settings, and what is refused."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tables that cannot be used are named before anything runs, in one line."""
+
 from pathlib import Path
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Which variants a configuration asks for, and what stands in for those that cannot be."""
+
 from typing import Any
 
 import hosts

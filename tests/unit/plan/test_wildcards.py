@@ -1,3 +1,5 @@
+"""What wildcards match, functions of them, and how the time to plan grows with the variants."""
+
 import inspect
 import re
 import time

@@ -1,3 +1,5 @@
+"""Who takes part in a race, by what was measured before it."""
+
 from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
 

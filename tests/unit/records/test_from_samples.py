@@ -1,3 +1,5 @@
+"""Energy, slow-downs, ratios and rates that are computed of the samples of a record."""
+
 from typing import Any
 
 import pytest

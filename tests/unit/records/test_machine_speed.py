@@ -1,3 +1,5 @@
+"""What records say of a machine that changes its speed, from planted times."""
+
 import math
 import statistics
 

@@ -1,3 +1,5 @@
+"""What rounds say of engines whose times were planted."""
+
 import math
 from typing import Any
 
