@@ -22,12 +22,8 @@ def goal(minimize: str, **given: Any) -> dict[str, Any]:
 
 def row(ms: float | None, ratio: float | None = None, **changes: Any) -> dict[str, Any]:
     """A row of `ms` per call, so many times as fast as the baseline, give or take 10 %."""
-    speedup = ratio and {
-        "ratio": ratio,
-        "low": ratio / 1.1,
-        "high": ratio * 1.1,
-        "verdict": "faster",
-    }
+    ends = ratio and {"ratio": ratio, "low": ratio / 1.1, "high": ratio * 1.1}
+    speedup = ends and {**ends, "verdict": "faster"}
     seconds = ms and ms / 1000
     times = {"paired_s": seconds, "p50_s": seconds, "p99_s": seconds and 1.5 * seconds}
     known = {"disturbed": None, "provisional": False, "energy_j": None, "streams": None}

@@ -25,24 +25,14 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         state(other_processes=2, memory_bytes=4 * 10**9),
     )
     assert found == {
-        "sm_clock_mhz": 1980,
-        "lowest_sm_clock_mhz": 1410,
-        "memory_clock_mhz": 2619,
-        "power_w": 400.0,
-        "temperature_c": 74,
-        "throttled": ["power cap", "thermal slowdown"],
-        "clocks_locked": None,
-        "other_processes": 2,
-        "memory_bytes": 4 * 10**9,
+        **{"sm_clock_mhz": 1980, "lowest_sm_clock_mhz": 1410, "memory_clock_mhz": 2619},
+        **{"power_w": 400.0, "temperature_c": 74, "throttled": ["power cap", "thermal slowdown"]},
+        **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
     }
-
-
-def test_what_nvml_does_not_report_is_unknown() -> None:
+    # what NVML does not report is unknown
     found = entry(dict.fromkeys(STATE))
     assert found is not None and set(found.values()) == {None}
-
-
-def test_power_is_that_after_the_long_blocks_where_there_are_some() -> None:
+    # power is that after the long blocks where there are some
     blocks = [{"gpu": state(power_w=watts)} for watts in (500.0, 600.0)]
     assert entry(state(), long_blocks=blocks)["power_w"] == 550.0
     assert entry(state(), long_blocks=[{"gpu": None}])["power_w"] == 400.0

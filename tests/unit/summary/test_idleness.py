@@ -23,13 +23,11 @@ def calls(pause: float, ratio: float, count: int = 9, *, foreign: float = 0.0) -
 
 
 def record(*made: list[Any], **changes: Any) -> IdlenessRecord:
-    fields = {
-        **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
-        **{"threads": 2, "processors": [0, 1], "shape": SHAPE},
-        "plan": {"pauses": [1, 0.1], "max_seconds": 120},
-        "calls": [call for some in made for call in some],
-    }
-    return IdlenessRecord(**{**fields, **changes})
+    known = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
+    known |= {"threads": 2, "processors": [0, 1], "shape": SHAPE}
+    known["calls"] = [call for some in made for call in some]
+    plan = {"pauses": [1, 0.1], "max_seconds": 120}
+    return IdlenessRecord(**{**known, "plan": plan, **changes})
 
 
 def test_each_pause_has_its_first_call_and_whether_it_matters() -> None:

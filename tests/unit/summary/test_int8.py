@@ -89,9 +89,7 @@ def test_a_search_tells_how_many_operators_each_trial_left_in_float() -> None:
         **{"smoothquant": 0.8, "in_float": 2, "flips": 9, "verdict": "kept", "seconds": 3.5},
         **{"delta": -0.002, "delta_low": -0.009, "delta_high": 0.005},
     }
-
-
-def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() -> None:
+    # it belongs to int8-auto of its own model and calibration alone
     records = {
         ("n", "u8s8-minmax-64"): search(["other model"]),
         ("m", "u8s8-minmax-640"): search(["more samples"]),

@@ -69,13 +69,16 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(
     statuses = {"a": "ok", "b": "failed", "c": "unavailable", "d": "failed"}
     results = [result(name, status=status) for name, status in statuses.items()]
     cut = {"texts": 1500, "truncated": 37, "max_sequence": 128}
-    models = {"m": {"truncation": {"evaluation": cut}}, "n": {"truncation": {}}}
+    results[0]["accuracy"] |= {"top1": 0.6, "low": 0.5, "high": 0.7}
+    own = {"truncation": {"evaluation": cut}, "baselines": {"cpu": "a"}, "chance": 0.55}
+    models = {"m": own, "n": {"truncation": {}}}
     none = recommendation(None, why="no variant keeps the accuracy")
     _, row, *lines = words(tmp_path, {**document([none], results), "models": models})
     assert row.split() == [SIZES, "none", "not", "decided"]
     assert lines == [
         f"m, {SIZES}: no variant keeps the accuracy",
         "m: 37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
+        POOR,
         f"Report: {tmp_path / 'summary.html'}",
         "2 failed, the report says why: m/b, m/d",
     ]
