@@ -27,6 +27,10 @@ NARROW, WIDE = {"ratio": 4.18, "low": 4.02, "high": 4.35}, {"ratio": 4, "low": 3
 COUNTS = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
 
 
+def label(**row):
+    return shape_label(shape_of(row)).replace("\xa0", " ")
+
+
 @pytest.mark.parametrize(
     ("written", "text"),
     [
@@ -73,6 +77,9 @@ COUNTS = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
         (products(None, "int8"), None),
         (executed(COUNTS), "fp32 104, int8 36"),
         (executed(None), None),
+        (label(batch=16, sequence=128, p50_s=1), f"batch 16 {DOT} 128 tokens"),
+        (label(batch=16, sequence=128, tokens=64), f"batch 16 {DOT} 64 of 128 tokens"),
+        (label(batch=1, height=64, width=32), f"batch 1 {DOT} 64 {TIMES} 32 pixels"),
         # in Markdown
         (code_span("a`b|c\nd"), r"`a'b\|c\nd`"),
         (code_span(" "), ""),
@@ -84,18 +91,6 @@ COUNTS = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
 )
 def test_a_value_is_written_as(written, text):
     assert written == text
-
-
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        ({"batch": 16, "sequence": 128, "p50_s": 1}, f"batch 16 {DOT} 128 tokens"),
-        ({"batch": 16, "sequence": 128, "tokens": 64}, f"batch 16 {DOT} 64 of 128 tokens"),
-        ({"batch": 1, "height": 64, "width": 32}, f"batch 1 {DOT} 64 {TIMES} 32 pixels"),
-    ],
-)
-def test_a_shape_is_named(row, text):
-    assert shape_label(shape_of(row)).replace("\xa0", " ") == text
 
 
 def test_a_variant_with_few_products_in_its_precision_is_marked():

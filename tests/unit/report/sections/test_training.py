@@ -10,25 +10,20 @@ def point(model: str, seconds: float, accuracy: float, *, last: bool = True) -> 
     return {"model": model, "seconds": seconds, "accuracy": accuracy, **told}
 
 
-def test_names_of_trainings_that_end_together_are_a_line_apart() -> None:
-    points = [point("a", 97.0, 17.2), point("b", 98.0, 17.3), point("c", 99.0, 25.0)]
-    heights = [one["name_at"] for one in place_names(points, line=0.8)]
-    assert heights == pytest.approx([17.2, 18.0, 25.0])
-
-
-def test_one_that_is_moved_moves_the_next() -> None:
-    points = [point(*one) for one in (("a", 90.0, 1.0), ("b", 90.0, 1.1), ("c", 90.0, 2.2))]
-    assert [one["name_at"] for one in place_names(points, line=1.0)] == pytest.approx(
-        [1.0, 2.0, 3.0]
-    )
-
-
-def test_names_far_from_each_other_stand_at_their_points() -> None:
-    points = [point("a", 12.0, 17.3), point("b", 97.0, 17.2), point("b", 50.0, 17.2, last=False)]
-    assert {one["model"]: one["name_at"] for one in place_names(points, line=0.8)} == {
-        "a": 17.3,
-        "b": 17.2,
-    }
+@pytest.mark.parametrize(
+    ("points", "line", "heights"),
+    [
+        ((("a", 97.0, 17.2), ("b", 98.0, 17.3), ("c", 99.0, 25.0)), 0.8, [17.2, 18.0, 25.0]),
+        # one that is moved moves the next
+        ((("a", 90.0, 1.0), ("b", 90.0, 1.1), ("c", 90.0, 2.2)), 1.0, [1.0, 2.0, 3.0]),
+        # names far from each other stand at their points
+        ((("a", 12.0, 17.3), ("b", 97.0, 17.2)), 0.8, [17.3, 17.2]),
+    ],
+)
+def test_names_of_trainings_that_end_together_are_a_line_apart(points, line, heights):
+    placed = [*(point(*one) for one in points), point("b", 50.0, 17.2, last=False)]
+    found = {one["model"]: one["name_at"] for one in place_names(placed, line=line)}
+    assert found == pytest.approx(dict(zip("abc", heights, strict=False)))
 
 
 def test_a_long_name_has_more_room_beside_the_slowest_training() -> None:
