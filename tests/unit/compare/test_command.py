@@ -66,9 +66,7 @@ def test_a_report_against_itself_passes() -> None:
     assert "nothing that the summaries hold is different" in done.stdout
 
 
-def test_a_slowdown_fails_and_its_likely_cause_is_named(
-    compare: Command, tmp_path: Path, steady: dict[str, Any]
-) -> None:
+def test_a_slowdown_fails_and_its_likely_cause_is_named(compare, tmp_path, steady):
     worse = changed(steady, slower(1.05, "openvino"), library("openvino", "2027.1.0"))
     files = {name: tmp_path / f"out.{name}" for name in ("markdown", "html")}
     options = [word for name, path in files.items() for word in (f"--{name}", path)]
@@ -132,9 +130,7 @@ def impossible(document: dict[str, Any]) -> None:
     ],
     ids=itertools.count(),
 )
-def test_what_is_no_summary_is_refused(
-    refused: Callable[..., str], tmp_path: Path, steady: dict[str, Any], content: Any, words: str
-) -> None:
+def test_what_is_no_summary_is_refused(refused, tmp_path, steady, content, words):
     path = tmp_path / "summary.json"
     if callable(content):
         written(tmp_path, changed(steady, content))

@@ -81,9 +81,7 @@ def test_five_percent_of_one_engine_among_several_fail(beside: Any) -> None:
     assert all(f" is slower: 1.050{TIMES}" in one and "allowed are 3.0%" in one for one in told)
 
 
-def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(
-    beside: Any, tmp_path: Path, first: Summary
-) -> None:
+def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(beside, tmp_path, first):
     assert not lines(beside(slower(1.02)))
     noisy = compared(tmp_path, first, changed(first, slower(1.05)))
     assert not lines(noisy)

@@ -63,14 +63,12 @@ DRIFTED = "the machine was 20 % {} after the measurement than before"
     ("changes", "before", "after", "reasons"),
     [
         ({}, None, None, []),
-        *(({"foreign_cores": one}, None, None, []) for one in ([], [0.1], [None], [None, 0.05])),
+        *(({"foreign_cores": one}, None, None, []) for one in ([], [0.1], [None])),
         # a single short window says little: it is blurred by the ticks of idle time
         ({"foreign_cores": [0.0, 0.0, None, 0.3]}, None, None, []),
         ({"foreign_cores": [0.0, 1.26, None, 0.3]}, None, None, [FOREIGN.format(0.5)]),
-        ({"idle_share": 0.02}, None, None, []),
         ({"idle_share": 0.31}, None, None, [IDLE.format(31)]),
         ({}, [0.01] * 20, [0.0109] * 20, []),
-        ({}, [0.01] * 20, [0.0091] * 20, []),
         ({}, [0.01] * 20, [0.012] * 20, [DRIFTED.format("slower")]),
         ({}, [0.01] * 20, [0.008] * 20, [DRIFTED.format("faster")]),
         # slow rounds are no drift

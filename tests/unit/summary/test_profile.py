@@ -27,23 +27,15 @@ def operator(number: int) -> dict[str, Any]:
 
 def record(**changes: Any) -> ProfileRecord:
     shape = {
-        **SHAPE,
-        "call_s": 0.008,
+        **{**SHAPE, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
+        **{"outside_s": 0.0, "profiler_factor": 0.8, "groups": {"products": PRODUCTS}},
         "operators": [operator(number) for number in range(10)],
-        "padding": 0.5,
         "around": {"prepare_s": 0.001, "finish_s": 0.001},
         "model": {"operations": 8e6, "least_bytes": 1e6, "groups": {"products": 8e6}},
-        "groups": {"products": PRODUCTS},
-        "bound": "compute",
         "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
-        "outside_s": 0.0,
-        "profiler_factor": 0.8,
     }
-    fields = {
-        **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}},
-        **{"threads": 2, "peaks": PEAKS, "shapes": [shape]},
-    }
-    return ProfileRecord(**{**fields, **changes})
+    known = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
+    return ProfileRecord(**{**known, "threads": 2, "peaks": PEAKS, "shapes": [shape], **changes})
 
 
 def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> None:
@@ -76,16 +68,16 @@ def test_what_goes_around_the_call_limits_a_faster_engine_and_may_not_be_known()
 
 
 def test_without_a_profiler_only_the_call_is_known() -> None:
-    found = profile_entry(
-        record(
-            unprofiled="operators are not timed on a GPU yet", shapes=[{**SHAPE, "call_s": 0.004}]
-        )
-    )
+    why, call = "operators are not timed on a GPU yet", {**SHAPE, "call_s": 0.004}
+    found = profile_entry(record(unprofiled=why, shapes=[call]))
     assert msgspec.convert(found, Profile) == found
     (call,) = found["shapes"]
     assert call["call_s"] == 0.004
     assert call["bound"] is call["shares"] is call["outside"] is None
     assert call["groups"] == call["operators"] == []
+    found = profile_entry(record(status="failed", reason="not built: no room", shapes=[]))
+    told = (found["status"], found["reason"], found["shapes"])
+    assert told == ("failed", "not built: no room", [])
 
 
 @pytest.mark.parametrize(
@@ -106,9 +98,3 @@ def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(variant, kind,
     assert point is not None
     assert point["operations_per_s"] == pytest.approx(1e9)
     assert (point["type"], point["peak_per_s"], point["roof_per_s"]) == (kind, peak, roof)
-
-
-def test_a_failed_profile_keeps_its_reason() -> None:
-    found = profile_entry(record(status="failed", reason="not built: no room", shapes=[]))
-    told = (found["status"], found["reason"], found["shapes"])
-    assert told == ("failed", "not built: no room", [])

@@ -322,9 +322,7 @@ def test_a_goal_decides_the_recommendation_at_its_shape_alone(everything: Any) -
     assert other["why"] == "the fastest of the 4 variants that keep the accuracy"
 
 
-def test_each_row_has_its_costs_which_are_columns_of_the_csv(
-    everything: Any, tmp_path: Path
-) -> None:
+def test_each_row_has_its_costs_which_are_columns_of_the_csv(everything, tmp_path):
     summary, frame = everything
     priced = {(one["variant"], one["shape"]["batch"]): one for one in summary["costs"]}
     measured = {

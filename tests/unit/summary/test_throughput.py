@@ -13,45 +13,33 @@ VARIANT = "cpu-onnxruntime-fp32"
 PLAN = {"batches": [1, 4], "p99_ms": None}
 
 
-def point(
-    instances: int, threads: int, batch: int, call_s: float, *, foreign: float = 0.0, calls: int = 9
-) -> dict[str, Any]:
+def place(instances: int, threads: int, batch: int, **told: Any) -> dict[str, Any]:
+    return {"instances": instances, "threads": threads, "batch": batch, **told}
+
+
+def point(instances, threads, batch, call_s, *, foreign=0.0, calls=9):
     """A point whose blocks differ by a percent, all calls of a block alike."""
     blocks = [[call_s * (1 + 0.01 * (number % 3))] * calls for number in range(10)]
     return {
-        **{"instances": instances, "threads": threads, "batch": batch},
-        **{"skipped": False, "reason": None, "seconds": 2.0},
-        "blocks_s": [blocks] * instances,
-        "waited_s": [0.0] * instances,
-        "late_s": [0.0] * instances,
-        "foreign_cores": foreign,
+        **place(instances, threads, batch, skipped=False, reason=None, seconds=2.0),
+        **{"blocks_s": [blocks] * instances, "foreign_cores": foreign},
+        **dict.fromkeys(("waited_s", "late_s"), [0.0] * instances),
         "peak_rss_bytes": 1000 * instances,
     }
 
 
-def missing(instances: int, threads: int, batch: int, reason: str, *, skipped: bool) -> Any:
-    place = {"instances": instances, "threads": threads, "batch": batch}
-    return {**place, "skipped": skipped, "reason": reason}
-
-
 def record(points: list[dict[str, Any]], **changes: Any) -> ThroughputRecord:
-    fields = {
-        **{"model": "m", "variant": VARIANT, "host": HOST, "libraries": {}},
-        **{"plan": PLAN, "processors": [0, 1], "cores": 2, "sequence": 64},
-    }
-    return ThroughputRecord(**{**fields, "points": points, **changes})
+    known = {"model": "m", "variant": VARIANT, "host": HOST, "libraries": {}, "plan": PLAN}
+    machine = {"processors": [0, 1], "cores": 2, "sequence": 64}
+    return ThroughputRecord(**{**known, **machine, "points": points, **changes})
 
 
 def place_of(point: Any) -> tuple[int, int, int]:
     return point["instances"], point["threads"], point["batch"]
 
 
-POINTS = [
-    point(1, 2, 1, 0.010),
-    point(1, 2, 4, 0.030),
-    point(2, 1, 1, 0.016),
-    point(2, 1, 4, 0.050),
-]
+TIMES = {(1, 2, 1): 0.010, (1, 2, 4): 0.030, (2, 1, 1): 0.016, (2, 1, 4): 0.050}
+POINTS = [point(*one, seconds) for one, seconds in TIMES.items()]
 
 
 def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() -> None:
@@ -94,9 +82,7 @@ def test_a_disturbed_point_has_no_numbers_unless_they_are_accepted() -> None:
     assert "used up to 0.6 cores" in disturbed["disturbed"] and "java" in disturbed["disturbed"]
     accepted = throughput_entry(own, accept_disturbed=True)
     assert place_of(accepted["best"]) == (2, 1, 1) and accepted["best"]["provisional"]
-
-
-def test_a_disturbed_point_without_calls_is_no_failure_of_its_own() -> None:
+    # one without calls is no failure of its own
     blocks = [[[0.01], [], [0.01], [], [], [], [], [], [], []]]
     starved = {**POINTS[0], "blocks_s": blocks, "foreign_cores": MAX_FOREIGN_CORES + 0.5}
     entry = throughput_entry(record([starved]), accept_disturbed=True)
@@ -109,8 +95,8 @@ def test_points_without_numbers_keep_their_reasons() -> None:
     slow = {**POINTS[0], "blocks_s": [[[1.0], [], [1.0], [], [], [], [], [], [], []]]}
     points = [
         slow,
-        missing(2, 1, 1, "out of memory", skipped=False),
-        missing(4, 1, 1, "needs 4 cores, there are 2", skipped=True),
+        place(2, 1, 1, reason="out of memory", skipped=False),
+        place(4, 1, 1, reason="needs 4 cores, there are 2", skipped=True),
     ]
     entry = throughput_entry(record(points))
     assert [(one["reason"], one["skipped"]) for one in entry["points"]] == [

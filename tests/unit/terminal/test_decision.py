@@ -63,9 +63,7 @@ def test_nothing_is_said_where_this_run_wrote_no_report(tmp_path: Path) -> None:
     assert closing_words(report, summary, before=file_state(report)) == ""
 
 
-def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(
-    tmp_path: Path,
-) -> None:
+def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp_path):
     statuses = {"a": "ok", "b": "failed", "c": "unavailable", "d": "failed"}
     results = [result(name, status=status) for name, status in statuses.items()]
     cut = {"texts": 1500, "truncated": 37, "max_sequence": 128}
@@ -133,9 +131,7 @@ def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() 
     assert "m on host g\n" in decision_table(document([one, elsewhere], results))
 
 
-def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal(
-    repository: Path,
-) -> None:
+def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal(repository):
     told = json.loads((repository / "tests/data/summary.json").read_text())
     rows = [line for line in decision_table(told).splitlines() if line[:1].isdigit()]
     for line, one in zip(rows, told["recommendations"], strict=True):

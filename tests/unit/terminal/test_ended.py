@@ -58,9 +58,7 @@ def ended(own_log: Path, **facts: Any) -> str:
     return handler.reasons[3]
 
 
-def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_the_job(
-    log: Path,
-) -> None:
+def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_the_job(log):
     number = {"external_jobid": "12"}
     words = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
     assert ended(log, rule_msg=SLURM, aux=number) == words
@@ -82,9 +80,7 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
         ("Requested time limit is invalid (missing or exceeds some limit)", "`longest_minutes`"),
     ],
 )
-def test_a_refusal_of_sbatch_names_the_setting_to_change(
-    log: Path, words: str, setting: str
-) -> None:
+def test_a_refusal_of_sbatch_names_the_setting_to_change(log, words, setting):
     refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
     message = (
         f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
@@ -99,9 +95,7 @@ def test_a_refusal_of_sbatch_names_the_setting_to_change(
         (OLDER, "its time 2026-11-27 03:39:05 is later than that of", {ENGINE}),
     ],
 )
-def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
-    words: str, reason: str, ahead: set[str]
-) -> None:
+def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(words, reason, ahead):
     handler = listener()
     told(handler, event="error", msg=words)
     assert reason in handler.reason_of(3, [RECORD])
@@ -119,9 +113,7 @@ def test_the_last_attempt_of_a_job_says_why_it_ended(log: Path) -> None:
     assert "not seen within" in handler.reason_of(3, [RECORD])
 
 
-def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
-    log: Path, tmp_path: Path
-) -> None:
+def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(log, tmp_path):
     node = tmp_path / "12.log"
     node.write_text(f"host: node-3\nBuilding DAG of jobs...\n{OLDER}Exiting\n")
     logs = [str(log), str(node)]
@@ -131,9 +123,7 @@ def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
 
 
 @pytest.mark.parametrize("name", ["engine.json", "model.onnx"])
-def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(tmp_path, name):
     path = tmp_path / name
     write_failure(path, reason="a\x1b[2Jb was not made", transient=False)
     assert failure_of([str(path)]) == "a\\x1b[2Jb was not made"

@@ -52,9 +52,7 @@ def test_the_time_left_comes_from_earlier_runs_before_any_job_is_done(tmp_path: 
     assert planned(after)[0].text == "4 jobs, about 28 s, estimated from earlier runs"
 
 
-def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(
-    tmp_path: Path,
-) -> None:
+def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(tmp_path):
     before = run_of(tmp_path, build=2)
     do(before, 1, "build", "small", 0.0, 1.0)
     do(before, 2, "build", "large", 1.0, 99.0)
@@ -146,9 +144,7 @@ def test_how_far_a_step_is_comes_from_the_last_bar_in_its_log(tmp_path: Path) ->
         assert progress_in(path) is None
 
 
-def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before(
-    tmp_path: Path,
-) -> None:
+def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before(tmp_path):
     run = run_of(tmp_path, train=2)
     do(run, 1, "train", "m", 0.0, 4.0)
     log = tmp_path / "job.log"
@@ -159,9 +155,7 @@ def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before
     assert run.seconds_left(5.0) == pytest.approx(3.0)
 
 
-def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_is_narrow(
-    tmp_path: Path,
-) -> None:
+def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_is_narrow(tmp_path):
     run = run_of(tmp_path, build=21)
     do(run, 0, "build", "m/0", 0.0, 4.0)
     for number in range(20):
@@ -173,9 +167,7 @@ def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_i
     assert narrow[:2] == ["30 s  build  m/0", "of about 4.0 s"]
 
 
-def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the_run_are(
-    tmp_path: Path,
-) -> None:
+def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the_run_are(tmp_path):
     run = run_of(tmp_path, measure=3)
     do(run, 1, "measure", "m/a", time.monotonic() - 60.0, 60.0)
     log = tmp_path / "job.log"
@@ -222,9 +214,7 @@ def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
     assert stopped(run_of(tmp_path))[0].text == "stopped"
 
 
-def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
-    tmp_path: Path,
-) -> None:
+def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp_path):
     log = tmp_path / "job.log"
     log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
     job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
@@ -244,9 +234,7 @@ def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
         ("summarize", {}, ""),
     ],
 )
-def test_a_job_is_named_by_its_model_and_variant(
-    rule: str, wildcards: dict[str, str], expected: str
-) -> None:
+def test_a_job_is_named_by_its_model_and_variant(rule, wildcards, expected):
     assert subject_of(rule, wildcards) == expected
 
 

@@ -80,9 +80,7 @@ def test_only_this_machines_own_names_are_answered(address: str) -> None:
         *("/data/other.onnx", "/../reports", "/data/../../envs/cpu.txt"),
     ],
 )
-def test_no_code_of_the_package_no_listing_and_no_other_file_is_served(
-    address: str, path: str
-) -> None:
+def test_no_code_of_the_package_no_listing_and_no_other_file_is_served(address, path):
     status, _ = answered(address, path)
     assert status == (200 if path.endswith("..") else 404)
 

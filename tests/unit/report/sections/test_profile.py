@@ -121,5 +121,6 @@ def test_causes_are_in_the_order_of_the_shapes_with_both_intervals() -> None:
     for words in ("25 % of the request is padding", "buckets: {sequence: [96]}", "1.50 to 2.50"):
         assert words in found
     assert "not built: no kernel" in found
-    none = page(causes=[caused(), {**caused(), "model": "another"}]).section("causes")
-    assert none.count("No setting removes a cause") == 2
+    assert "No setting removes a cause" in page(causes=[caused()]).section("causes")
+    another = page(causes=[{**caused(), "model": "another"}])
+    assert MODEL not in another.section("causes")
