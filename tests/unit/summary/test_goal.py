@@ -43,7 +43,7 @@ def planted() -> list[dict[str, Any]]:
     ]
 
 
-def at_shape(wanted: dict[str, Any], results: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def at_shape(wanted: dict[str, Any], results: Any = None) -> dict[str, Any]:
     """The decision at SHAPE, after a race of the two fastest."""
     results = results or planted()
     (found,) = decided({**wanted, "shape": SHAPE}, results, raced(results, int8=4.0, bf16=5.0))
@@ -195,9 +195,7 @@ def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_de
         f"no variant is known to meet it; the nearest is {BASELINE}: p99 not known: 70 of 662 "
         "calls; set latency: {min_calls: 800}"
     )
-
-
-def test_energy_that_the_machine_does_not_show_chooses_nothing_and_says_so() -> None:
+    # energy that the machine does not show chooses nothing
     results = [result(BASELINE, row(10.0)), result(BF16, row(5.0, 2.0))]
     (found,) = decided(goal("energy"), results)
     assert (found["variant"], found["nearest"]) == (None, None)
