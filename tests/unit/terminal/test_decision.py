@@ -76,9 +76,9 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp
     assert lines == [
         f"m, {SIZES}: no variant keeps the accuracy",
         "m: 37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
-        POOR,
         f"Report: {tmp_path / 'summary.html'}",
         "2 failed, the report says why: m/b, m/d",
+        POOR,
     ]
 
 
@@ -88,6 +88,12 @@ def test_the_baseline_is_called_so(baseline: dict[str, float] | None) -> None:
     table = decision_table(document([recommendation("base")], [alone]))
     assert table.splitlines()[1].endswith("baseline")
     assert "20.0" in table
+
+
+POOR = (
+    "m: the baseline itself is poor: its accuracy is 60.0 % (50.0 to 70.0), and always giving the "
+    "most frequent label has 55.0 %; check the labels and their order, or train the model longer"
+)
 
 
 @pytest.mark.parametrize("provisional", [True, False])
@@ -106,19 +112,15 @@ def test_disturbed_rows_make_the_decision_provisional_where_they_could_change_it
 def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path: Path) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
     found = document([recommendation("a")], [result("a"), disturbed])
-    for fields, expected in (
-        ({"configuration": ["config/config.yaml"], "overrides": []}, "--config"),
-        (
-            {"configuration": ["config/mine.yaml", "my own.yaml"]},
-            "--configfile config/mine.yaml 'my own.yaml' --config",
-        ),
-        (
-            {"configuration": ["a.yaml"], "overrides": ["calibration={samples: [256]}"]},
-            """--configfile a.yaml --config 'calibration={samples: [256]}'""",
-        ),
+    for files, overrides, expected in (
+        (["config/config.yaml"], [], ""),
+        (["mine.yaml", "my own.yaml"], [], "--configfile mine.yaml 'my own.yaml' "),
+        (["a.yaml"], ["b={c: [256]}"], "--configfile a.yaml "),
     ):
-        last = words(tmp_path, {**found, **fields})[-1]
-        assert last.endswith(f": snakemake --cores 1 {expected} remeasure=disturbed")
+        last = words(tmp_path, {**found, "configuration": files, "overrides": overrides})[-1]
+        given = "".join(f"'{one}' " for one in overrides)
+        command = f": snakemake --cores 1 {expected}--config {given}remeasure=disturbed"
+        assert last.endswith(command)
 
 
 def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() -> None:

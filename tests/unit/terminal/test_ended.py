@@ -33,6 +33,9 @@ System time: 2026-11-27 02:39:29.154869 (rule measure_accuracy, line 165, rules/
 """
 
 
+KILLED = "killed by SIGKILL (out of memory, or from outside)"
+
+
 def listener() -> EndedJobs:
     storage = SimpleNamespace(default_storage_provider=None)
     return EndedJobs(SimpleNamespace(storage_settings=storage))
@@ -63,7 +66,7 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
     words = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
     assert ended(log, rule_msg=SLURM, aux=number) == words
     assert ended(log, aux=number) == "job 12 of the scheduler failed"
-    assert ended(log) == "killed by SIGKILL (out of memory, or from outside)"
+    assert ended(log) == KILLED
     log.write_text("error: tiny.csv: cannot be read\n")
     assert ended(log, rule_msg=SLURM, aux=number) == f"tiny.csv: cannot be read ({words})"
     assert ended(log) == "tiny.csv: cannot be read"
@@ -82,9 +85,7 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
 )
 def test_a_refusal_of_sbatch_names_the_setting_to_change(log, words, setting):
     refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
-    message = (
-        f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
-    )
+    message = f"{refusal}\n    sbatch call:\n        sbatch --parsable --wrap='python …'\n"
     assert ended(log, rule_msg=message) == f"{refusal} Set {setting}: see profiles/README.md"
 
 
@@ -101,9 +102,7 @@ def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(words,
     assert reason in handler.reason_of(3, [RECORD])
     assert handler.reason_of(4, ["another.json"]) == "ended without a reason"
     assert handler.ahead == ahead
-
-
-def test_the_last_attempt_of_a_job_says_why_it_ended(log: Path) -> None:
+    # the last attempt of a job says why it ended
     handler = listener()
     told(handler, event="error", msg=UNSEEN)
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
@@ -145,9 +144,9 @@ def test_what_was_made_is_no_failure(tmp_path: Path) -> None:
     [
         ("error: texts.csv: no column\n", "texts.csv: no column"),
         ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
-        ("predicting: 40%|##\n", "killed by SIGKILL (out of memory, or from outside)"),
+        ("predicting: 40%|##\n", KILLED),
         ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
-        (None, "killed by SIGKILL (out of memory, or from outside)"),
+        (None, KILLED),
     ],
 )
 def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
@@ -156,9 +155,7 @@ def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
     path = tmp_path / "job.log"
     if log is not None:
         path.write_text(log)
-    told = (
-        'CalledProcessError in file "a.smk", line 1:\n'
-        "Command 'python x.py' died with <Signals.SIGKILL: 9>."
-    )
+    command = "Command 'python x.py' died with <Signals.SIGKILL: 9>."
+    told = f'CalledProcessError in file "a.smk", line 1:\n{command}'
     facts = {"rule_msg": None, "aux": {}, "log": [str(path)]}
     assert reason_of_error(facts, told, here) == expected
