@@ -35,13 +35,11 @@ def label(**row):
     ("written", "text"),
     [
         (significant(0), "0"),
-        (significant(0.01234), "0.0123"),
         (significant(9.996), "10.0"),
         (significant(999.6), "1,000"),
         (significant(12345), "12,300"),
         (milliseconds(0.0098), "9.80"),
         (milliseconds(None), None),
-        (megabytes(90_900_000), "90.9"),
         (megabytes(math.nan), None),
         (gain(2.314), f"2.3{TIMES}"),
         (gain(0.967), f"0.97{TIMES}"),
@@ -55,13 +53,10 @@ def label(**row):
         (points_interval(None), None),
         # rounded up
         (points_up(0.01001, 1500), "1.1"),
-        (points_up(0.014, 1500), "1.4"),
         (points_up(0.003, 50), "1"),
-        (points_up(0.00123, 20_000), "0.13"),
         (points_up(None), None),
         # below its floor
         (bounded(4.7e-11, 0.001), "<\xa00.001"),
-        (bounded(0.00123, 0.001), "0.0012"),
         (bounded(0.00712, 0.01, 100), "0.71"),
         (bounded(1e-7, 0.01, 100), "<\xa00.01"),
         (bounded(0, 0.01), "0"),

@@ -88,13 +88,11 @@ def test_logits_are_compared_with_the_baselines_whatever_the_labels_say() -> Non
     # each row lies about its mean with the squares 4, 1, 1 ninths of ln(2)**2; the errors
     # are two of six, each ln 2
     assert found["logit_error"] == pytest.approx(math.sqrt((2 / 6) / (6 / 9 / 3)))
-
-
-@pytest.mark.parametrize(("ours", "theirs"), [(2, 3), (3, 2)])
-def test_logits_are_compared_on_the_examples_that_both_judged(ours: int, theirs: int) -> None:
-    mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
-    found = accuracy_entry(mine, rival, 0.01, SPLIT)
-    assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
+    # and on the examples that both judged
+    for ours, theirs in ((2, 3), (3, 2)):
+        mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
+        found = accuracy_entry(mine, rival, 0.01, SPLIT)
+        assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
     found = accuracy_entry(accuracy([0, 2, 0]), accuracy([0, 0, 1], BASELINE), 0.01, SPLIT)
     assert [one["index"] for one in found["flipped"]] == [1, 2]
     assert accuracy_entry(accuracy([], labels=None), None, 0.01, SPLIT) is None
@@ -156,16 +154,9 @@ def test_the_two_hundred_worst_are_listed() -> None:
     assert [one["index"] for one in found] == list(range(499, 299, -1))
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("x" * 300, "x" * 300),
-        ("x" * 301, "x" * 299 + "\N{HORIZONTAL ELLIPSIS}"),
-        ("x" * 295 + " " * 10 + "x" * 400, "x" * 295 + "\N{HORIZONTAL ELLIPSIS}"),
-        (None, None),
-    ],
-    ids=["whole", "cut", "cut-in-a-gap", "none"],
-)
-def test_a_text_is_cut_at_three_hundred_characters(text: str | None, told: str | None) -> None:
-    found = flipped(answered([1], [1.0], [0]), answered([0], [1.0], [0]), Split("d", [text], NAMES))
-    assert [one["text"] for one in found] == [told]
+def test_a_text_is_cut_at_three_hundred_characters() -> None:
+    texts = ["x" * 300, "x" * 301, "x" * 295 + " " * 10 + "x" * 400, None]
+    ours, theirs = (answered([one] * 4, [1.0] * 4, [0] * 4) for one in (1, 0))
+    found = flipped(ours, theirs, Split("d", texts, NAMES))
+    cut = ["x" * count + "\N{HORIZONTAL ELLIPSIS}" for count in (299, 295)]
+    assert [one["text"] for one in found] == [texts[0], *cut, None]

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -145,19 +144,14 @@ def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
     assert sections({"activations": []})["activations"] == sections({})["activations"] == []
 
 
-@pytest.mark.parametrize(
-    ("document", "name"),
-    [
+def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(tmp_path):
+    config = tmp_path / "config.json"
+    assert activation_of(config) is None
+    for document, name in (
         ({"hidden_act": "gelu"}, "gelu"),
         ({"hidden_act": "gelu", "tightrope_activation": "fast_swish"}, "fast_swish"),
         ({"activation": "gelu"}, "gelu"),
         ({"model_type": "resnet"}, None),
-    ],
-)
-def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(
-    tmp_path: Path, document: dict[str, Any], name: str | None
-) -> None:
-    config = tmp_path / "config.json"
-    assert activation_of(config) is None
-    config.write_text(json.dumps(document))
-    assert activation_of(config) == name
+    ):
+        config.write_text(json.dumps(document))
+        assert activation_of(config) == name

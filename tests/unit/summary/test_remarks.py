@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from accuracy_records import accuracy_record
+from artifact_files import written
 from tightrope.summary.accuracy import chance_of, poor_baseline, truncation_words
+from tightrope.summary.failures import TRAINING, exit_with_failures, failures
 
 BASELINE = "cpu-pytorch-fp32"
 MODEL = {"baselines": {"cpu": BASELINE}, "chance": 0.6}
@@ -67,3 +69,13 @@ LONGER = {"texts": 5500, "truncated": 1200, "max_sequence": 64}
 )
 def test_the_texts_that_were_cut_are_told_per_split(splits, expected):
     assert truncation_words(splits) == expected
+
+
+def test_only_failed_results_and_trainings_are_failures(tmp_path):
+    """That a strict run ends with an error and their reasons, the tests of whole runs show."""
+    statuses = {"a": "ok", "b": "failed", "c": "unavailable"}
+    results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
+    trained = [{"model": "m", "status": one} for one in ("failed", "ok")]
+    written(tmp_path / "summary.json", {"results": results, "training": trained})
+    assert [one["variant"] for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
+    exit_with_failures(tmp_path / "none.json")  # which ends no process

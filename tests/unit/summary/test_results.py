@@ -68,12 +68,9 @@ def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **chan
 def test_a_result_has_every_field_of_the_contract() -> None:
     found = entry(latency(), accuracy([0] * 90 + [1] * 10))
     assert msgspec.convert(found, Result) == found
-    assert found["baseline"] == BASELINE
-    other = entry(latency(), accuracy([0] * 100), baseline_variant=CANDIDATE)
-    assert other["baseline"] == CANDIDATE
     assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
     assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
-    assert found["build_peak_rss_bytes"] == 9
+    assert (found["baseline"], found["build_peak_rss_bytes"]) == (BASELINE, 9)
     assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
     assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
 
@@ -177,7 +174,7 @@ def test_without_more_than_half_of_the_pairs_there_is_no_number(disturbed, enoug
     assert (found["pairs"], found["disturbed"]) == (5, None)
 
 
-def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() -> None:
+def test_a_disturbed_row_has_no_number_but_the_reason_unless_it_is_accepted() -> None:
     one = disturbed_shape(12, 4) | {"device_s": [0.004] * 19}
     alone = row(one | {"baseline_blocks_s": None})
     assert (alone["speedup"], alone["p50_s"]) == (None, None)
@@ -190,14 +187,10 @@ def test_a_disturbed_row_has_no_ratio_no_interval_and_no_times_but_the_reason() 
         "CPU that another program used; the busiest: python3 train.py (97 % of a core)"
     )
     assert (found["samples"], found["provisional"]) == (0, False)
-
-
-def test_accepted_disturbed_pairs_all_count_and_the_row_is_provisional() -> None:
-    one = disturbed_shape(12, 4)
+    # accepted, all count
     found = latency_entry(one, latency(), accept_disturbed=True)
     assert (found["pairs"], found["samples"], found["disturbed_pairs"]) == (16, 64, 12)
-    assert found["provisional"] is True
-    assert found["disturbed"].startswith("only 4 of 16")
+    assert found["provisional"] and found["disturbed"].startswith("only 4 of 16")
     expected = speedup(one["blocks_s"], one["baseline_blocks_s"])
     assert tuple(found["speedup"][name] for name in ("ratio", "low", "high")) == expected
 
