@@ -78,8 +78,7 @@ def engines(entry: Any) -> dict[str, Any]:
 
 def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_not_in_it() -> None:
     (entry,) = family_entries([family()], known(wrong=EQUAL))
-    told = (entry["root"], entry["host"], entry["device"], entry["status"])
-    assert told == ("large", PLACE, "cpu", "ok")
+    assert (entry["root"], entry["host"], entry["status"]) == ("large", PLACE, "ok")
     members = [tuple(one.values()) for one in entry["members"]]
     assert [one[:4] for one in members] == [
         ("large", None, {}, 400),
@@ -100,7 +99,6 @@ def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minute
     assert set(ratios) == {"root_baseline", *others}
     assert ratios["root_baseline"]["ratio"] == pytest.approx(10, rel=0.02)
     assert ratios["root_recommended"]["ratio"] == pytest.approx(4, rel=0.02)
-    assert ratios["parent_recommended"]["ratio"] == pytest.approx(2, rel=0.02)
     low, high = (ratios["parent_recommended"][end] for end in ("low", "high"))
     assert 1.9 < low < 2 < high < 2.1
     assert ratios["parent_baseline"] is None

@@ -27,11 +27,6 @@ def shape(**changes: Any) -> dict[str, Any]:
         ([WAITED, STOLEN, STOLEN, QUIET], {}, "took the processor and their threads waited"),
         # where waiting is not counted
         ([PREEMPTED, QUIET], {}, "needed: their threads were preempted by another program"),
-        (
-            [WAITED, QUIET],
-            {"python3 train.py": 0.97, "backupd": 0.25},
-            "; the busiest: python3 train.py (97 % of a core), backupd (25 % of a core)",
-        ),
     ],
 )
 def test_a_row_without_a_number_says_what_took_its_pairs(pairs, busiest, words):

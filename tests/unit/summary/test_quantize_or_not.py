@@ -1,8 +1,6 @@
 """Whether to quantize, from results and races built by hand: each engine against itself."""
 
-import json
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +11,6 @@ from tightrope.summary.races import race_entries, race_key, with_races
 from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import ratio_entry
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
-
-EXAMPLE = Path(__file__).parents[2] / "data/summary.json"
-
 
 LARGE = {"batch": 16, "sequence": 64}
 FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
@@ -55,19 +50,6 @@ def two(ratio: float, verdict: str = "kept", spread: float = 0.02) -> dict[str, 
 
 def test_every_precision_is_either_quantized_or_not() -> None:
     assert sorted((*QUANTIZED, *UNQUANTIZED)) == sorted(PRECISIONS)
-
-
-def test_surely_faster_with_the_answers_kept_is_worth_it() -> None:
-    found = two(2.0)
-    assert {name: found[name] for name in ("model", "host", "device", "engine", "shape")} == {
-        **{"model": "m", "host": PLACE, "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
-    }
-    assert (found["variant"], found["unquantized"], found["others"]) == (INT8, FLOAT, [])
-    assert (found["failed"], found["speedup"]) == (None, ratio_entry(between(2.0, 0.02)))
-    assert found["accuracy"] == {
-        **{"delta": -0.002, "delta_low": -0.008, "delta_high": pytest.approx(0.004)},
-        **{"flips": 30, "samples": 1500, "verdict": "kept"},
-    }
 
 
 UNDECIDED = "accuracy undecided: more samples can tell"
@@ -301,14 +283,6 @@ def both(ratio: float, spread: float, verdict: str, rival: str) -> Any:
     (found,) = quantizations(results, races)
     (advised,) = recommendations(results, races)
     return found, advised
-
-
-def test_the_example_holds_what_its_results_and_races_come_to() -> None:
-    summary = json.loads(EXAMPLE.read_text())
-    place = ("model", "host", "device", "shape")
-    races = {race_key(*(one[name] for name in place)): one for one in summary["races"]}
-    assert summary["quantization"] == quantizations(summary["results"], races)
-    assert len(summary["quantization"]) > 8
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from disturbed import QUIET
-from raced import PLACE, SHAPE, planted, race_record, race_shape
+from raced import planted, race_record, race_shape
 from tightrope.summary.decision_types import Race
-from tightrope.summary.races import RaceKey, is_undecided, race_entries, race_key, ratio_between
+from tightrope.summary.races import is_undecided, race_entries, ratio_between
 
 QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
 INT8 = "cpu-onnxruntime-int8-minmax-64"
@@ -25,17 +24,6 @@ def entry(*heats: Any, accept_disturbed: bool = False, sizes: Any = SIZES, **cha
 
 def raced(seconds: dict[str, float], rounds: int = 40, **changes: Any) -> dict[str, Any]:
     return race_shape(planted(seconds, rounds), **changes)
-
-
-def test_an_entry_has_every_field_and_says_who_won() -> None:
-    out = {SLOW: {"round": 10, "by": QUICK}, THIRD: {"round": 6, "by": SLOW}}
-    found = entry(raced({QUICK: 0.01, SLOW: 0.012, THIRD: 0.02}, out=out))
-    assert (found["model"], found["host"], found["device"]) == ("m", PLACE, "cpu")
-    assert found["shape"] == SHAPE
-    assert (found["status"], found["variant"], found["fastest"]) == ("decided", QUICK, QUICK)
-    assert (found["equal"], found["open"], found["reason"]) == ([], [], None)
-    assert found["out"] == {SLOW: QUICK, THIRD: SLOW}
-    assert (found["raced"], found["rounds"], found["heats"]) == ([QUICK, SLOW, THIRD], 40, 1)
 
 
 def test_of_equal_ones_the_smaller_files_decide() -> None:
@@ -107,14 +95,6 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     )
     assert found["provisional"] is False
     assert is_undecided(race_record([shape]))
-    # a GPU that was throttled is told alone
-    hot = {**QUIET, "throttled": ["thermal slowdown"], "other_processes": 0}
-    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24)
-    shape["facts"] = {name: [hot] * 18 + [QUIET] * 6 for name in shape["facts"]}
-    assert entry(shape, busiest={"backupd": 0.25})["reason"] == (
-        "other load disturbed the race: 6 of 24 rounds are left; the GPU was throttled "
-        "(thermal slowdown)"
-    )
 
 
 def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts() -> None:
@@ -165,14 +145,3 @@ def test_of_several_heats_the_last_one_has_the_winner_and_all_have_ratios() -> N
     assert found["out"] == {THIRD: QUICK, QUICK: SLOW}
     assert ratio_between(found, QUICK, THIRD) is not None
     assert ratio_between(found, SLOW, THIRD) is None
-
-
-def test_each_shape_has_an_entry_of_its_own_under_its_key() -> None:
-    large = {"batch": 8, "sequence": 64}
-    shapes = [raced({QUICK: 0.01, SLOW: 0.02}), raced({QUICK: 0.02, SLOW: 0.01}) | large]
-    sizes = {("m", name): size for name, size in SIZES.items()}
-    found = race_entries([race_record(shapes)], sizes, accept_disturbed=False)
-    assert {key: one["variant"] for key, one in found.items()} == {
-        RaceKey("m", PLACE, "cpu", (("batch", 1), ("sequence", 64))): QUICK,
-        race_key("m", PLACE, "cpu", {**large, "p50_s": 1.0}): SLOW,
-    }

@@ -12,7 +12,7 @@ from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.accuracy import Split
 from tightrope.summary.result_types import Result
-from tightrope.summary.results import latency_entry, not_planned_entry, result_entry
+from tightrope.summary.results import latency_entry, result_entry
 
 OPTIONS = {"fusions": False, "optimization": "all"}
 ENGINE = {
@@ -90,16 +90,6 @@ def test_a_result_that_was_not_built_has_its_reason_and_nothing_that_was_measure
     found = entry(latency(), accuracy([], status="failed", reason="killed by SIGKILL"))
     assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
     assert (found["accuracy"], len(found["latency"])) == (None, 1)
-
-
-def test_an_unavailable_result_has_the_fields_of_an_ok_one() -> None:
-    variant = "cuda-onnxruntime-int8-minmax-512"
-    found = not_planned_entry("m", variant, "no NVIDIA GPU", "unavailable")
-    assert set(found) == set(entry(latency(), accuracy([0] * 100)))
-    assert (found["status"], found["reason"]) == ("unavailable", "no NVIDIA GPU")
-    assert (found["device"], found["calibration"]) == ("cuda", "minmax-512")
-    assert (found["latency"], found["accuracy"], found["host"]) == ([], None, None)
-    assert (found["baseline"], found["options"]) == (None, None)
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:

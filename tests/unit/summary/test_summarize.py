@@ -384,15 +384,6 @@ def test_the_csv_holds_the_same_values(run: str, request: pytest.FixtureRequest)
                 assert float(text) == value, name
 
 
-def test_nothing_but_the_date_changes_on_a_repeat(summary: Document, tmp_path: Path) -> None:
-    again = summarized(tmp_path)
-    for one in (again, summary):
-        del one["created"]
-        for result in one["results"]:
-            del result["measured"], result["engine_sha256"]
-    assert again == summary
-
-
 def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
     assert full["configuration"] == ["config/mine.yaml"]
     assert full["overrides"] == ["calibration={samples: [256]}"]

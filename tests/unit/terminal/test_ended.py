@@ -78,7 +78,6 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
         ("Invalid feature specification", "`constraint`, or that of the host under `hosts`"),
         ("invalid partition specified: gpu", "`partition`"),
         ("Invalid account or account/partition combination specified", "`account`"),
-        ("Memory specification can not be satisfied", "`node_mb`"),
         ("Requested node configuration is not available", "`cores` and `node_mb`"),
         ("Requested time limit is invalid (missing or exceeds some limit)", "`longest_minutes`"),
     ],

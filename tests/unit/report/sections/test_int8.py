@@ -1,14 +1,10 @@
 """What the report says of INT8, computed by hand."""
 
-import json
-from pathlib import Path
 
 import pytest
-from tightrope.report.page import sections
 from tightrope.report.sections.int8 import has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
 
-EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 MINUS = "\N{MINUS SIGN}"
 
@@ -152,13 +148,3 @@ VNNI = ["avx2", "avx512f", "avx512_vnni"]
 )
 def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, changes, told):
     assert has_vnni([result("minmax-64", **changes)], {"h": {"isa": isa}}) == told
-
-
-def test_every_figure_of_the_example_has_its_chart_under_the_id_of_its_place():
-    found = sections(json.loads(EXAMPLE.read_text()))
-    text, images = (model["int8"] for model in found["models"])
-    plots = [panel for figure in text["figures"] for panel in figure["panels"]]
-    plots += text["sensitivities"]
-    assert len(plots) == 3 and len({plot["id"] for plot in plots}) == 3
-    assert all(plot["id"] in found["charts"] and "chart" not in plot for plot in plots)
-    assert images["figures"] == images["sensitivities"] == []
