@@ -32,10 +32,7 @@ def test_cost_and_break_even_are_what_they_are_by_hand() -> None:
     assert found["saved_s"] == pytest.approx(0.003)
     assert found["break_even_inferences"] == pytest.approx(100 / 0.003)
     assert found["break_even_at_most"] == pytest.approx(100 / 0.0028)
-
-
-def test_calibrating_and_quantizing_are_paid_as_the_build_is() -> None:
-    """60 s of building and 30 s before it are 90 s; 3 ms are saved per inference."""
+    # calibrating and quantizing are paid as the build is: 60 s and 30 s before it
     found = entry(INT8, row(32.0, 2.5, **BATCH), price=None, prepared=30.0)
     assert (found["prepare_s"], found["build_s"], found["spent_s"]) == (30.0, 60.0, 90.0)
     assert found["break_even_inferences"] == pytest.approx(90 / 0.003)
@@ -53,9 +50,7 @@ def test_the_baseline_and_what_is_slower_never_break_even() -> None:
     assert maybe["break_even_at_most"] is None
     disturbed = entry(INT8, row(None), price=1.0)
     assert (disturbed["cost_per_million"], disturbed["break_even_inferences"]) == (None, None)
-
-
-def test_the_price_is_that_of_the_host_or_of_any() -> None:
+    # the price is that of the host, or of any
     prices = {PLACE: 2.0, "*": 1.0}
     assert (price_of(PLACE, prices), price_of("0" * 12, prices)) == (2.0, 1.0)
     assert (price_of("0" * 12, {PLACE: 2.0}), price_of(None, prices)) == (None, None)

@@ -181,14 +181,12 @@ def test_where_all_failed_their_reasons_are_told() -> None:
     assert other["why"] == ["failed: collapsed: chance", "accuracy dropped"]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "verdict"), [(2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")]
-)
-def test_without_labels_speed_alone_decides_and_it_says_so(ratio: float, verdict: str) -> None:
-    results = result(FLOAT, row(1.0), verdict=None), result(INT8, row(ratio), verdict=None)
-    (found,) = entries(*results, races=race({(INT8, FLOAT): ratio}), verdict=None)
-    assert (found["verdict"], found["accuracy"]) == (verdict, None)
-    assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
+def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
+    for ratio, verdict in ((2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")):
+        results = result(FLOAT, row(1.0), verdict=None), result(INT8, row(ratio), verdict=None)
+        (found,) = entries(*results, races=race({(INT8, FLOAT): ratio}), verdict=None)
+        assert (found["verdict"], found["accuracy"]) == (verdict, None)
+        assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
 
 
 def test_each_shape_has_a_verdict_of_its_own() -> None:
@@ -205,14 +203,12 @@ def test_each_shape_has_a_verdict_of_its_own() -> None:
     assert other["why"] == ["not measured at this shape", "accuracy kept"]
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "verdict"), [("kept", "undecided"), ("dropped", "do not quantize")]
-)
-def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can(accuracy, verdict):
+def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can() -> None:
     alone = [{**row(ratio), "speedup": None} for ratio in (1.0, 2.0)]
     results = [failed(BASELINE, "killed"), result(FLOAT, alone[0])]
-    (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
-    assert (found["verdict"], found["speedup"]) == (verdict, None)
+    for accuracy, verdict in (("kept", "undecided"), ("dropped", "do not quantize")):
+        (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
+        assert (found["verdict"], found["speedup"]) == (verdict, None)
 
 
 def test_models_hosts_and_devices_are_never_mixed() -> None:
@@ -285,17 +281,12 @@ def both(ratio: float, spread: float, verdict: str, rival: str) -> Any:
     return found, advised
 
 
-@pytest.mark.parametrize(
-    ("heats", "reason"),
-    [
+def test_a_pair_that_raced_but_never_met_says_why() -> None:
+    ((place, one),) = race({(INT8, OV_FP32): 2.0, (FLOAT, OV_FP32): 1.5}).items()
+    for heats, reason in (
         (2, f"not raced with {FLOAT}: the finalists did not fit in memory together"),
         (1, f"too few undisturbed rounds paired with {FLOAT}"),
-    ],
-)
-def test_a_pair_that_raced_but_never_met_says_why(heats: int, reason: str) -> None:
-    known = race({(INT8, "cpu-openvino-fp32"): 2.0, (FLOAT, "cpu-openvino-fp32"): 1.5})
-    for one in known.values():
-        one["heats"] = heats
-    (found,) = entries(result(FLOAT, row(1.5)), result(INT8, row(3.0)), races=known)
-    assert (found["verdict"], found["speedup"]) == ("undecided", None)
-    assert found["why"][0] == reason
+    ):
+        (found,) = entries(*ort(1.5, int8=3.0), races={place: {**one, "heats": heats}})
+        assert (found["verdict"], found["speedup"]) == ("undecided", None)
+        assert found["why"][0] == reason

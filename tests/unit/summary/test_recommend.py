@@ -195,17 +195,13 @@ def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provision
     # on a GPU other things disturb too
     words = why_nothing([], [], [], ["cuda-pytorch-fp16"])
     assert "kept the processors busy, or the GPU was throttled or shared," in words
-
-
-@pytest.mark.parametrize(("verdict", "provisional"), [("faster", False), ("tie", True)])
-def test_a_baseline_disturbed_alone_leaves_the_choice_sure_where_the_chosen_beats_it(
-    verdict: str, provisional: bool
-) -> None:
-    chosen = result(BF16, 3.0 if verdict == "faster" else 1.0)
-    chosen["latency"][0]["speedup"]["verdict"] = verdict
-    found = recommended(result(BASELINE, None, lost()), chosen, race=raced(bf16=3.0))
-    assert found["variant"] == BF16
-    assert (found["provisional"], bool(found["disturbed"])) == (provisional, provisional)
+    # a baseline disturbed alone leaves the choice sure where the chosen beats it
+    for ratio, verdict, provisional in ((3.0, "faster", False), (1.0, "tie", True)):
+        chosen = result(BF16, ratio)
+        chosen["latency"][0]["speedup"]["verdict"] = verdict
+        found = recommended(result(BASELINE, None, lost()), chosen, race=raced(bf16=3.0))
+        assert found["variant"] == BF16
+        assert (found["provisional"], bool(found["disturbed"])) == (provisional, provisional)
 
 
 def test_what_died_or_had_no_winner_in_the_race_says_so() -> None:

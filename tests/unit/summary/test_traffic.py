@@ -173,22 +173,6 @@ def test_what_was_not_asked_for_is_none_and_a_failed_record_has_no_rows_and_its_
     assert entry["lengths"] == {"tokens": [], "samples": []}
 
 
-def test_images_have_a_size_one_row_and_nothing_of_padding() -> None:
-    tests = [{**test, "name": "none"} for test in all_tests("longest")]
-    for test in tests:
-        test.pop("tokens", None)
-        test.pop("padded_tokens", None)
-    sent = {"samples": 4, "height": 32, "width": 48, "lengths": [], "edges": []}
-    sent |= {"plan": {**PLAN, "padding": ["none"]}, "answers": {"none": ANSWERS["fixed"]}}
-    entry = traffic_entry(record(tests=tests, **sent))
-    assert (entry["samples"], entry["height"], entry["width"]) == (4, 32, 48)
-    assert entry["lengths"] == {"tokens": [], "samples": []}
-    rate = pytest.approx(60.0, rel=0.05)
-    numbers = {"samples_per_s": rate, "single_stream_p90_s": 0.02, "server_per_s": 39.5}
-    numbers |= {"single_stream_p99_s": 0.05, "server_p99_s": 0.06}
-    assert entry["rows"] == [{"padding": "none", **EMPTY, **numbers}]
-
-
 LOADED: dict[str, Any] = {"foreign_cores": 0.4}
 
 

@@ -105,12 +105,9 @@ def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
     assert (run.done, run.crashed) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.04, "0.0 s"), (9.96, "10 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")],
-)
-def test_seconds_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+def test_seconds_in_words() -> None:
+    told = [in_words(seconds) for seconds in (0.04, 9.96, 99, 100, 4800)]
+    assert told == ["0.0 s", "10 s", "99 s", "2 min", "1 h 20 min"]
 
 
 def test_how_far_a_step_is_comes_from_the_last_bar_in_its_log(tmp_path: Path) -> None:

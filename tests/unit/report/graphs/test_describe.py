@@ -179,9 +179,7 @@ def test_shares_of_the_time_are_those_of_the_slowest_shape_and_of_the_format() -
     seconds = [layer["seconds"] for block in document["blocks"] for layer in block["layers"]]
     assert seconds == [9.0, None]
     assert describe(model.graph, {"host": "h", "operators": {}})["time"] is None
-
-
-def test_a_sequence_folds_where_that_spares_the_most() -> None:
+    # a sequence folds where that spares the most
     assert fold_repetitions("abbbc") == [Block(0, 1, 1), Block(1, 1, 3), Block(4, 1, 1)]
     assert fold_repetitions("aabaabaab") == [Block(0, 3, 3)]
     assert fold_repetitions("") == []

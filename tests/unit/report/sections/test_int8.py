@@ -1,6 +1,5 @@
 """What the report says of INT8, computed by hand."""
 
-
 import pytest
 from tightrope.report.sections.int8 import has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
