@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 import results
-from raced import PLACE, SHAPE, planted, race_record, race_shape
+from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
-from tightrope.records.race import beaten_by
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
 
@@ -47,9 +46,7 @@ def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> dict[
     seconds = {
         name: 0.001 * milliseconds.pop(word) for word, name in names.items() if word in milliseconds
     }
-    shape = race_shape(planted(seconds, rounds, spread=spread), **milliseconds)
-    beaten = beaten_by(shape, list(seconds), 1)
-    return shape | {"out": {loser: {"round": rounds, "by": by} for loser, by in beaten.items()}}
+    return decided_shape(seconds, rounds, spread=spread, **milliseconds)
 
 
 def test_the_winner_of_the_race_is_recommended_and_every_other_has_its_reason() -> None:

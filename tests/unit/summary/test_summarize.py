@@ -10,14 +10,14 @@ from artifact_files import rewrite, without_digests, written
 from disturbed import facts
 from gpu_states import state
 from manifests import CHECKPOINT, ENGINE, SPLIT
-from raced import planted, race_record, race_shape
+from raced import decided_shape, race_record
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.family import FAMILY, FamilyRecord
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.race import RaceRecord, beaten_by
+from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
@@ -91,9 +91,7 @@ def write_race(folder: Path, **milliseconds: float) -> Path:
     """The race of these at both shapes, by their milliseconds a call."""
     names = {"base": BASELINE, "quick": QUICK, "plain": PLAIN}
     seconds = {names[word]: 0.001 * one for word, one in milliseconds.items()}
-    shape = race_shape(planted(seconds), pairs=[(QUICK, PLAIN)] if "plain" in milliseconds else [])
-    beaten = beaten_by(shape, list(seconds), 1)
-    shape["out"] = {loser: {"round": 24, "by": winner} for loser, winner in beaten.items()}
+    shape = decided_shape(seconds, pairs=[(QUICK, PLAIN)] if "plain" in milliseconds else [])
     path = folder / "reports/m/cpu.race.json"
     race_record([shape, {**shape, "batch": 8}], host=HOST).write(path)
     return path

@@ -157,9 +157,9 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
     run.start(2, Job("measure", "m/b", logs=[str(log)], began=time.monotonic() - 1.0))
     run.start(3, Job("measure", "m/c", began=time.monotonic()))
     stream = io.StringIO()
-    screen = PlainScreen(stream, silence=0.05)
+    screen = PlainScreen(stream, silence=0.1)
     screen.start(run)
-    time.sleep(0.18)
+    time.sleep(0.35)
     screen.stop()
     lines = stream.getvalue().splitlines()
     assert 1 <= len(lines) <= 3
@@ -167,18 +167,18 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
         *("m/b", "predicting 25 %, 1:30 left", "and 1 more"),
         "(1/3 jobs, 29 %, about 2 min left)",
     ]
-    time.sleep(0.1)
+    time.sleep(0.2)
     assert stream.getvalue().splitlines() == lines
 
 
 def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
     run = run_of(tmp_path, build=100)
     run.start(1, Job("build", "m/a", began=time.monotonic()))
-    screen = PlainScreen(io.StringIO(), silence=0.15)
+    screen = PlainScreen(io.StringIO(), silence=0.3)
     screen.start(run)
     for _ in range(12):
         screen.show(ended(run, Job("build", "m/b"), 0.05, None))
-        time.sleep(0.02)
+        time.sleep(0.03)
     screen.stop()
     assert len(screen.stream.getvalue().splitlines()) == 12
 
