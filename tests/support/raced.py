@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from disturbed import BUSY, QUIET, WAITED
 from tightrope.machine.host import fingerprint
-from tightrope.records.race import RaceRecord
+from tightrope.records.race import RaceRecord, beaten_by
 from tightrope.records.record import RACE
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
@@ -61,6 +61,14 @@ def race_shape(
         "seconds": 1.0,
         **changes,
     }
+
+
+def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any) -> dict[str, Any]:
+    """The shape of a race of these, by their seconds a call, at its first look."""
+    spread = {"spread": changes.pop("spread")} if "spread" in changes else {}
+    shape = race_shape(planted(seconds, rounds, **spread), **changes)
+    beaten = beaten_by(shape, list(seconds), 1).items()
+    return {**shape, "out": {loser: {"round": rounds, "by": by} for loser, by in beaten}}
 
 
 def race_record(*heats: list[dict[str, Any]], **changes: Any) -> RaceRecord:

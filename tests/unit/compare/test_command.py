@@ -1,6 +1,7 @@
 """The command: what it prints, its exit codes, and one line for what it refuses."""
 
 import itertools
+import json
 import os
 import runpy
 import subprocess
@@ -66,9 +67,7 @@ def test_a_report_against_itself_passes() -> None:
     assert "nothing that the summaries hold is different" in done.stdout
 
 
-def test_a_slowdown_fails_and_its_likely_cause_is_named(
-    compare: Command, tmp_path: Path, steady: dict[str, Any]
-) -> None:
+def test_a_slowdown_fails_and_its_likely_cause_is_named(compare, tmp_path, steady):
     worse = changed(steady, slower(1.05, "openvino"), library("openvino", "2027.1.0"))
     files = {name: tmp_path / f"out.{name}" for name in ("markdown", "html")}
     options = [word for name, path in files.items() for word in (f"--{name}", path)]
@@ -94,52 +93,38 @@ def test_bad_bounds_and_words_are_told_in_one_line(refused: Callable[..., str]) 
     assert "--help" in refused(*PAIR, "--wrong")
 
 
-def replaced(old: str, new: str) -> str:
-    """The summary with the first of these texts replaced."""
-    assert old in TEXT
-    return TEXT.replace(old, new, 1)
+DOCUMENT = json.loads(TEXT)
+FIRST_RESULT, SECOND = DOCUMENT["results"][:2]
+ROW = SECOND["latency"][0]
+IMPOSSIBLE = {**ROW, "speedup": {**ROW["speedup"], "ratio": -2.0}}
 
 
-def twice(document: dict[str, Any]) -> None:
-    document["results"].append(document["results"][0])
-
-
-def no_results(document: dict[str, Any]) -> None:
-    del document["results"]
-
-
-def of_another_type(document: dict[str, Any]) -> None:
-    document["results"][0]["latency"] = "none"
-
-
-def impossible(document: dict[str, Any]) -> None:
-    document["results"][1]["latency"][0]["speedup"]["ratio"] = -2.0
+def with_result(place: int, **fields: Any) -> str:
+    """The summary whose result at that place has these fields."""
+    results = list(DOCUMENT["results"])
+    results[place] = {**results[place], **fields}
+    return json.dumps({**DOCUMENT, "results": results})
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        *((one, "") for one in ("", "[]", "{", "null", "[" * 10_000, b"\xff\xfe")),
+        *((one, "") for one in ("", "[]", "{", "null", "[" * 10_000, "\udcff")),
         ('{"schema": 3, "created": NaN}', ""),
         # half written
         *((TEXT[:place], "") for place in (10, len(TEXT) // 2, len(TEXT) - 3)),
-        (replaced('"machine_spread": ', '"machine_spread": NaN, "x": '), ""),
-        (replaced('"schema": 3', '"schema": 4'), "its schema is 4, 3 is read"),
-        (of_another_type, "$.results[0].latency"),
-        (no_results, "it has no results"),
-        (twice, "twice"),
-        (impossible, "has a speed-up of -2.0 from"),
+        (TEXT.replace('"machine_spread": ', '"machine_spread": NaN, "x": ', 1), ""),
+        (TEXT.replace('"schema": 3', '"schema": 4'), "its schema is 4, 3 is read"),
+        (with_result(0, latency="none"), "$.results[0].latency"),
+        (TEXT.replace('"results": ', '"others": ', 1), "it has no results"),
+        (with_result(1, **FIRST_RESULT), "twice"),
+        (with_result(1, latency=[IMPOSSIBLE]), "has a speed-up of -2.0 from"),
     ],
     ids=itertools.count(),
 )
-def test_what_is_no_summary_is_refused(
-    refused: Callable[..., str], tmp_path: Path, steady: dict[str, Any], content: Any, words: str
-) -> None:
+def test_what_is_no_summary_is_refused(refused, tmp_path, content, words):
     path = tmp_path / "summary.json"
-    if callable(content):
-        written(tmp_path, changed(steady, content))
-    else:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_text(content, errors="surrogateescape")
     line = refused(FIRST, path)
     assert "no summary to compare: " in line and words in line
 

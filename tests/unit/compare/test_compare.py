@@ -55,25 +55,20 @@ def test_two_reports_of_a_busy_machine_pass() -> None:
             assert not lines(comparison) and not comparison.moved
             assert sum(one.time is not None for one in comparison.speed) == judged
     assert {one.source for one in of_reports("first", "again").accuracy} == {"records"}
-
-
-def test_of_a_machine_that_can_time_nothing_no_time_is_judged() -> None:
-    """PyTorch's time changed fivefold within the one run, and was disturbed in the other."""
+    # PyTorch's time changed fivefold within the one run, and was disturbed in the other
     comparison = of_reports("busy", "busier")
     assert not comparison.moved
     with pytest.raises(TightropeError, match="the baseline's time changed too much within a run"):
         lines(comparison)
 
 
-def test_five_percent_planted_in_a_real_report_fail(tmp_path: Path, two: Summary) -> None:
+def test_five_percent_planted_in_a_real_report_fail(tmp_path, two, beside):
     comparison = compared(tmp_path, two, changed(two, slower(1.05)))
     (line,) = lines(comparison)
     assert f"tiny cpu-openvino-fp32 at 4x16 is slower: 1.050{TIMES} (" in line
     back = compared(tmp_path, changed(two, slower(1.05)), two)
     assert not lines(back) and [one.verdict for one in back.speed if one.time] == ["faster"]
-
-
-def test_five_percent_of_one_engine_among_several_fail(beside: Any) -> None:
+    # of one engine among several
     comparison = beside(slower(1.05, "openvino"))
     told = lines(comparison)
     slow = [one for one in comparison.speed if "openvino" in one.row.variant]
@@ -81,9 +76,7 @@ def test_five_percent_of_one_engine_among_several_fail(beside: Any) -> None:
     assert all(f" is slower: 1.050{TIMES}" in one and "allowed are 3.0%" in one for one in told)
 
 
-def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(
-    beside: Any, tmp_path: Path, first: Summary
-) -> None:
+def test_a_slowdown_within_the_bound_or_the_noise_or_of_the_machine_passes(beside, tmp_path, first):
     assert not lines(beside(slower(1.02)))
     noisy = compared(tmp_path, first, changed(first, slower(1.05)))
     assert not lines(noisy)
@@ -105,8 +98,6 @@ def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: 
     assert one.flips is not None and len(one.flips) == 8
     assert one.flips[0].text == f"example {one.flips[0].example}"
 
-
-def test_without_flips_accuracies_are_independent(tmp_path: Path, first: Summary) -> None:
     def unlisted(document: Summary) -> None:
         for result in document["results"]:
             result["accuracy"]["flips"] = 300
@@ -117,13 +108,6 @@ def test_without_flips_accuracies_are_independent(tmp_path: Path, first: Summary
     assert (one.source, one.flips) == ("totals", None)
     assert one.why_totals and "a summary does not list all flips" in one.why_totals
     assert one.delta and one.delta.low < -0.1 < one.delta.high < 0
-
-
-def test_a_new_version_of_onnxruntime_is_named_of_two_real_environments() -> None:
-    difference, _ = of_reports("first", "upgraded").causes[0]
-    assert (difference.name, difference.kind) == ("onnxruntime", "library")
-    assert (difference.old, difference.new) == ("1.31.1", "1.32.0")
-    assert {key.variant.split("-")[1] for key in difference.concerns} == {"onnxruntime"}
 
 
 def test_the_likely_cause_concerns_what_changed(beside: Any, steady: Summary) -> None:
@@ -137,6 +121,11 @@ def test_the_likely_cause_concerns_what_changed(beside: Any, steady: Summary) ->
     assert [one.name for one, _ in others] == ["overrides", "openvino"]
     slow = {one["variant"] for one in results_of(steady, "onnxruntime")}
     assert {key.variant for key in comparison.moved} == slow
+    # of two real environments
+    difference, _ = of_reports("first", "upgraded").causes[0]
+    assert (difference.name, difference.kind) == ("onnxruntime", "library")
+    assert (difference.old, difference.new) == ("1.31.1", "1.32.0")
+    assert {key.variant.split("-")[1] for key in difference.concerns} == {"onnxruntime"}
 
 
 def test_with_another_baseline_an_unchanged_variant_is_the_reference(beside: Any) -> None:
@@ -150,19 +139,11 @@ def test_with_another_baseline_an_unchanged_variant_is_the_reference(beside: Any
     assert not lines(comparison)
 
 
-def test_where_everything_is_other_no_time_is_judged(beside: Any) -> None:
+def test_where_everything_is_other_or_a_row_is_disturbed_no_time_is_judged(beside: Any) -> None:
     def threads(document: Summary) -> None:
         for result in document["results"]:
             result["threads"] = 7
 
-    comparison = beside(threads)
-    reason = "no variant is unchanged and measured in both"
-    assert {one.reason for one in comparison.speed} == {reason}
-    with pytest.raises(TightropeError, match=f"no time can be judged: {reason}"):
-        lines(comparison)
-
-
-def test_a_disturbed_row_is_not_judged(beside: Any) -> None:
     def disturb(document: Summary) -> None:
         for result in results_of(document, "openvino"):
             for row in result["latency"]:
@@ -171,6 +152,11 @@ def test_a_disturbed_row_is_not_judged(beside: Any) -> None:
     rows = [one for one in beside(slower(1.5), disturb).speed if "openvino" in one.row.variant]
     assert rows and all(one.verdict == "not judged" for one in rows)
     assert rows[0].reason == "disturbed by other load, its numbers are provisional"
+    comparison = beside(threads)
+    reason = "no variant is unchanged and measured in both"
+    assert {one.reason for one in comparison.speed} == {reason}
+    with pytest.raises(TightropeError, match=f"no time can be judged: {reason}"):
+        lines(comparison)
 
 
 def test_what_is_gone_and_another_choice_are_told(beside: Any, steady: Summary) -> None:

@@ -91,9 +91,7 @@ def test_the_time_of_the_new_engine_is_told_though_what_is_loaded_first_is_slowe
     assert [one.name for one in asked(journal, "load")] == ["old", "new", "new", "old"]
 
 
-def test_engines_that_are_not_there_are_told(
-    project: Callable[[str], Report], tmp_path: Path
-) -> None:
+def test_engines_that_are_not_there_are_told(project, tmp_path):
     old, new = project("old"), project("new")
     manifest = tmp_path / "new/artifacts/tiny/engines" / str(VARIANT) / "engine.json"
     document = json.loads(manifest.read_text())

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -61,8 +60,7 @@ def summary() -> dict[str, Any]:
     return {
         "models": {
             "gelu": {"activation": "gelu", "baselines": {"cpu": EAGER}},
-            "relu": {"activation": "relu"},
-            "silu": {"activation": "silu"},
+            **{name: {"activation": name} for name in ("relu", "silu")},
         },
         "results": [{**result, "accuracy": own, "latency": [row]}],
         "training": [],
@@ -75,9 +73,8 @@ def test_each_model_stands_beside_its_reference_with_ratios_and_paired_accuracy(
     (found,) = entries([timed(), timed(variant=DEPLOYED)], *judged)
     assert (found["model"], found["reference"], found["device"]) == ("relu", "gelu", "cpu")
     assert (found["accuracy"]["top1"], found["accuracy"]["samples"]) == (0.56, 100)
-    (change, low, high) = paired_difference(0, 4, 100)
     ends = [found["accuracy"][f"delta{end}"] for end in ("", "_low", "_high")]
-    assert ends == pytest.approx([change, low, high])
+    assert ends == pytest.approx(paired_difference(0, 4, 100))
     rows = [(row["variant"], row["engine"], row["batch"]) for row in found["latency"]]
     own, theirs = (EAGER, "pytorch"), (DEPLOYED, "openvino")
     assert rows == [(*own, 1), (*own, 8), (*theirs, 1), (*theirs, 8)]
@@ -110,41 +107,32 @@ def test_accuracy_is_not_compared_without_labels_or_on_other_examples() -> None:
 
 
 def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_accuracy() -> None:
-    (table,) = activations_section(summary(), {})
-    assert [row["activation"] for row in table["rows"]] == ["gelu", "silu", "relu"]
-    assert [row["top1"] for row in table["rows"]] == ["60.0", "70.0", "56.0"]
-    assert [row["change"] for row in table["rows"]] == [None, "+10.0", "\N{MINUS SIGN}4.0"]
+    document = summary()
+    training = {"model": "relu", "host": document["activations"][0]["host"], "status": "ok"}
+    costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
+    assert not activations_section(document, {})[0]["trained"]
+    document["training"] = [{**training, "device": "cpu", **costs}]
+    (table,) = activations_section(document, {})
+    names = ("activation", "top1", "change", "epoch_words", "memory_bytes")
+    assert [tuple(row[name] for name in names) for row in table["rows"]] == [
+        ("gelu", "60.0", None, None, None),
+        ("silu", "70.0", "+10.0", None, None),
+        ("relu", "56.0", "\N{MINUS SIGN}4.0", "12.3 ± 0.50", 8 * 10**8),
+    ]
+    assert table["trained"]
     assert [count for _, count in table["shapes"]] == [2, 2]
     assert table["variants"] == [EAGER, DEPLOYED] * 2
     assert table["rows"][0]["cells"][0]["p50_s"] == 0.0153
     silu, relu = table["rows"][1:]
     assert all(cell["speedup"]["ratio"] == pytest.approx(1.5) for cell in silu["cells"])
-    assert [cell["reason"] for cell in relu["cells"] if not cell["speedup"]] == [
-        "out of memory <here>"
-    ] * 2
-    assert not table["trained"]
-
-
-def test_each_shape_has_a_chart_whose_bands_are_the_rows() -> None:
-    (table,) = activations_section(summary(), {})
-    assert len(table["figures"]) == 2
-    chart = table["figures"][0]["chart"]
+    failed = [cell["reason"] for cell in relu["cells"] if not cell["speedup"]]
+    assert failed == ["out of memory <here>"] * 2
+    # each shape has a chart whose bands are the rows
+    chart, _ = (figure["chart"] for figure in table["figures"])
     alt.Chart.from_dict(chart)  # raises where it is no specification
     assert "silu, 70.0 % (+10.0)" in json.dumps(chart)
     marks = [(one["activation"], one["variant"]) for one in chart["data"]["values"]]
     assert marks == [("silu", EAGER), ("silu", DEPLOYED), ("relu", EAGER)]
-
-
-def test_the_trainings_of_the_models_stand_in_the_table() -> None:
-    document = summary()
-    training = {"model": "relu", "host": document["activations"][0]["host"], "status": "ok"}
-    costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
-    document["training"] = [{**training, "device": "cpu", **costs}]
-    (table,) = activations_section(document, {})
-    words = {row["model"]: (row["epoch_words"], row["memory_bytes"]) for row in table["rows"]}
-    assert table["trained"]
-    assert words["relu"] == ("12.3 ± 0.50", 8 * 10**8)
-    assert words["silu"] == (None, None)
 
 
 def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
@@ -156,19 +144,14 @@ def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
     assert sections({"activations": []})["activations"] == sections({})["activations"] == []
 
 
-@pytest.mark.parametrize(
-    ("document", "name"),
-    [
+def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(tmp_path):
+    config = tmp_path / "config.json"
+    assert activation_of(config) is None
+    for document, name in (
         ({"hidden_act": "gelu"}, "gelu"),
         ({"hidden_act": "gelu", "tightrope_activation": "fast_swish"}, "fast_swish"),
         ({"activation": "gelu"}, "gelu"),
         ({"model_type": "resnet"}, None),
-    ],
-)
-def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(
-    tmp_path: Path, document: dict[str, Any], name: str | None
-) -> None:
-    config = tmp_path / "config.json"
-    assert activation_of(config) is None
-    config.write_text(json.dumps(document))
-    assert activation_of(config) == name
+    ):
+        config.write_text(json.dumps(document))
+        assert activation_of(config) == name

@@ -12,11 +12,6 @@ def entry(*states: Any, **fields: Any) -> Any:
     return gpu_entry({"gpu": list(states), **fields})
 
 
-@pytest.mark.parametrize("shape", [{}, {"gpu": None}, {"gpu": [None, None]}])
-def test_without_a_gpu_there_is_nothing(shape: dict[str, Any]) -> None:
-    assert gpu_entry(shape) is None
-
-
 def test_it_has_medians_extremes_and_all_reasons() -> None:
     found = entry(
         state(power_w=300.0, throttled=["power cap"]),
@@ -25,24 +20,17 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         state(other_processes=2, memory_bytes=4 * 10**9),
     )
     assert found == {
-        "sm_clock_mhz": 1980,
-        "lowest_sm_clock_mhz": 1410,
-        "memory_clock_mhz": 2619,
-        "power_w": 400.0,
-        "temperature_c": 74,
-        "throttled": ["power cap", "thermal slowdown"],
-        "clocks_locked": None,
-        "other_processes": 2,
-        "memory_bytes": 4 * 10**9,
+        **{"sm_clock_mhz": 1980, "lowest_sm_clock_mhz": 1410, "memory_clock_mhz": 2619},
+        **{"power_w": 400.0, "temperature_c": 74, "throttled": ["power cap", "thermal slowdown"]},
+        **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
     }
-
-
-def test_what_nvml_does_not_report_is_unknown() -> None:
+    # without a GPU there is nothing
+    for shape in ({}, {"gpu": None}, {"gpu": [None, None]}):
+        assert gpu_entry(shape) is None
+    # what NVML does not report is unknown
     found = entry(dict.fromkeys(STATE))
     assert found is not None and set(found.values()) == {None}
-
-
-def test_power_is_that_after_the_long_blocks_where_there_are_some() -> None:
+    # power is that after the long blocks where there are some
     blocks = [{"gpu": state(power_w=watts)} for watts in (500.0, 600.0)]
     assert entry(state(), long_blocks=blocks)["power_w"] == 550.0
     assert entry(state(), long_blocks=[{"gpu": None}])["power_w"] == 400.0
@@ -72,11 +60,6 @@ def streamed(*streams: dict[str, Any]) -> dict[str, Any]:
     return {"batch": 4, "streams": list(streams)}
 
 
-@pytest.mark.parametrize("one", [{"batch": 1}, {"batch": 1, "streams": None}, streamed()])
-def test_where_none_were_asked_for_there_is_no_entry(one: dict[str, Any]) -> None:
-    assert streams_entry(one) is None
-
-
 def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
     calls = [100, 101, 99, 100, 102]
     found = streams_entry(streamed(blocks(2, calls), blocks(4, [90] * 5)))
@@ -86,6 +69,9 @@ def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
     assert (first["streams"], first["blocks"], first["reason"]) == (2, 5, None)
     assert second["throughput_per_s"] == pytest.approx(1800)
     assert found["best"] == 2
+    # where none were asked for there is no entry
+    for one in ({"batch": 1}, {"batch": 1, "streams": None}, streamed()):
+        assert streams_entry(one) is None
 
 
 def test_a_block_of_a_gpu_that_was_shared_or_slowed_down_does_not_count() -> None:

@@ -1,6 +1,7 @@
 """Summaries of many variants: read in less time and memory, with the same numbers and bytes."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -25,6 +26,12 @@ from tightrope.summary.runs import kept
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
 
 
+LATENCY: dict[str, Any] = {
+    **{"host": HOST, "threads": 2, "plan": {"pairs": 1}, "processors": [0], "load_s": 1},
+    "shapes": [{"batch": 1, "sequence": 4, "blocks_s": [[0.1, 1e-07]], "stop": "width"}],
+}
+
+
 def rows(seed: int, count: int, classes: int, scale: float = 3.0) -> Logits:
     """Logits as records keep them."""
     return np.random.default_rng(seed).normal(0, scale, (count, classes)).astype(np.float32)
@@ -35,12 +42,13 @@ def accuracy(**fields: Any) -> AccuracyRecord:
     return accuracy_record(**{**IDENTITY, "host": HOST, **known, **fields})
 
 
-@pytest.mark.parametrize(
-    ("count", "classes", "scale"), [(300, 5, 3.0), (40, 2, 400.0), (1, 3, 0.1)]
-)
+SIZES = [(300, 5, 3.0), (40, 2, 400.0), (1, 3, 0.1)]
+
+
+@pytest.mark.parametrize(("count", "classes", "scale"), SIZES)
 def test_distances_of_logits_are_those_of_the_plain_formulas_but_for_rounding(
-    count: int, classes: int, scale: float
-) -> None:
+    count, classes, scale
+):
     theirs, ours = rows(1, count, classes, scale), rows(2, count, classes, scale)
     reference = ReferenceLogits(theirs)
     for first in {count, max(1, count // 2)}:  # of a slow engine the first examples alone
@@ -59,7 +67,6 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
     assert ReferenceLogits(np.zeros((0, 0), np.float32)).array.size == 0
     with pytest.raises(ValueError, match=r"shape \(1, 2\), not \(1, 3\)"):
         ReferenceLogits(baseline).distance(ours[:, :2], 1)
-    assert relative_error(ours.tolist(), baseline.tolist()) is None
 
 
 @pytest.mark.parametrize(
@@ -67,15 +74,7 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
     [
         accuracy(),
         accuracy(labels=None, status="failed", reason="no such operator", transient=False),
-        LatencyRecord(
-            **IDENTITY,
-            host=HOST,
-            threads=2,
-            plan={"pairs": 1},
-            processors=[0],
-            load_s=1,
-            shapes=[{"batch": 1, "sequence": 4, "blocks_s": [[0.1, 1e-07]], "stop": "width"}],
-        ),
+        LatencyRecord(**IDENTITY, **LATENCY),
     ],
 )
 def test_a_record_is_the_same_however_it_is_read(tmp_path, record, monkeypatch):
@@ -102,16 +101,14 @@ def test_a_record_is_the_same_however_it_is_read(tmp_path, record, monkeypatch):
     ],
 )
 def test_a_wrong_record_is_refused_in_the_same_words(tmp_path: Path, harm: Any) -> None:
-    path = tmp_path / "record.json"
+    path, messages = tmp_path / "record.json", []
     accuracy().write(path)
     written(path, harm(json.loads(path.read_text())))
-    assert message(read_record, path) == message(lambda kind, file: kind.read(file), path)
-
-
-def message(read: Any, path: Path) -> str:
-    with pytest.raises(ArtifactError) as caught:
-        read(AccuracyRecord, path)
-    return str(caught.value)
+    for read in (partial(read_record, AccuracyRecord), AccuracyRecord.read):
+        with pytest.raises(ArtifactError) as caught:
+            read(path)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_path: Path) -> None:

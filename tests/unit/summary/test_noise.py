@@ -27,11 +27,6 @@ def shape(**changes: Any) -> dict[str, Any]:
         ([WAITED, STOLEN, STOLEN, QUIET], {}, "took the processor and their threads waited"),
         # where waiting is not counted
         ([PREEMPTED, QUIET], {}, "needed: their threads were preempted by another program"),
-        (
-            [WAITED, QUIET],
-            {"python3 train.py": 0.97, "backupd": 0.25},
-            "; the busiest: python3 train.py (97 % of a core), backupd (25 % of a core)",
-        ),
     ],
 )
 def test_a_row_without_a_number_says_what_took_its_pairs(pairs, busiest, words):
@@ -63,14 +58,12 @@ DRIFTED = "the machine was 20 % {} after the measurement than before"
     ("changes", "before", "after", "reasons"),
     [
         ({}, None, None, []),
-        *(({"foreign_cores": one}, None, None, []) for one in ([], [0.1], [None], [None, 0.05])),
+        *(({"foreign_cores": one}, None, None, []) for one in ([], [0.1], [None])),
         # a single short window says little: it is blurred by the ticks of idle time
         ({"foreign_cores": [0.0, 0.0, None, 0.3]}, None, None, []),
         ({"foreign_cores": [0.0, 1.26, None, 0.3]}, None, None, [FOREIGN.format(0.5)]),
-        ({"idle_share": 0.02}, None, None, []),
         ({"idle_share": 0.31}, None, None, [IDLE.format(31)]),
         ({}, [0.01] * 20, [0.0109] * 20, []),
-        ({}, [0.01] * 20, [0.0091] * 20, []),
         ({}, [0.01] * 20, [0.012] * 20, [DRIFTED.format("slower")]),
         ({}, [0.01] * 20, [0.008] * 20, [DRIFTED.format("faster")]),
         # slow rounds are no drift

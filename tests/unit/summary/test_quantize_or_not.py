@@ -1,7 +1,6 @@
 """Whether to quantize, from results and races built by hand: each engine against itself."""
 
-import json
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,33 +12,17 @@ from tightrope.summary.recommend import recommendations
 from tightrope.summary.result_types import ratio_entry
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
-EXAMPLE = Path(__file__).parents[2] / "data/summary.json"
-
-
 LARGE = {"batch": 16, "sequence": 64}
-
-
 FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
 DYNAMIC, AUTO = "cpu-onnxruntime-int8-dynamic", "cpu-onnxruntime-int8-auto-minmax-64"
 ENTROPY = "cpu-onnxruntime-int8-entropy-64"
-
-
 UNKNOWN = {
     **dict.fromkeys(("delta", "delta_low", "delta_high", "flips", "samples_needed")),
     **{"samples": 1500, "verdict": "undecided"},
 }
-Ratios = dict[tuple[str, str], float]
 
 
-def race(
-    ratios: Ratios,
-    *,
-    spread: float = 0.02,
-    shape: dict[str, int] = SHAPE,
-    model: str = "m",
-    host: str = PLACE,
-    device: str = "cpu",
-) -> dict[Any, dict[str, Any]]:
+def race(ratios, *, spread=0.02, shape=SHAPE, model="m", host=PLACE, device="cpu"):
     """The race in which the first of each pair was so many times as fast as the other."""
     rows = [
         {"variant": one, "other": other, **ratio_entry(between(ratio, spread))}
@@ -53,9 +36,7 @@ def entries(*results: dict[str, Any], races: Any = None, **changes: Any) -> list
     return quantizations([result(BASELINE, row(None), **changes), *results], races or {})
 
 
-def entry(
-    *results: dict[str, Any], ratios: Ratios | None = None, spread: float = 0.02
-) -> dict[str, Any]:
+def entry(*results: dict[str, Any], ratios: Any = None, spread: float = 0.02) -> dict[str, Any]:
     """The only entry; `ratios` are those of the race."""
     (found,) = entries(*results, races=race(ratios or {}, spread=spread))
     return found
@@ -69,19 +50,6 @@ def two(ratio: float, verdict: str = "kept", spread: float = 0.02) -> dict[str, 
 
 def test_every_precision_is_either_quantized_or_not() -> None:
     assert sorted((*QUANTIZED, *UNQUANTIZED)) == sorted(PRECISIONS)
-
-
-def test_surely_faster_with_the_answers_kept_is_worth_it() -> None:
-    found = two(2.0)
-    assert {name: found[name] for name in ("model", "host", "device", "engine", "shape")} == {
-        **{"model": "m", "host": PLACE, "device": "cpu", "engine": "onnxruntime", "shape": SHAPE}
-    }
-    assert (found["variant"], found["unquantized"], found["others"]) == (INT8, FLOAT, [])
-    assert (found["failed"], found["speedup"]) == (None, ratio_entry(between(2.0, 0.02)))
-    assert found["accuracy"] == {
-        **{"delta": -0.002, "delta_low": -0.008, "delta_high": pytest.approx(0.004)},
-        **{"flips": 30, "samples": 1500, "verdict": "kept"},
-    }
 
 
 UNDECIDED = "accuracy undecided: more samples can tell"
@@ -114,127 +82,97 @@ OPENVINO = (result(OV_BF16, row(4.0)), result(OV_FP32, row(1.5)), result(OV_INT8
 UNSURE = result(OV_BF16, row(4.0), verdict="undecided")
 
 
+def ort(float_ratio: float, **ratios: Any) -> tuple[dict[str, Any], ...]:
+    """Variants of onnxruntime: rows, or by how much they are faster, perhaps with a verdict."""
+    names = {"int8": INT8, "dynamic": DYNAMIC, "auto": AUTO, "entropy": ENTROPY}
+    made = [result(FLOAT, row(float_ratio))]
+    for name, one in ratios.items():
+        ratio, *verdict = one if isinstance(one, tuple) else (one,)
+        own = ratio if isinstance(ratio, dict) else row(ratio)
+        made.append(result(names[name], own, **({"verdict": verdict[0]} if verdict else {})))
+    return tuple(made)
+
+
+NOT_RACED = f"not raced with {FLOAT}: another quantized variant is faster"
+UNPREDICTED = result(INT8, row(2.0), verdict="undecided", accuracy=UNKNOWN)
+
+
 @pytest.mark.parametrize(
-    ("results", "ratios", "expected"),
+    ("results", "ratios", "expected", "why"),
     [
         # the race decides whatever speed-ups over the baseline, measured in other minutes, say
-        ((result(FLOAT, row(6.1)), result(INT8, row(5.2))), {(INT8, FLOAT): 1.15}, "quantize"),
-        ((result(FLOAT, row(2.0)), result(INT8, row(3.0))), {}, "undecided"),
+        (ort(6.1, int8=5.2), {(INT8, FLOAT): 1.15}, "quantize", ""),
+        (ort(2.0, int8=3.0), {}, "undecided", NOT_RACED),
         # over the baseline itself the paired speed-up is enough, and a race better
-        ((result(EAGER_INT8, row(1.5)),), {}, "quantize"),
-        ((result(EAGER_INT8, row(1.5)),), {(EAGER_INT8, BASELINE): 0.9}, "do not quantize"),
-        ((result(FLOAT, row(1.5)), result(INT8, LOST)), {}, "undecided"),
+        ([result(EAGER_INT8, row(1.5))], {}, "quantize", ""),
+        ([result(EAGER_INT8, row(1.5))], {(EAGER_INT8, BASELINE): 0.9}, "do not quantize", ""),
+        (ort(1.5, int8=LOST), {}, "undecided", "disturbed by other load"),
         # the variant is the fastest of those with the best verdict
         (
-            (result(FLOAT, row(1.5)), failed(DYNAMIC, "killed"), result(INT8, row(3.0))),
+            (*ort(1.5, int8=3.0), failed(DYNAMIC, "killed")),
             {(INT8, FLOAT): 2.0},
-            f"quantize {INT8} {FLOAT} {DYNAMIC}",
+            *(f"quantize {INT8} {FLOAT} {DYNAMIC}", ""),
         ),
         (
-            (
-                *(result(FLOAT, row(1.0)), result(INT8, row(5.0), verdict="dropped")),
-                *(result(ENTROPY, row(4.0), verdict="undecided"), result(DYNAMIC, row(2.0))),
-                result(AUTO, row(3.0)),
-            ),
+            ort(1.0, int8=(5.0, "dropped"), entropy=(4.0, "undecided"), dynamic=2.0, auto=3.0),
             {(AUTO, FLOAT): 3.0, (DYNAMIC, FLOAT): 2.0},
-            f"quantize {AUTO} {FLOAT} {DYNAMIC} {ENTROPY} {INT8}",
+            *(f"quantize {AUTO} {FLOAT} {DYNAMIC} {ENTROPY} {INT8}", ""),
         ),
         # a slow variant does not condemn an engine that has an undecided one
         (
-            (
-                *(result(FLOAT, row(2.0)), result(AUTO, row(1.0))),
-                result(INT8, row(4.0), verdict="undecided"),
-            ),
+            ort(2.0, auto=1.0, int8=(4.0, "undecided")),
             {(AUTO, FLOAT): 0.5, (INT8, FLOAT): 2.0},
-            f"undecided {INT8}",
+            *(f"undecided {INT8}", ""),
         ),
         # one behind a quantized variant that is slower than float did not race
         (
-            (result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, row(1.2))),
+            ort(2.0, int8=1.5, dynamic=1.2),
             {(INT8, FLOAT): 0.75},
-            f"do not quantize {INT8} {FLOAT} {DYNAMIC}",
+            *(f"do not quantize {INT8} {FLOAT} {DYNAMIC}", ""),
         ),
         # one whose time was disturbed may be better than the one that raced
-        (
-            (result(FLOAT, row(2.0)), result(INT8, row(1.5)), result(DYNAMIC, LOST)),
-            {(INT8, FLOAT): 0.75},
-            f"undecided {DYNAMIC}",
-        ),
+        (ort(2.0, int8=1.5, dynamic=LOST), {(INT8, FLOAT): 0.75}, f"undecided {DYNAMIC}", ""),
         # the rival is the float variant that raced, of several the fastest
-        (OPENVINO, {(OV_INT8, OV_FP32): 2.0}, f"quantize {OV_INT8} {OV_FP32}"),
-        (OPENVINO, {(OV_INT8, OV_BF16): 0.75}, f"do not quantize {OV_INT8} {OV_BF16}"),
+        (OPENVINO, {(OV_INT8, OV_FP32): 2.0}, f"quantize {OV_INT8} {OV_FP32}", ""),
         (
             OPENVINO,
             {(OV_INT8, OV_FP32): 2.0, (OV_INT8, OV_BF16): 0.75},
-            f"do not quantize {OV_INT8} {OV_BF16}",
+            *(f"do not quantize {OV_INT8} {OV_BF16}", ""),
         ),
         # one whose accuracy dropped is no rival, and one that is undecided decides nothing
         (
             (result(OV_BF16, row(4.0), verdict="dropped"), *OPENVINO[1:]),
             {(OV_INT8, OV_FP32): 2.0},
-            f"quantize {OV_INT8} {OV_FP32}",
+            *(f"quantize {OV_INT8} {OV_FP32}", ""),
         ),
-        ((UNSURE, OPENVINO[2]), {(OV_INT8, OV_BF16): 0.75}, f"undecided {OV_INT8} {OV_BF16}"),
+        (
+            (UNSURE, OPENVINO[2]),
+            {(OV_INT8, OV_BF16): 0.75},
+            *(f"undecided {OV_INT8} {OV_BF16}", f"the accuracy of {OV_BF16} itself is undecided"),
+        ),
         (
             (UNSURE, result(OV_INT8, row(3.0), verdict="undecided")),
             {(OV_INT8, OV_BF16): 0.75},
-            "do not quantize",
+            *("do not quantize", ""),
+        ),
+        (
+            (*ort(1.0), UNPREDICTED),
+            {(INT8, FLOAT): 2.0},
+            *("undecided", "accuracy undecided: its baseline has no predictions"),
         ),
     ],
 )
-def test_an_engine_has_one_verdict(results: Any, ratios: Ratios, expected: str) -> None:
+def test_an_engine_has_one_verdict(results, ratios, expected, why):
     found = entry(*results, ratios=ratios)
     others = [one["variant"] for one in found["others"]]
     told = " ".join([found["verdict"], found["variant"], found["unquantized"], *others])
     assert told.startswith(expected)
-
-
-@pytest.mark.parametrize(
-    ("results", "ratios", "place", "why"),
-    [
-        (
-            (result(FLOAT, row(2.0)), result(INT8, row(3.0))),
-            {},
-            0,
-            f"not raced with {FLOAT}: another quantized variant is faster",
-        ),
-        ((result(FLOAT, row(1.5)), result(INT8, LOST)), {}, 0, "disturbed by other load"),
-        (
-            (UNSURE, OPENVINO[2]),
-            {(OV_INT8, OV_BF16): 0.75},
-            -1,
-            f"the accuracy of {OV_BF16} itself is undecided",
-        ),
-        (
-            (
-                result(FLOAT, row(1.0)),
-                result(INT8, row(2.0), verdict="undecided", accuracy=UNKNOWN),
-            ),
-            {(INT8, FLOAT): 2.0},
-            1,
-            "accuracy undecided: its baseline has no predictions",
-        ),
-    ],
-)
-def test_a_reason_names_what_is_not_known(results, ratios, place, why):
-    assert entry(*results, ratios=ratios)["why"][place] == why
-
-
-@pytest.mark.parametrize(
-    "place", [{"model": "n"}, {"host": "k"}, {"device": "cuda"}, {"shape": LARGE}], ids=str
-)
-def test_a_race_of_another_model_place_or_shape_says_nothing(place: dict[str, Any]) -> None:
-    races = race({(INT8, FLOAT): 3.0}, **place)
-    (found,) = entries(result(FLOAT, row(2.0)), result(INT8, row(1.0)), races=races)
-    assert found["speedup"] is None
+    assert not why or why in found["why"]
 
 
 def test_where_all_failed_their_reasons_are_told() -> None:
-    found = entry(
-        result(FLOAT, row(1.5)),
-        failed(INT8, "collapsed: chance", verdict="dropped"),
-        failed(DYNAMIC, "killed: out of memory"),
-    )
+    collapsed = failed(INT8, "collapsed: chance", verdict="dropped")
+    found = entry(*ort(1.5), collapsed, failed(DYNAMIC, "killed: out of memory"))
     assert (found["verdict"], found["variant"]) == ("do not quantize", DYNAMIC)
     assert found["why"] == ["failed: killed: out of memory"]
     assert (found["failed"], found["speedup"]) == ("killed: out of memory", None)
@@ -243,18 +181,12 @@ def test_where_all_failed_their_reasons_are_told() -> None:
     assert other["why"] == ["failed: collapsed: chance", "accuracy dropped"]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "verdict"), [(2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")]
-)
-def test_without_labels_speed_alone_decides_and_it_says_so(ratio: float, verdict: str) -> None:
-    (found,) = entries(
-        result(FLOAT, row(1.0), verdict=None),
-        result(INT8, row(ratio), verdict=None),
-        races=race({(INT8, FLOAT): ratio}),
-        verdict=None,
-    )
-    assert (found["verdict"], found["accuracy"]) == (verdict, None)
-    assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
+def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
+    for ratio, verdict in ((2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")):
+        results = result(FLOAT, row(1.0), verdict=None), result(INT8, row(ratio), verdict=None)
+        (found,) = entries(*results, races=race({(INT8, FLOAT): ratio}), verdict=None)
+        assert (found["verdict"], found["accuracy"]) == (verdict, None)
+        assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
 
 
 def test_each_shape_has_a_verdict_of_its_own() -> None:
@@ -271,14 +203,12 @@ def test_each_shape_has_a_verdict_of_its_own() -> None:
     assert other["why"] == ["not measured at this shape", "accuracy kept"]
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "verdict"), [("kept", "undecided"), ("dropped", "do not quantize")]
-)
-def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can(accuracy, verdict):
+def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can() -> None:
     alone = [{**row(ratio), "speedup": None} for ratio in (1.0, 2.0)]
     results = [failed(BASELINE, "killed"), result(FLOAT, alone[0])]
-    (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
-    assert (found["verdict"], found["speedup"]) == (verdict, None)
+    for accuracy, verdict in (("kept", "undecided"), ("dropped", "do not quantize")):
+        (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
+        assert (found["verdict"], found["speedup"]) == (verdict, None)
 
 
 def test_models_hosts_and_devices_are_never_mixed() -> None:
@@ -286,19 +216,15 @@ def test_models_hosts_and_devices_are_never_mixed() -> None:
     fp16, fp8 = "cuda-tensorrt-fp16", "cuda-tensorrt-fp8-minmax-64"
     races = race({(INT8, FLOAT): 2.0}) | race({(INT8, FLOAT): 0.5}, host="k")
     races |= race({(fp8, fp16): 1.5}, host="k", device="cuda")
+    other = [(BASELINE, None), (FLOAT, 2.0), (INT8, 1.0)]
+    cards = [("cuda-pytorch-fp32", None), (fp16, 9.0), (fp8, 14.0)]
+    cards.append(("cuda-tensorrt-int8-fp16-minmax-64", 12.0))
     found = entries(
-        result(FLOAT, row(1.0)),
-        result(INT8, row(2.0)),
-        result(BASELINE, row(None), host="k"),
-        result(FLOAT, row(2.0), host="k"),
-        result(INT8, row(1.0), host="k"),
-        result("cuda-pytorch-fp32", row(None), **far),
-        result(fp16, row(9.0), **far),
-        result(fp8, row(14.0), **far),
-        result("cuda-tensorrt-int8-fp16-minmax-64", row(12.0), **far),
+        *ort(1.0, int8=2.0),
+        *(result(name, row(ratio), host="k") for name, ratio in other),
+        *(result(name, row(ratio), **far) for name, ratio in cards),
         # of another model the quantized one alone
-        result(OV_FP32, row(1.0)),
-        result(OV_INT8, row(2.0), model="n"),
+        *(result(OV_FP32, row(1.0)), result(OV_INT8, row(2.0), model="n")),
         races=races,
     )
     assert [(one["host"], one["device"], one["engine"], one["verdict"]) for one in found] == [
@@ -322,23 +248,17 @@ def test_an_engine_without_both_kinds_has_no_entry() -> None:
 def test_what_is_recommended_is_never_called_not_worth_quantizing() -> None:
     """Over many races and verdicts of one engine's float and quantized variant."""
     checked = 0
-    for ratio in (0.7, 0.95, 1.0, 1.05, 1.5):
-        for spread in (0.002, 0.05):
-            for verdict in DELTAS:
-                for rival in DELTAS:
-                    found, advised = both(ratio, spread, verdict, rival)
-                    case = (ratio, spread, verdict, rival)
-                    if advised["variant"] == INT8:
-                        checked += 1
-                        assert found["verdict"] != "do not quantize", case
-                    if found["verdict"] == "quantize":
-                        assert advised["variant"] != FLOAT, case
+    for case in product((0.7, 0.95, 1.0, 1.05, 1.5), (0.002, 0.05), DELTAS, DELTAS):
+        found, advised = both(*case)
+        if advised["variant"] == INT8:
+            checked += 1
+            assert found["verdict"] != "do not quantize", case
+        if found["verdict"] == "quantize":
+            assert advised["variant"] != FLOAT, case
     assert checked > 5
 
 
-def both(
-    ratio: float, spread: float, verdict: str, rival: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(ratio: float, spread: float, verdict: str, rival: str) -> Any:
     """Whether to quantize and what to deploy, by one race of the two."""
     timed = {"p50_s": 0.005, "mean_s": 0.005}
     results = [
@@ -361,27 +281,12 @@ def both(
     return found, advised
 
 
-def test_the_example_holds_what_its_results_and_races_come_to() -> None:
-    summary = json.loads(EXAMPLE.read_text())
-    races = {
-        race_key(one["model"], one["host"], one["device"], one["shape"]): one
-        for one in summary["races"]
-    }
-    assert summary["quantization"] == quantizations(summary["results"], races)
-    assert len(summary["quantization"]) > 8
-
-
-@pytest.mark.parametrize(
-    ("heats", "reason"),
-    [
+def test_a_pair_that_raced_but_never_met_says_why() -> None:
+    ((place, one),) = race({(INT8, OV_FP32): 2.0, (FLOAT, OV_FP32): 1.5}).items()
+    for heats, reason in (
         (2, f"not raced with {FLOAT}: the finalists did not fit in memory together"),
         (1, f"too few undisturbed rounds paired with {FLOAT}"),
-    ],
-)
-def test_a_pair_that_raced_but_never_met_says_why(heats: int, reason: str) -> None:
-    known = race({(INT8, "cpu-openvino-fp32"): 2.0, (FLOAT, "cpu-openvino-fp32"): 1.5})
-    for one in known.values():
-        one["heats"] = heats
-    (found,) = entries(result(FLOAT, row(1.5)), result(INT8, row(3.0)), races=known)
-    assert (found["verdict"], found["speedup"]) == ("undecided", None)
-    assert found["why"][0] == reason
+    ):
+        (found,) = entries(*ort(1.5, int8=3.0), races={place: {**one, "heats": heats}})
+        assert (found["verdict"], found["speedup"]) == ("undecided", None)
+        assert found["why"][0] == reason

@@ -4,27 +4,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from disturbed import QUIET
-from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.statistics import Interval
+from raced import planted, race_record, race_shape
 from tightrope.summary.decision_types import Race
-from tightrope.summary.races import (
-    RaceKey,
-    is_undecided,
-    race_entries,
-    race_key,
-    ratio_between,
-    turned,
-)
+from tightrope.summary.races import is_undecided, race_entries, ratio_between
 
 QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
 INT8 = "cpu-onnxruntime-int8-minmax-64"
 SIZES = {QUICK: 400, SLOW: 300, THIRD: 500, INT8: 100}
 
 
-def entry(
-    *heats: dict[str, Any], accept_disturbed: bool = False, sizes: Any = SIZES, **changes: Any
-) -> dict[str, Any]:
+def entry(*heats: Any, accept_disturbed: bool = False, sizes: Any = SIZES, **changes: Any) -> Any:
     """The entry of a race at one shape, in so many heats, which is of its type."""
     record = race_record(*([heat] for heat in heats), **changes)
     known = {("m", name): size for name, size in sizes.items()}
@@ -35,17 +24,6 @@ def entry(
 
 def raced(seconds: dict[str, float], rounds: int = 40, **changes: Any) -> dict[str, Any]:
     return race_shape(planted(seconds, rounds), **changes)
-
-
-def test_an_entry_has_every_field_and_says_who_won() -> None:
-    out = {SLOW: {"round": 10, "by": QUICK}, THIRD: {"round": 6, "by": SLOW}}
-    found = entry(raced({QUICK: 0.01, SLOW: 0.012, THIRD: 0.02}, out=out))
-    assert (found["model"], found["host"], found["device"]) == ("m", PLACE, "cpu")
-    assert found["shape"] == SHAPE
-    assert (found["status"], found["variant"], found["fastest"]) == ("decided", QUICK, QUICK)
-    assert (found["equal"], found["open"], found["reason"]) == ([], [], None)
-    assert found["out"] == {SLOW: QUICK, THIRD: SLOW}
-    assert (found["raced"], found["rounds"], found["heats"]) == ([QUICK, SLOW, THIRD], 40, 1)
 
 
 def test_of_equal_ones_the_smaller_files_decide() -> None:
@@ -80,12 +58,6 @@ def test_one_estimated_to_be_slower_by_more_is_not_chosen_for_its_smaller_files(
     assert ratio_between(found, QUICK, SLOW)["verdict"] == "tie"
     assert (found["fastest"], found["variant"]) == (QUICK, QUICK)
     assert (found["equal"], found["open"]) == ([], [SLOW])
-
-
-def test_with_accepted_disturbed_rounds_the_tie_break_counts_them() -> None:
-    shape = raced({QUICK: 0.0100, SLOW: 0.0101}, 24, disturbed=18)
-    found = entry(shape, accept_disturbed=True)
-    assert (found["fastest"], found["variant"], found["provisional"]) == (QUICK, SLOW, True)
 
 
 def test_who_was_beaten_or_died_is_not_chosen_though_its_time_was_short() -> None:
@@ -125,27 +97,16 @@ def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:
     assert is_undecided(race_record([shape]))
 
 
-def test_a_race_on_a_gpu_that_was_throttled_says_so() -> None:
-    hot = {**QUIET, "throttled": ["thermal slowdown"], "other_processes": 0}
-    shape = raced({QUICK: 0.01, SLOW: 0.02}, 24)
-    shape["facts"] = {name: [hot] * 18 + [QUIET] * 6 for name in shape["facts"]}
-    assert entry(shape, busiest={"backupd": 0.25})["reason"] == (
-        "other load disturbed the race: 6 of 24 rounds are left; the GPU was throttled "
-        "(thermal slowdown)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("stop", "status"), [("time limit", "disturbed"), ("none faster", "decided")]
-)
-def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts(stop, status):
-    shape = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=12, stop=stop)
-    found = entry(shape)
-    assert found["status"] == status
-    assert (found["reason"] is None) == (status == "decided")
-    assert is_undecided(race_record([shape])) == (status == "disturbed")
-    fewer = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=11, stop=stop)
-    assert (entry(fewer)["status"], is_undecided(race_record([fewer]))) == ("decided", False)
+def test_with_half_of_the_rounds_disturbed_only_what_was_decided_counts() -> None:
+    for stop, disturbed, decided in (
+        *(("time limit", 12, False), ("none faster", 12, True)),
+        *(("time limit", 11, True), ("none faster", 11, True)),
+    ):
+        shape = raced({QUICK: 0.01, SLOW: 0.0102}, 24, disturbed=disturbed, stop=stop)
+        found = entry(shape)
+        assert found["status"] == ("decided" if decided else "disturbed")
+        assert (found["reason"] is None) == decided
+        assert is_undecided(race_record([shape])) is not decided
 
 
 def test_an_accepted_disturbed_race_has_a_provisional_winner() -> None:
@@ -154,6 +115,10 @@ def test_an_accepted_disturbed_race_has_a_provisional_winner() -> None:
     assert (found["status"], found["variant"], found["provisional"]) == ("decided", QUICK, True)
     assert (found["reason"], found["open"]) == (None, [SLOW])
     assert ratio_between(found, QUICK, SLOW)["ratio"] == pytest.approx(2, rel=0.02)
+    # the tie-break counts disturbed rounds too
+    shape = raced({QUICK: 0.0100, SLOW: 0.0101}, 24, disturbed=18)
+    found = entry(shape, accept_disturbed=True)
+    assert (found["fastest"], found["variant"], found["provisional"]) == (QUICK, SLOW, True)
     # of one that was decided it changes nothing
     shape = raced({QUICK: 0.01, SLOW: 0.02}, 24, disturbed=3)
     assert entry(shape, accept_disturbed=True) == entry(shape)
@@ -166,33 +131,17 @@ def test_ratios_are_of_any_two_and_from_either_side() -> None:
     one, other = ratio_between(found, QUICK, SLOW), ratio_between(found, SLOW, QUICK)
     assert one["ratio"] == pytest.approx(1.2, rel=0.01)
     assert one["ratio"] * other["ratio"] == pytest.approx(1)
-    assert (one["low"] * other["high"], one["verdict"], other["verdict"]) == (
-        pytest.approx(1),
-        "faster",
-        "slower",
-    )
+    assert one["low"] * other["high"] == pytest.approx(1)
+    assert (one["verdict"], other["verdict"]) == ("faster", "slower")
     assert ratio_between(found, QUICK, INT8) is None
-    assert turned(Interval(2.0, 1.0, 4.0)) == Interval(0.5, 0.25, 1.0)
 
 
 def test_of_several_heats_the_last_one_has_the_winner_and_all_have_ratios() -> None:
     first = raced({QUICK: 0.01, THIRD: 0.02}, 24, out={THIRD: {"round": 6, "by": QUICK}})
-    found = entry(
-        first, raced({QUICK: 0.01, SLOW: 0.005}, 24, out={QUICK: {"round": 9, "by": SLOW}})
-    )
+    last = raced({QUICK: 0.01, SLOW: 0.005}, 24, out={QUICK: {"round": 9, "by": SLOW}})
+    found = entry(first, last)
     assert (found["variant"], found["heats"], found["rounds"]) == (SLOW, 2, 48)
     assert found["raced"] == [QUICK, THIRD, SLOW]
     assert found["out"] == {THIRD: QUICK, QUICK: SLOW}
     assert ratio_between(found, QUICK, THIRD) is not None
     assert ratio_between(found, SLOW, THIRD) is None
-
-
-def test_each_shape_has_an_entry_of_its_own_under_its_key() -> None:
-    large = {"batch": 8, "sequence": 64}
-    shapes = [raced({QUICK: 0.01, SLOW: 0.02}), raced({QUICK: 0.02, SLOW: 0.01}) | large]
-    sizes = {("m", name): size for name, size in SIZES.items()}
-    found = race_entries([race_record(shapes)], sizes, accept_disturbed=False)
-    assert {key: one["variant"] for key, one in found.items()} == {
-        RaceKey("m", PLACE, "cpu", (("batch", 1), ("sequence", 64))): QUICK,
-        race_key("m", PLACE, "cpu", {**large, "p50_s": 1.0}): SLOW,
-    }

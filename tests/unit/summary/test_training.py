@@ -1,12 +1,13 @@
 import json
 from typing import Any
 
+import altair as alt
 import pytest
 from raced import HOST
 from report_pages import page
 from tightrope.records.training import TrainingRecord
 from tightrope.report.page import sections
-from tightrope.report.sections.training import training_section
+from tightrope.report.sections.training import place_names, training_chart, training_section
 from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe
 
@@ -52,35 +53,25 @@ def test_the_plain_training_is_what_others_are_compared_with() -> None:
     assert first["speedup"]["verdict"] == "faster"
     assert first["accuracy_change"]["mean"] == pytest.approx(0.1)
     assert first["accuracy_change"]["spread"] == pytest.approx(0.0, abs=1e-9)
-    assert first["first_epoch_s"]["mean"] == 30.0
-    assert first["compile_s"]["mean"] == 20.0
-    assert second["compile_s"] is None
-    assert first["peak_rss_bytes"] == 10**9 + 2
+    assert (first["first_epoch_s"]["mean"], first["compile_s"]["mean"]) == (30.0, 20.0)
+    assert (second["compile_s"], first["peak_rss_bytes"]) == (None, 10**9 + 2)
     json.dumps([first, second], allow_nan=False)
-
-
-def test_one_seed_has_a_ratio_without_an_interval() -> None:
+    # one seed has a ratio without an interval
     entry, _ = training_entries([compiled(1), plain(1)])
     assert entry["speedup"]["ratio"] == pytest.approx(4.1 / 2.0)
     assert (entry["speedup"]["low"], entry["speedup"]["verdict"]) == (None, "tie")
     assert entry["epoch_s"]["spread"] is None
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"data_sha256": "other"},
-        {"recipe": {"compile": True, "batch": 8}},
-        {"source_sha256": "x"},
-        {"activation": "relu"},
-    ],
-    ids=str,
-)
-def test_what_differs_in_more_is_not_compared(facts: dict[str, Any]) -> None:
+OTHERS = {"data_sha256": "d", "source_sha256": "x", "activation": "relu"}
+
+
+def test_what_differs_in_more_is_not_compared() -> None:
     runs = [run(n, [3.0, 2.0, 2.0], 0.5) for n in range(3)]
-    entry, _ = training_entries([record("other", runs, **facts), plain()])
-    assert entry["reference"] != "plain"
-    assert entry["speedup"] is None
+    others = [{name: value + "2"} for name, value in OTHERS.items()]
+    for facts in ({"recipe": {"compile": True, "batch": 8}}, *others):
+        entry, _ = training_entries([record("other", runs, **facts), plain()])
+        assert entry["reference"] != "plain" and entry["speedup"] is None, facts
 
 
 def test_a_failed_training_is_told_and_compared_with_nothing() -> None:
@@ -93,23 +84,6 @@ def test_a_failed_training_is_told_and_compared_with_nothing() -> None:
     # auto that came to off is plain too
     auto = record("auto", plain().runs, recipe={"amp": "auto"})
     assert training_entries([auto])[0]["reference"] == "auto"
-
-
-def test_the_table_of_the_report_begins_with_the_plain_training() -> None:
-    failed = record("failed", [], status="failed", reason="no memory <here>")
-    entries = training_entries([compiled(), plain(), failed])
-    section = training_section(entries)
-    (table,) = section["tables"]
-    assert [entry["model"] for entry in table["entries"]] == ["plain", "compiled"]
-    assert table["entries"][0]["accuracy_words"] == "60 ± 10"
-    assert table["entries"][1]["change_words"] == "+10 ± 0"
-    assert not table["device_memory"]
-    assert [entry["model"] for entry in section["failed"]] == ["failed"]
-    assert training_section([]) is sections({})["training"] is None
-    found = page(training=entries)
-    assert "90 images with each of 3 seeds, on the CPU with 2 threads" in found.text
-    assert "60 ± 10" in found.text and "1 failed training" in found.text
-    assert "no memory &lt;here&gt;" in found.html
 
 
 def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
@@ -145,11 +119,22 @@ def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int
     assert given[0]["epoch_s"]["mean"] == pytest.approx((4.1 + 4.0 + 3.95) / 3)
 
 
-def test_a_disturbed_training_is_in_the_table_and_draws_no_line() -> None:
-    entries = training_entries([plain(), disturb(compiled(), 0, 1, 2)])
-    (table,) = training_section(entries)["tables"]
+def test_the_table_begins_with_the_plain_training_and_a_disturbed_one_draws_no_line() -> None:
+    failed = record("failed", [], status="failed", reason="no memory <here>")
+    entries = training_entries([disturb(compiled(), 0, 1, 2), plain(), failed])
+    section = training_section(entries)
+    (table,) = section["tables"]
+    assert [entry["model"] for entry in table["entries"]] == ["plain", "compiled"]
+    assert table["entries"][1]["change_words"] == "+10 ± 0"
+    assert not table["device_memory"]
+    assert [entry["model"] for entry in section["failed"]] == ["failed"]
+    assert training_section([]) is sections({})["training"] is None
     assert {point["model"] for point in table["figures"][0]["points"]} == {"plain"}
-    text = page(training=entries).text
+    found = page(training=entries)
+    text = found.text
+    assert "90 images with each of 3 seeds, on the CPU with 2 threads" in text
+    assert "60 ± 10" in text and "1 failed training" in text
+    assert "no memory &lt;here&gt;" in found.html
     assert "Other load disturbed 1 training." in text
     assert "Provisional:" not in text, "the decision does not rest on it"
     words = text[text.index("90 images with each of") : text.index("Accuracy over the time")]
@@ -158,3 +143,33 @@ def test_a_disturbed_training_is_in_the_table_and_draws_no_line() -> None:
     both = training_entries([disturb(plain(), 0, 1, 2), disturb(compiled(), 0, 1, 2)])
     (table,) = training_section(both)["tables"]
     assert table["figures"] == []
+
+
+def ended(model: str, seconds: float, accuracy: float, *, last: bool = True) -> dict:
+    told = {"epoch": 1, "low": accuracy - 1, "high": accuracy + 1, "told": "x", "last": last}
+    return {"model": model, "seconds": seconds, "accuracy": accuracy, **told}
+
+
+@pytest.mark.parametrize(
+    ("points", "line", "heights"),
+    [
+        ((("a", 97.0, 17.2), ("b", 98.0, 17.3), ("c", 99.0, 25.0)), 0.8, [17.2, 18.0, 25.0]),
+        # one that is moved moves the next
+        ((("a", 90.0, 1.0), ("b", 90.0, 1.1), ("c", 90.0, 2.2)), 1.0, [1.0, 2.0, 3.0]),
+        # names far from each other stand at their points
+        ((("a", 12.0, 17.3), ("b", 97.0, 17.2)), 0.8, [17.3, 17.2]),
+    ],
+)
+def test_names_of_trainings_that_end_together_are_a_line_apart(points, line, heights):
+    placed = [*(ended(*one) for one in points), ended("b", 50.0, 17.2, last=False)]
+    found = {one["model"]: one["name_at"] for one in place_names(placed, line=line)}
+    assert found == pytest.approx(dict(zip("abc", heights, strict=False)))
+
+
+def test_a_long_name_has_more_room_beside_the_slowest_training() -> None:
+    def room(name: str) -> float:
+        chart = training_chart([ended(name, 10.0, 50.0)], description="d")
+        alt.Chart.from_dict(chart)  # raises where it is no specification of Vega-Lite
+        return chart["layer"][0]["encoding"]["x"]["scale"]["domain"][1]
+
+    assert 10 < room("amp") < room("compiled-amp") < room(80 * "n") < 20

@@ -33,6 +33,9 @@ System time: 2026-11-27 02:39:29.154869 (rule measure_accuracy, line 165, rules/
 """
 
 
+KILLED = "killed by SIGKILL (out of memory, or from outside)"
+
+
 def listener() -> EndedJobs:
     storage = SimpleNamespace(default_storage_provider=None)
     return EndedJobs(SimpleNamespace(storage_settings=storage))
@@ -58,14 +61,12 @@ def ended(own_log: Path, **facts: Any) -> str:
     return handler.reasons[3]
 
 
-def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_the_job(
-    log: Path,
-) -> None:
+def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_the_job(log):
     number = {"external_jobid": "12"}
     words = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
     assert ended(log, rule_msg=SLURM, aux=number) == words
     assert ended(log, aux=number) == "job 12 of the scheduler failed"
-    assert ended(log) == "killed by SIGKILL (out of memory, or from outside)"
+    assert ended(log) == KILLED
     log.write_text("error: tiny.csv: cannot be read\n")
     assert ended(log, rule_msg=SLURM, aux=number) == f"tiny.csv: cannot be read ({words})"
     assert ended(log) == "tiny.csv: cannot be read"
@@ -77,18 +78,13 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
         ("Invalid feature specification", "`constraint`, or that of the host under `hosts`"),
         ("invalid partition specified: gpu", "`partition`"),
         ("Invalid account or account/partition combination specified", "`account`"),
-        ("Memory specification can not be satisfied", "`node_mb`"),
         ("Requested node configuration is not available", "`cores` and `node_mb`"),
         ("Requested time limit is invalid (missing or exceeds some limit)", "`longest_minutes`"),
     ],
 )
-def test_a_refusal_of_sbatch_names_the_setting_to_change(
-    log: Path, words: str, setting: str
-) -> None:
+def test_a_refusal_of_sbatch_names_the_setting_to_change(log, words, setting):
     refusal = f"SLURM sbatch failed. The error message was 'sbatch: error: {words}'."
-    message = (
-        f"{refusal}\n    sbatch call:\n        sbatch --parsable -C absent --wrap='python …'\n"
-    )
+    message = f"{refusal}\n    sbatch call:\n        sbatch --parsable --wrap='python …'\n"
     assert ended(log, rule_msg=message) == f"{refusal} Set {setting}: see profiles/README.md"
 
 
@@ -99,17 +95,13 @@ def test_a_refusal_of_sbatch_names_the_setting_to_change(
         (OLDER, "its time 2026-11-27 03:39:05 is later than that of", {ENGINE}),
     ],
 )
-def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(
-    words: str, reason: str, ahead: set[str]
-) -> None:
+def test_why_snakemake_refuses_a_job_that_ended_well_belongs_to_its_files(words, reason, ahead):
     handler = listener()
     told(handler, event="error", msg=words)
     assert reason in handler.reason_of(3, [RECORD])
     assert handler.reason_of(4, ["another.json"]) == "ended without a reason"
     assert handler.ahead == ahead
-
-
-def test_the_last_attempt_of_a_job_says_why_it_ended(log: Path) -> None:
+    # the last attempt of a job says why it ended
     handler = listener()
     told(handler, event="error", msg=UNSEEN)
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(log)]}
@@ -119,9 +111,7 @@ def test_the_last_attempt_of_a_job_says_why_it_ended(log: Path) -> None:
     assert "not seen within" in handler.reason_of(3, [RECORD])
 
 
-def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
-    log: Path, tmp_path: Path
-) -> None:
+def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(log, tmp_path):
     node = tmp_path / "12.log"
     node.write_text(f"host: node-3\nBuilding DAG of jobs...\n{OLDER}Exiting\n")
     logs = [str(log), str(node)]
@@ -131,9 +121,7 @@ def test_what_snakemake_says_on_a_node_is_in_the_log_of_the_scheduler(
 
 
 @pytest.mark.parametrize("name", ["engine.json", "model.onnx"])
-def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(tmp_path, name):
     path = tmp_path / name
     write_failure(path, reason="a\x1b[2Jb was not made", transient=False)
     assert failure_of([str(path)]) == "a\\x1b[2Jb was not made"
@@ -155,9 +143,9 @@ def test_what_was_made_is_no_failure(tmp_path: Path) -> None:
     [
         ("error: texts.csv: no column\n", "texts.csv: no column"),
         ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
-        ("predicting: 40%|##\n", "killed by SIGKILL (out of memory, or from outside)"),
+        ("predicting: 40%|##\n", KILLED),
         ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
-        (None, "killed by SIGKILL (out of memory, or from outside)"),
+        (None, KILLED),
     ],
 )
 def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
@@ -166,9 +154,7 @@ def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
     path = tmp_path / "job.log"
     if log is not None:
         path.write_text(log)
-    told = (
-        'CalledProcessError in file "a.smk", line 1:\n'
-        "Command 'python x.py' died with <Signals.SIGKILL: 9>."
-    )
+    command = "Command 'python x.py' died with <Signals.SIGKILL: 9>."
+    told = f'CalledProcessError in file "a.smk", line 1:\n{command}'
     facts = {"rule_msg": None, "aux": {}, "log": [str(path)]}
     assert reason_of_error(facts, told, here) == expected

@@ -19,12 +19,14 @@ def run_of(folder: Path, **planned_jobs: int) -> Run:
 
 def do(run: Run, number: int, rule: str, subject: str, began: float, took: float) -> None:
     run.start(number, Job(rule, subject, began=began))
-    done = run.end(number, began + took)
-    assert done is not None
-    run.seconds.keep(*done)
+    run.seconds.keep(*run.end(number, began + took))
 
 
 def test_nothing_is_said_of_the_time_left_where_nothing_is_known(tmp_path: Path) -> None:
+    # a broken file of seconds is as good as none
+    for text in ("", "[1]", '{"build a": "x", "build b": -1}', '{"build a'):
+        (tmp_path / "seconds.json").write_text(text)
+        assert Seconds(tmp_path / "seconds.json").of_rule("build") is None
     run = run_of(tmp_path, build=2, measure=8)
     assert run.seconds_left(0.0) is None
     assert planned(run)[0].text == "10 jobs"
@@ -41,20 +43,13 @@ def test_the_time_left_comes_from_the_jobs_of_this_run(tmp_path: Path) -> None:
     run.start(3, Job("build", "b", began=14.0))
     assert run.seconds_left(17.0) == pytest.approx(1.0 + 10.0)
     assert run.seconds_left(30.0) == pytest.approx(10.0)
-
-
-def test_the_time_left_comes_from_earlier_runs_before_any_job_is_done(tmp_path: Path) -> None:
-    before = run_of(tmp_path, build=1, measure=1)
-    do(before, 1, "build", "a", 0.0, 4.0)
-    do(before, 2, "measure", "a", 4.0, 10.0)
+    # the next run knows it before any job is done
     after = run_of(tmp_path, build=2, measure=2)
     assert after.seconds_left(100.0) == pytest.approx(28.0)
     assert planned(after)[0].text == "4 jobs, about 28 s, estimated from earlier runs"
 
 
-def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(
-    tmp_path: Path,
-) -> None:
+def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(tmp_path):
     before = run_of(tmp_path, build=2)
     do(before, 1, "build", "small", 0.0, 1.0)
     do(before, 2, "build", "large", 1.0, 99.0)
@@ -82,23 +77,13 @@ def test_the_percent_goes_by_expected_seconds_and_not_by_jobs(tmp_path: Path) ->
     assert count_and_left(run, 200.0) == "1/2 jobs"
     run.end(2, 200.0)
     assert run.share_done(200.0) == 1.0
-
-
-def test_jobs_that_run_at_once_halve_the_time_left(tmp_path: Path) -> None:
-    run = run_of(tmp_path, build=6)
+    # jobs that run at once halve the time left
+    run = run_of(tmp_path, draw=6)
     for number in (1, 2):
-        run.start(number, Job("build", str(number), began=0.0))
+        run.start(number, Job("draw", str(number), began=0.0))
     for number in (1, 2):
-        done = run.end(number, 10.0)
-        assert done is not None
-        run.seconds.keep(*done)
+        run.seconds.keep(*run.end(number, 10.0))
     assert run.seconds_left(10.0) == pytest.approx(20.0)
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"build a": "x", "build b": -1}', '{"build a'])
-def test_a_broken_file_of_seconds_is_as_good_as_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / "seconds.json").write_text(text)
-    assert Seconds(tmp_path / "seconds.json").of_rule("build") is None
 
 
 def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
@@ -107,10 +92,8 @@ def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
     run.start(1, job)
     run.end(1, 2.0)
     lines = [line.text for line in ended(run, job, 2.0, run.fail("no compiler"))]
-    assert lines == [
-        "[ 1/10]   2.0 s  build tvm  m/cpu-tvm-fp32",
-        "                 failed: no compiler",
-    ]
+    assert lines[0] == "[ 1/10]   2.0 s  build tvm  m/cpu-tvm-fp32"
+    assert lines[1:] == [" " * 17 + "failed: no compiler"]
     assert closing(run, 2.0)[0].text == "1 of 10 jobs in 2.0 s, 1 with a failed record"
     # a reason is told once
     assert run.fail("not built: no compiler") == "not built (the reason is above)"
@@ -122,12 +105,9 @@ def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
     assert (run.done, run.crashed) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.04, "0.0 s"), (9.96, "10 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")],
-)
-def test_seconds_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+def test_seconds_in_words() -> None:
+    told = [in_words(seconds) for seconds in (0.04, 9.96, 99, 100, 4800)]
+    assert told == ["0.0 s", "10 s", "99 s", "2 min", "1 h 20 min"]
 
 
 def test_how_far_a_step_is_comes_from_the_last_bar_in_its_log(tmp_path: Path) -> None:
@@ -146,9 +126,7 @@ def test_how_far_a_step_is_comes_from_the_last_bar_in_its_log(tmp_path: Path) ->
         assert progress_in(path) is None
 
 
-def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before(
-    tmp_path: Path,
-) -> None:
+def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before(tmp_path):
     run = run_of(tmp_path, train=2)
     do(run, 1, "train", "m", 0.0, 4.0)
     log = tmp_path / "job.log"
@@ -159,9 +137,7 @@ def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before
     assert run.seconds_left(5.0) == pytest.approx(3.0)
 
 
-def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_is_narrow(
-    tmp_path: Path,
-) -> None:
+def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_is_narrow(tmp_path):
     run = run_of(tmp_path, build=21)
     do(run, 0, "build", "m/0", 0.0, 4.0)
     for number in range(20):
@@ -173,9 +149,7 @@ def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_i
     assert narrow[:2] == ["30 s  build  m/0", "of about 4.0 s"]
 
 
-def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the_run_are(
-    tmp_path: Path,
-) -> None:
+def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the_run_are(tmp_path):
     run = run_of(tmp_path, measure=3)
     do(run, 1, "measure", "m/a", time.monotonic() - 60.0, 60.0)
     log = tmp_path / "job.log"
@@ -190,9 +164,7 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
     lines = stream.getvalue().splitlines()
     assert 1 <= len(lines) <= 3
     assert lines[0].split("  ")[-4:] == [
-        "m/b",
-        "predicting 25 %, 1:30 left",
-        "and 1 more",
+        *("m/b", "predicting 25 %, 1:30 left", "and 1 more"),
         "(1/3 jobs, 29 %, about 2 min left)",
     ]
     time.sleep(0.2)
@@ -202,29 +174,24 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
 def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
     run = run_of(tmp_path, build=100)
     run.start(1, Job("build", "m/a", began=time.monotonic()))
-    stream = io.StringIO()
-    screen = PlainScreen(stream, silence=0.3)
+    screen = PlainScreen(io.StringIO(), silence=0.3)
     screen.start(run)
     for _ in range(12):
         screen.show(ended(run, Job("build", "m/b"), 0.05, None))
-        time.sleep(0.05)
+        time.sleep(0.03)
     screen.stop()
-    assert len(stream.getvalue().splitlines()) == 12
+    assert len(screen.stream.getvalue().splitlines()) == 12
 
 
 def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
     run = run_of(tmp_path, build=2)
     do(run, 1, "build", "m/a", 0.0, 4.0)
-    assert [line.text for line in stopped(run)] == [
-        "stopped after 1 of 2 jobs",
-        "To continue, run the same command.",
-    ]
+    told = [line.text for line in stopped(run)]
+    assert told == ["stopped after 1 of 2 jobs", "To continue, run the same command."]
     assert stopped(run_of(tmp_path))[0].text == "stopped"
 
 
-def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
-    tmp_path: Path,
-) -> None:
+def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp_path):
     log = tmp_path / "job.log"
     log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
     job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
@@ -244,12 +211,5 @@ def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(
         ("summarize", {}, ""),
     ],
 )
-def test_a_job_is_named_by_its_model_and_variant(
-    rule: str, wildcards: dict[str, str], expected: str
-) -> None:
+def test_a_job_is_named_by_its_model_and_variant(rule, wildcards, expected):
     assert subject_of(rule, wildcards) == expected
-
-
-def test_a_job_is_known_by_rule_and_subject() -> None:
-    assert Job("measure_latency", "m/a").key == "measure_latency m/a"
-    assert Job("summarize", "").key == "summarize"

@@ -44,27 +44,21 @@ def named_blocks(count: int, *, nodes: int = 2) -> onnx.ModelProto:
     made.append(helper.make_node("ReduceMean", [last], ["pooled"], keepdims=1))
     head = numpy_helper.from_array(np.ones((64, 3), np.float32), "classifier.head.linear.weight")
     made.append(helper.make_node("MatMul", ["pooled", "classifier.head.linear.weight"], ["y"]))
-    ends = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", None]) for name in "xy"
-    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", None]) for name in "xy"]
     graph = helper.make_graph(made, "net", ends[:1], ends[1:], [*weights, head])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
 @pytest.mark.parametrize("file", ["onnx", "simplified", "u8s8"])
 def test_each_operator_of_a_transformer_is_in_one_layer_of_its_checkpoint(tiny, file):
-    found = layers(told(getattr(tiny, file)))
+    document, graph = told(getattr(tiny, file)), load_onnx(getattr(tiny, file)).graph
+    found = layers(document)
     assert [name for one in found for name in one if name] == [
         *("bert.embeddings", "bert.encoder.layer.0", "bert.encoder.layer.1"),
         *("bert.pooler", "classifier"),
     ]
-    document, graph = told(getattr(tiny, file)), load_onnx(getattr(tiny, file)).graph
-    drawn = sum(
-        run["count"] * block["times"]
-        for block in document["blocks"]
-        for layer in block["layers"]
-        for run in layer["operators"]
-    )
+    blocks = [(one["times"], layer) for one in document["blocks"] for layer in one["layers"]]
+    drawn = sum(run["count"] * times for times, layer in blocks for run in layer["operators"])
     stored = ("QuantizeLinear", "DequantizeLinear", "Constant")
     hidden = sum(document["by_type"].get(kind, 0) for kind in stored)
     assert drawn == document["operators"] - hidden == sum(document["by_precision"].values())
@@ -154,14 +148,11 @@ def test_equal_blocks_are_told_once_and_the_pooling_is_no_part_of_the_last() -> 
 
 def test_without_names_each_product_begins_a_layer_and_periods_fold() -> None:
     model = named_blocks(8)
-    for number, tensor in enumerate(model.graph.initializer):
-        old, tensor.name = tensor.name, f"w{number}"
-        for node in model.graph.node:
-            for place, name in enumerate(node.input):
-                if name == old:
-                    node.input[place] = tensor.name
+    names = {tensor.name: f"w{n}" for n, tensor in enumerate(model.graph.initializer)}
+    for tensor in model.graph.initializer:
+        tensor.name = names[tensor.name]
     for node in model.graph.node:
-        node.name = ""
+        node.name, node.input[:] = "", [names.get(one, one) for one in node.input]
     document = describe(without_weights(model, "").graph)
     assert document["blocks"][0]["times"] >= 7
     assert document["blocks"][0]["layers"][0]["names"][0] == "MatMul 1"
@@ -171,12 +162,10 @@ def test_names_of_the_older_exporter_are_paths() -> None:
     model = named_blocks(3)
     for node in model.graph.node:
         number = node.output[0][1:].partition("_")[0]
-        node.name = (
-            f"/net/blocks.{number}/linear/{node.op_type}" if number.isdigit() else "/head/Op"
-        )
+        block = f"/net/blocks.{number}/linear/{node.op_type}"
+        node.name = block if number.isdigit() else "/head/Op"
+        node.input[:] = [name.replace(".", "_") for name in node.input]
     for tensor in model.graph.initializer:
-        for node in model.graph.node:
-            node.input[:] = [name.replace(".", "_") for name in node.input]
         tensor.name = tensor.name.replace(".", "_")
     names = [name for one in layers(describe(without_weights(model, "").graph)) for name in one]
     assert names == ["net.blocks.0", "net.blocks.1", "net.blocks.2", "head"]
@@ -184,18 +173,13 @@ def test_names_of_the_older_exporter_are_paths() -> None:
 
 def test_shares_of_the_time_are_those_of_the_slowest_shape_and_of_the_format() -> None:
     model = named_blocks(2)
-    rows = [
-        {"batch": 1, "float_s": 5.0, "int8_s": 1.0},
-        {"batch": 8, "float_s": 9.0, "int8_s": 2.0},
-    ]
+    rows = [{"batch": one, "float_s": 4.0 + one, "int8_s": 1.0} for one in (1, 5)]
     document = describe(without_weights(model, "").graph, {"host": "h", "operators": {"n1": rows}})
-    assert document["time"] == {"shape": {"batch": 8}, "host": "h"}
+    assert document["time"] == {"shape": {"batch": 5}, "host": "h"}
     seconds = [layer["seconds"] for block in document["blocks"] for layer in block["layers"]]
     assert seconds == [9.0, None]
     assert describe(model.graph, {"host": "h", "operators": {}})["time"] is None
-
-
-def test_a_sequence_folds_where_that_spares_the_most() -> None:
+    # a sequence folds where that spares the most
     assert fold_repetitions("abbbc") == [Block(0, 1, 1), Block(1, 1, 3), Block(4, 1, 1)]
     assert fold_repetitions("aabaabaab") == [Block(0, 3, 3)]
     assert fold_repetitions("") == []

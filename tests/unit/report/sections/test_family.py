@@ -43,6 +43,7 @@ def member(model: str, parent: str | None, **changes: Any) -> dict[str, Any]:
 
 ABOVE = comparison("large", variant=INT8)
 TO_BOTH = {"root_baseline": comparison("large"), "root_recommended": comparison("large")}
+LOST = {"variant": None, "verdict": None, "status": "failed", "reason": "out of <memory>"}
 FAMILY: dict[str, Any] = {
     **{"root": "large", "host": "a", "device": "cpu", "status": "ok", "reason": None},
     "measured": "2026-11-25T12:00:00+00:00",
@@ -59,12 +60,7 @@ FAMILY: dict[str, Any] = {
             "engines": [
                 engine("large", 0.004),
                 engine("small", 0.002, against={**TO_BOTH, "parent_recommended": ABOVE}),
-                engine(
-                    "tiny",
-                    None,
-                    **{"variant": None, "verdict": None, "status": "failed"},
-                    reason="out of <memory>",
-                ),
+                engine("tiny", None, **LOST),
                 engine("large", 0.01, role="baseline", variant=EAGER, verdict=None, front=False),
             ],
             "points": [
@@ -137,8 +133,7 @@ def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
             {"prune": {"blocks": [[0], [0, 2]], "intermediate": 64}},
             "1 + 2 blocks|64 neurons per block of the first stage",
         ),
-        ({"prune": {"heads": 2}}, "2 attention heads per layer"),
-        ({"prune": {"tails": 2}}, "prune tails 2"),
+        ({"prune": {"heads": 2, "tails": 2}}, "2 attention heads per layer|prune tails 2"),
         (
             {"prune": {"layers": [1], "target": {"asked": {"speedup": 2.0}, "short_by": 0.0}}},
             "layers 1|chosen for a speed-up of 2.0\N{MULTIPLICATION SIGN}",
@@ -150,10 +145,8 @@ def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
         ({"train": {"epochs": 3, "sparsity": 0.8}}, "trained 3 epochs|80 % of the weights zero"),
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
         ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
-        ({"qat": {"scheme": "u8s8"}}, "trained for u8s8"),
         ({"qat": {"scheme": "s8s8", "outputs": True}}, "trained for s8s8, outputs too"),
-        ({"other": {"steps": 9}}, "other: steps 9"),
-        ({"other": True}, "other"),
+        ({"other": {"steps": 9}, "another": True}, "other: steps 9|another"),
     ],
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:

@@ -1,14 +1,9 @@
 """What the report says of INT8, computed by hand."""
 
-import json
-from pathlib import Path
-
 import pytest
-from tightrope.report.page import sections
-from tightrope.report.sections.int8 import calibration_parts, has_vnni, int8_section, search_summary
+from tightrope.report.sections.int8 import has_vnni, int8_section, search_summary
 from tightrope.report.sections.int8_figures import sensitivity_figure
 
-EXAMPLE = Path(__file__).parents[3] / "data/summary.json"
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 MINUS = "\N{MINUS SIGN}"
 
@@ -41,28 +36,12 @@ def section(*results, facts=None, hosts=None):
     return int8_section(results, facts or {}, hosts or {}, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("calibration", "parts"),
-    [
-        ("minmax-512", ("minmax", 512, None)),
-        ("entropy-64-ffn", ("entropy", 64, "ffn")),
-        (None, (None, None, None)),
-        ("minmax", (None, None, None)),
-        ("minmax-many", (None, None, None)),
-    ],
-)
-def test_a_calibration_has_a_method_samples_and_perhaps_a_repair(calibration, parts):
-    assert calibration_parts(calibration) == parts
-
-
 def test_points_are_those_of_a_method_and_its_samples_without_a_repair():
     found = section(
-        result("minmax-512"),
-        result("minmax-32", delta=-0.034),
-        result("minmax-512-smooth"),
+        *(result("minmax-512"), result("minmax-32", delta=-0.034), result("minmax-512-smooth")),
         result(None, precision="int8-dynamic"),
         result("entropy-32", accuracy=None, audit={"status": "failed"}),
-        result(None, precision="fp32"),
+        *(result("minmax-many", precision="int8"), result(None, precision="fp32")),
     )
     (figure,) = found["figures"]
     drawn = [(one["method"], one["samples"], one["change"]) for one in figure["points"]]
@@ -73,25 +52,26 @@ def test_points_are_those_of_a_method_and_its_samples_without_a_repair():
     assert [one["agreed"] for one in figure["points"]] == ["95.0 %"] * 2
     assert figure["title"] == "onnxruntime"
     rows = [(row["method"], row["samples"], row["repair"]) for row in found["rows"]]
-    assert rows[2:] == [("minmax", 512, "smooth"), (None, None, None), ("entropy", 32, None)]
+    none = (None, None, None)
+    assert sorted(rows[2:], key=str) == [
+        ("entropy", 32, None),
+        ("minmax", 512, "smooth"),
+        *[none] * 2,
+    ]
 
 
 def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
     auto = result("minmax-512", precision="int8-auto", variant=AUTO)
-    others = [
-        result(name, engine="openvino", precision="int8-bf16") for name in ("nncf-32", "nncf-512")
-    ]
+    mixed = {"engine": "openvino", "precision": "int8-bf16"}
+    others = result("nncf-32", **mixed), result("nncf-512", **mixed)
     found = section(result("minmax-32"), result("minmax-512"), auto, *others)
     assert [figure["title"] for figure in found["figures"]] == ["onnxruntime", "openvino"]
     mixed = [[one["mixed"] for one in figure["points"]] for figure in found["figures"]]
     assert mixed == [[False, False, True], [True, True]]
     cuda = result("minmax-512", device="cuda", host="k")
     both = section(result("minmax-512"), cuda, hosts={"h": "Some CPU", "k": "Some GPU"})
-    dot = " \N{MIDDLE DOT} "
-    assert [figure["title"] for figure in both["figures"]] == [
-        f"onnxruntime{dot}cpu{dot}Some CPU",
-        f"onnxruntime{dot}cuda{dot}Some GPU",
-    ]
+    titles = [figure["title"].split(" \N{MIDDLE DOT} ") for figure in both["figures"]]
+    assert titles == [["onnxruntime", "cpu", "Some CPU"], ["onnxruntime", "cuda", "Some GPU"]]
     assert (found["methods"], found["mixed"]) == ({"minmax", "nncf"}, {"int8-auto", "int8-bf16"})
 
 
@@ -109,11 +89,6 @@ def test_one_calibration_of_an_engine_is_a_sentence_in_the_place_of_a_chart():
     for other in ("minmax-32", "entropy-512"):
         (figure,) = section(result("minmax-512"), result(other))["figures"]
         assert (len(figure["panels"]), figure["sentence"]) == (2, None)
-    alone = [result("minmax-512"), result("minmax-32")]
-    for one in alone:
-        del one["accuracy"]["agreement"]
-    (figure,) = section(*alone)["figures"]
-    assert len(figure["panels"]) == 1 and figure["points"][0]["agreed"] is None
 
 
 def test_a_model_without_anything_judged_or_audited_in_int8_has_no_section():
@@ -152,33 +127,23 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     assert drawn == [f"layer{index}" for index in range(40)]
 
 
+VNNI = ["avx2", "avx512f", "avx512_vnni"]
+
+
 @pytest.mark.parametrize(
     ("isa", "changes", "told"),
     [
-        (["avx2", "avx512f", "avx512_vnni"], {}, True),
+        (VNNI, {}, True),
         (["avx2", "avx_vnni"], {}, True),
         (["avx2", "amx_int8"], {}, True),
         (["avx2", "avx512f"], {}, False),
         (["asimd", "asimddp", "i8mm"], {}, False),
         (None, {}, False),
-        *(
-            (["avx2", "avx512_vnni"], changes, False)
-            for changes in (
-                *({"device": "cuda"}, {"precision": "fp32"}),
-                *({"accuracy": None}, {"host": "elsewhere"}),
-            )
-        ),
+        (VNNI, {"device": "cuda"}, False),
+        (VNNI, {"precision": "fp32"}, False),
+        (VNNI, {"accuracy": None}, False),
+        (VNNI, {"host": "elsewhere"}, False),
     ],
 )
 def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, changes, told):
     assert has_vnni([result("minmax-64", **changes)], {"h": {"isa": isa}}) == told
-
-
-def test_every_figure_of_the_example_has_its_chart_under_the_id_of_its_place():
-    found = sections(json.loads(EXAMPLE.read_text()))
-    text, images = (model["int8"] for model in found["models"])
-    plots = [panel for figure in text["figures"] for panel in figure["panels"]]
-    plots += text["sensitivities"]
-    assert len(plots) == 3 and len({plot["id"] for plot in plots}) == 3
-    assert all(plot["id"] in found["charts"] and "chart" not in plot for plot in plots)
-    assert images["figures"] == images["sensitivities"] == []

@@ -12,7 +12,7 @@ from tightrope.report.sections.int8_figures import (
     sensitivity_chart,
     spread,
 )
-from tightrope.report.style.palette import METHOD_COLOURS, METHOD_SHAPES, chart_config
+from tightrope.report.style.palette import METHOD_COLOURS, chart_config
 from tightrope.variants import METHODS
 
 
@@ -56,39 +56,32 @@ def lengths(svg, scheme, style):
     ]
 
 
-def test_every_method_has_a_colour_and_a_shape_of_its_own():
-    assert set(METHOD_COLOURS) == set(METHODS)
-    assert len(set(METHOD_SHAPES.values())) == len(METHODS)
-    assert list(METHOD_SHAPES) == list(METHOD_COLOURS)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("panel", [accuracy, agreement])
 def test_each_method_is_drawn_in_its_colour_and_shape(scheme, panel):
     svg = drawn(panel([point(method, 64) for method in METHODS]), scheme)
-    colours = [pair[scheme == "dark"] for pair in METHOD_COLOURS.values()]
+    colours = [METHOD_COLOURS[method][scheme == "dark"] for method in METHODS]
     shapes = {colour: re.findall(rf'd="([^"]+)" fill="{colour}"', svg) for colour in colours}
     assert all(len(found) == 1 for found in shapes.values())
     assert len({found[0] for found in shapes.values()}) == len(METHODS)
 
 
-def test_a_mixed_precision_is_hollow_and_nothing_else_is():
+def test_a_mixed_precision_is_hollow_and_the_budget_is_a_dashed_line_where_there_is_one():
     colour = METHOD_COLOURS["minmax"][0]
-    for precision, hollow in (("int8", 0), ("int8-auto", 1)):
-        svg = drawn(accuracy([point("minmax", 64, precision=precision)]))
+    for precision, hollow, budget in (("int8", 0, 1.0), ("int8-auto", 1, None)):
+        svg = drawn(accuracy([point("minmax", 64, precision=precision)], budget))
         found = len(re.findall(rf'<path[^>]* stroke="{colour}" stroke-width="2"', svg))
         filled = len(re.findall(rf'<path[^>]* fill="{colour}"', svg))
         assert (found, filled) == (hollow, 1 - hollow)
+        assert svg.count('stroke-dasharray="5,4"') == (budget is not None)
 
 
-def test_series_at_one_count_stand_beside_each_other_around_it():
+def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
+    # series at one count stand beside each other around it
     points = [point("minmax", 64), point("entropy", 64), point("minmax", 64, precision="int8-auto")]
     low, middle, high = (one["place"] for one in spread(points, points))
     assert low < middle == 64 < high
     assert middle / low == pytest.approx(high / middle)
-
-
-def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
     points = [point("minmax", 32), point("entropy", 32, agreement=None), point("minmax", 128)]
     above = {one["variant"]: one["place"] for one in accuracy(points)["data"]["values"]}
     below = {one["variant"]: one["place"] for one in agreement(points)["data"]["values"]}
@@ -109,25 +102,12 @@ def test_no_label_says_more_than_all_answers(agreed):
     assert max(labels) == 100 and min(labels) <= 99 and len(labels) >= 3
 
 
-def test_the_budget_is_a_dashed_line_only_where_there_is_one():
-    for budget, count in ((1.0, 1), (None, 0)):
-        svg = drawn(accuracy([point("minmax", 64)], budget))
-        assert svg.count('stroke-dasharray="5,4"') == count
-
-
-def test_ten_times_the_divergence_adds_the_same_length_to_each_bar():
-    svg = drawn(sensitivity(bar("a", 10.0), bar("b", 1.0), bar("c", 0.1)))
+def test_ten_times_the_divergence_adds_the_same_length_to_each_bar_and_next_to_none_has_none():
+    rows = map(bar, "abcde", (10.0, 1.0, 0.1, 0.0, 1e-9))
+    rows = sensitivity(*rows, bar("f", 1.0, in_float=True))
+    svg = drawn(rows)
     found = sorted(lengths(svg, "light", "bars"))
-    assert len(found) == 3
-    assert np.diff(found)[0] == pytest.approx(np.diff(found)[1], rel=0.01)
-
-
-def test_what_is_left_in_float_has_another_colour():
-    svg = drawn(sensitivity(bar("a", 10.0, in_float=True), bar("b", 1.0)), "dark")
-    assert len(lengths(svg, "dark", "marked")) == len(lengths(svg, "dark", "bars")) == 1
-
-
-@pytest.mark.parametrize("values", [(1.0, 0.0), (1.0, 1e-9)])
-def test_a_divergence_of_zero_or_next_to_it_has_a_bar_without_length(values):
-    first, second = sorted(lengths(drawn(sensitivity(*map(bar, "ab", values))), "light", "bars"))
-    assert first == 0 < second
+    assert len(found) == 5 and found[:2] == [0, 0]
+    assert 0 < np.diff(found)[2] == pytest.approx(np.diff(found)[3], rel=0.01)
+    # what is left in float has another colour
+    assert len(lengths(drawn(rows, "dark"), "dark", "marked")) == 1

@@ -6,6 +6,8 @@ from report_pages import HOST, MEASURED, MODEL, page
 from tightrope.report.sections.profile import causes_section, profile_section
 
 NAME = "<encoder.layer.0>"
+OPERATOR = {"name": NAME, "kind": "MatMul", "type": "int8", "seconds": 0.001, "share": 0.25}
+GROUPS = {"products": 0.5, "conversions": 0.3, "moves": 0.15}
 
 
 def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
@@ -16,13 +18,8 @@ def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
         "outside": 0.05,
         **{"prepare_s": 0.0008, "finish_s": 0.0002, "ceiling": (call_s + 0.001) / 0.001},
         "roofline": {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 8e9},
-        "groups": [
-            {"group": name, "share": share}
-            for name, share in (("products", 0.5), ("conversions", 0.3), ("moves", 0.15))
-        ],
-        "operators": [
-            {**{"name": NAME, "kind": "MatMul", "type": "int8"}, "seconds": 0.001, "share": 0.25}
-        ],
+        "groups": [{"group": name, "share": share} for name, share in GROUPS.items()],
+        "operators": [OPERATOR],
         **changes,
     }
 
@@ -67,12 +64,9 @@ def test_a_row_has_the_shares_the_largest_groups_and_what_goes_around_the_call()
     assert row["of_peak"] == "30 %, memory allows 80 %"
     whole = {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 1e10}
     assert row_of(roofline=whole)["of_peak"] == "30 %"
-    assert row_of(outside=0.4)["groups"] == (
-        "products 50 %, outside of operators 40 %, conversions 30 %"
-    )
-
-
-def test_what_is_not_known_around_a_call_stays_open() -> None:
+    largest = "products 50 %, outside of operators 40 %, conversions 30 %"
+    assert row_of(outside=0.4)["groups"] == largest
+    # what is not known around a call stays open
     unknown = {**{"prepare_s": None, "ceiling": None}, "roofline": None}
     row = row_of(**unknown)
     assert row["around_ms"] is row["ceiling"] is row["of_peak"] is None
@@ -123,9 +117,6 @@ def test_causes_are_in_the_order_of_the_shapes_with_both_intervals() -> None:
     assert (lost["saved"], lost["met"]) == ("\N{MINUS SIGN}1.00", "missed")
     assert (unbuilt["saved"], unbuilt["met"]) == (None, None)
     assert unbuilt["note"] == "not built: no kernel"
-
-
-def test_the_page_names_cause_setting_and_reason() -> None:
     found = page(causes=[caused(cause(), UNBUILT)]).section("causes")
     for words in ("25 % of the request is padding", "buckets: {sequence: [96]}", "1.50 to 2.50"):
         assert words in found

@@ -16,19 +16,15 @@ VARIANT = "cpu-openvino-int8-bf16-nncf-512"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
+MEASURED = {"calls": 700, "p50_s": 0.01, "p99_s": 0.02, "foreign_cores": 0.0, "peak_rss_bytes": 1}
+
+
 def point(instances: int, threads: int, batch: int, rate: float | None, **more: Any) -> Any:
-    measured = rate is not None
     return {
         **{"instances": instances, "threads": threads, "batch": batch},
         **{"skipped": False, "reason": None, "disturbed": None, "provisional": False},
-        "samples_per_s": rate,
-        "low": rate and 0.98 * rate,
-        "high": rate and 1.02 * rate,
-        "calls": 700 if measured else None,
-        "p50_s": 0.01 if measured else None,
-        "p99_s": 0.02 if measured else None,
-        "foreign_cores": 0.0 if measured else None,
-        "peak_rss_bytes": 10**9 if measured else None,
+        **{"samples_per_s": rate, "low": rate and 0.98 * rate, "high": rate and 1.02 * rate},
+        **(MEASURED if rate else dict.fromkeys(MEASURED)),
         **more,
     }
 
@@ -121,18 +117,15 @@ def test_the_variant_with_the_highest_throughput_comes_first() -> None:
 def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
     failed = entry(model=MODEL, variant="cpu-tvm-fp32", status="failed", points=[], best=None)
     failed["reason"] = "killed <b>by</b> SIGKILL"
-    found = page(throughput=[entry(model=MODEL), failed])
-    section = found.section("throughput")
-    assert "All 5 as a table" in section and section.count('class="plot"') == 1
-    assert "slower already: 2 instances 500 samples/s" in section
-    assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
-    assert '<a href="#throughput">Throughput</a>' in found.html
-
-
-def test_images_and_disturbed_points_are_shown_too() -> None:
+    # images, and disturbed points
     disturbed = point(1, 8, 1, None, disturbed="other programs used up to 2.0 cores")
     own = {"sequence": None, "height": 32, "width": 32, "points": [disturbed]}
     own |= dict.fromkeys(("best", "best_within_bound", "single", "gain"))
-    html = page(throughput=[entry(model=MODEL, **own)]).html
-    assert "No point has a number." in html
-    assert "1 point of throughput" in html
+    lost = entry(model=MODEL, variant="cpu-openvino-bf16", **own)
+    found = page(throughput=[entry(model=MODEL), failed, lost])
+    section = found.section("throughput")
+    assert "All 5 as a table" in section and section.count('class="plot"') == 2
+    assert "slower already: 2 instances 500 samples/s" in section
+    assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
+    assert '<a href="#throughput">Throughput</a>' in found.html
+    assert "No point has a number." in section and "1 point of throughput" in found.html
