@@ -27,3 +27,13 @@ def kinds(model: onnx.ModelProto) -> list[str]:
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:
     """Random numbers, float32."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def constants_of(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """The values of its initializers by their names."""
+    return {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+
+
+def makers_of(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
+    """The operator that makes each tensor, by the tensor's name."""
+    return {name: node for node in model.graph.node for name in node.output}

@@ -3,22 +3,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx_text import constants_of, drawn, onnx_model
+from quantized_files import answers, quantized
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import read_cache, write_cache
-from tightrope.int8.quantize import quantize_onnx
 from tightrope.int8.repairs import smoothed, smoothing
 from tightrope.onnx.edit import dequantized_weight, weight
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
-from tiny_model import TinyModel, evaluation_rows
-
-
-@pytest.fixture(scope="module")
-def batches(tiny: TinyModel) -> list[Arrays]:
-    rows = evaluation_rows(tiny)
-    return [stack(rows[start : start + 16]) for start in range(0, 80, 16)]
+from tiny_model import TinyModel
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +20,9 @@ def cache(tiny: TinyModel) -> dict:
     return read_cache(tiny.minmax, model=tiny.simplified)
 
 
-def names_of(model: onnx.ModelProto) -> list[str]:
-    return [node.name for node in weighted_nodes(model)]
-
-
 def smooth(tiny: TinyModel, cache: dict, strength: float) -> tuple[onnx.ModelProto, dict]:
     model = load_onnx(tiny.simplified)
-    names = names_of(model)
+    names = [node.name for node in weighted_nodes(model)]
     return smoothed(model, cache["ranges"], cache["channels"], names, strength=strength)
 
 
@@ -50,9 +40,9 @@ def test_a_smoothed_model_computes_the_same(
 ) -> None:
     model, _ = smooth(tiny, cache, 0.5)
     onnx.checker.check_model(model, full_check=True)
-    expected = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    for ours, theirs in zip(run_onnx(model, batches, threads=1), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-4)
+    np.testing.assert_allclose(
+        answers(model, batches), answers(tiny.simplified, batches), atol=2e-4
+    )
 
 
 def test_channels_are_even_where_the_weights_take_all(tiny: TinyModel, cache: dict) -> None:
@@ -69,10 +59,8 @@ def test_bias_correction_takes_the_mean_error_of_the_weights_away(
     tiny: TinyModel, cache: dict, tmp_path: Path
 ) -> None:
     """(W - rounded W)ᵀ times the mean input, computed here from the files."""
-    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", repair={"bias_correction": True})
     source, plain = load_onnx(tiny.simplified), load_onnx(tiny.u8s8)
-    found = load_onnx(tmp_path / "a.onnx")
+    found = quantized(tiny, tmp_path / "a.onnx", bias_correction=True)
     name = "bert.encoder.layer.0.output.dense"
     (node,) = (one for one in weighted_nodes(source) if one.name == name)
     (twin,) = (one for one in plain.graph.node if one.name == name)
@@ -82,7 +70,7 @@ def test_bias_correction_takes_the_mean_error_of_the_weights_away(
 
     def bias(model: onnx.ModelProto) -> np.ndarray:
         (reader,) = (one for one in model.graph.node if node.output[0] in one.input)
-        constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
+        constants = constants_of(model)
         (added,) = (name for name in reader.input if name in constants)
         return constants[added]
 
@@ -90,56 +78,32 @@ def test_bias_correction_takes_the_mean_error_of_the_weights_away(
     assert len(found.graph.node) == len(plain.graph.node)
 
 
-def test_both_repairs_go_together(tiny: TinyModel, batches: list[Arrays], tmp_path: Path) -> None:
-    repair = {"smoothquant": 0.5, "bias_correction": True, "float": ["classifier"]}
-    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", repair=repair)
-    model = load_onnx(tmp_path / "a.onnx")
-    onnx.checker.check_model(model, full_check=True)
-    expected = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    found = run_onnx(model, batches, threads=1)
-    same = np.concatenate(found).argmax(1) == np.concatenate(expected).argmax(1)
-    assert same.mean() > 0.98
-
-
 @pytest.mark.parametrize("repair", [{"smoothquant": 0.5}, {"bias_correction": True}], ids=str)
 def test_a_cache_without_channels_repairs_nothing(
     tiny: TinyModel, cache: dict, tmp_path: Path, repair: dict
 ) -> None:
     write_cache(tmp_path / "a.json", **{**cache, "channels": {}})
-    paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx")
     with pytest.raises(TightropeError, match=r"no .* of the channels of layer_norm.*: calibrate"):
-        quantize_onnx(*paths, scheme="u8s8", repair=repair)
+        quantized(tiny, tmp_path / "a.onnx", cache=tmp_path / "a.json", **repair)
 
 
-def test_a_weight_that_two_operators_share_is_smoothed_for_each(tmp_path: Path) -> None:
-    draw = np.random.default_rng(0)
-    table, shared = (draw.standard_normal((8, 8)).astype(np.float32) for _ in range(2))
+SHARED = """net (int64[n] input_ids) => (float[n, 8] logits) {
+    x = Gather (table, input_ids)
+    [first] y = MatMul (x, w)
+    z = Relu (y)
+    [second] logits = MatMul (z, w)
+}"""
+
+
+def test_a_weight_that_two_operators_share_is_smoothed_for_each() -> None:
+    table, shared = drawn(8, 8), drawn(8, 8, seed=1)
     table[:, 0] *= 50
-    nodes = [
-        onnx.helper.make_node("Gather", ["table", "input_ids"], ["x"], name="lookup"),
-        onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="first"),
-        onnx.helper.make_node("Relu", ["y"], ["z"], name="relu"),
-        onnx.helper.make_node("MatMul", ["z", "w"], ["logits"], name="second"),
-    ]
-    constants = {"table": table, "w": shared}
-    graph = onnx.helper.make_graph(
-        nodes,
-        "shared",
-        [onnx.helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, ["n"])],
-        [onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, None)],
-        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opset = [onnx.helper.make_opsetid("", 21)]
-    model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=10)
-    batch = {"input_ids": np.arange(8)}
     first = np.maximum(table @ shared, 0)
-    bounds = {"x": table, "z": first}
     channels = {
         name: {"low": list(v.min(0)), "high": list(v.max(0)), "mean": list(v.mean(0))}
-        for name, v in bounds.items()
+        for name, v in {"x": table, "z": first}.items()
     }
+    model = onnx_model(SHARED, table=table, w=shared)
     found, _ = smoothed(model, {}, channels, ["first", "second"], strength=0.8)
-    np.testing.assert_allclose(
-        run_onnx(found, [batch], threads=1)[0], first @ shared, rtol=2e-4, atol=1e-3
-    )
+    logits = answers(found, [{"input_ids": np.arange(8)}])
+    np.testing.assert_allclose(logits, first @ shared, rtol=2e-4, atol=1e-3)
