@@ -56,7 +56,7 @@ def train(
     files = {
         name: given.pop(name) for name in ("terminal", "micro_batches", "teacher") if name in given
     }
-    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
+    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 1, "seed": 0, **given})
     train_model(manifest, settings, source=source, data=split_of(data, "train"), **files)
     return manifest
 
