@@ -10,12 +10,13 @@ HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 
 
 def onnx_model(text: str, head: str = HEAD, **constants: Any) -> onnx.ModelProto:
-    """The model of a text of ONNX, with these constants: float32, integers int64."""
+    """The model of a text of ONNX, with these constants: float32, int8, other integers int64."""
     model = parser.parse_model(head + text)
     for name, values in constants.items():
         array = np.asarray(values)
         kind = np.float32 if array.dtype.kind == "f" else np.int64
-        model.graph.initializer.append(numpy_helper.from_array(array.astype(kind), name))
+        kept = array if array.dtype == np.int8 else array.astype(kind)
+        model.graph.initializer.append(numpy_helper.from_array(kept, name))
     return model
 
 

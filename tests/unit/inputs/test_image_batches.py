@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
-from splits import prepare_splits, split_of
+from splits import prepare_digits, split_of
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
@@ -21,9 +21,7 @@ HEIGHT, WIDTH = 12, 16
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    manifest = tmp_path_factory.mktemp("digits") / "data.json"
-    sizes = {"train": 20, "evaluation": 30}
-    prepare_splits(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    manifest = prepare_digits(tmp_path_factory.mktemp("digits") / "data.json")
     return split_of(manifest, "evaluation")
 
 
