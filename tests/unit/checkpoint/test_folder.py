@@ -77,9 +77,7 @@ LIBRARY = {"quant_method": "gptq"}
         (json.dumps({**CONFIG, "compression_config": LIBRARY}), "compression_config: its weights"),
     ],
 )
-def test_a_config_of_another_shape_is_one_line_at_planning(
-    folder: Path, content: str, said: str
-) -> None:
+def test_a_config_of_another_shape_is_one_line(folder: Path, content: str, said: str) -> None:
     (folder / "config.json").write_text(content)
     with pytest.raises(ConfigError, match=rf"config\.json.*{said}") as caught:
         planned(folder)

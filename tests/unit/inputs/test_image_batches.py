@@ -40,9 +40,7 @@ def rows(checkpoint: Path, split: Path) -> EncodedImages:
     return load_encoder(checkpoint, max_sequence=1)(read_split(split))
 
 
-def test_batches_of_the_size_of_the_model_hold_every_image_in_the_order_of_the_split(
-    rows: EncodedImages,
-) -> None:
+def test_batches_hold_every_image_in_the_order_of_the_split(rows: EncodedImages) -> None:
     whole = stack(rows)["pixel_values"]
     assert (whole.shape, whole.dtype) == ((30, 3, HEIGHT, WIDTH), np.float32)
     assert whole.flags.c_contiguous
@@ -55,9 +53,7 @@ def test_batches_of_the_size_of_the_model_hold_every_image_in_the_order_of_the_s
 
 
 @pytest.mark.parametrize(("tokens", "size"), [(1, 1), (3 * HEIGHT * WIDTH // 64, 3), (10**6, 30)])
-def test_an_image_takes_the_room_of_a_token_for_each_64_pixels(
-    rows: EncodedImages, tokens: int, size: int
-) -> None:
+def test_64_pixels_take_the_room_of_a_token(rows: EncodedImages, tokens: int, size: int) -> None:
     sizes = [len(one["pixel_values"]) for one in batches_of_equal_length(rows, tokens=tokens)]
     assert sizes == [size] * (30 // size)
 

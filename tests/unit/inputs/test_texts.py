@@ -33,9 +33,7 @@ def real_tokens(batch: Arrays) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("max_sequence", [8, LONGEST])
-def test_texts_become_int64_rows_without_padding_and_those_that_are_cut_are_counted(
-    tiny: TinyModel, max_sequence: int
-) -> None:
+def test_texts_become_rows_and_cut_ones_are_counted(tiny: TinyModel, max_sequence: int) -> None:
     """They keep their end token; each is encoded alike alone and among others."""
     examples = read_split(tiny.split("evaluation"))
     encode = load_encoder(tiny.checkpoint, max_sequence=max_sequence)

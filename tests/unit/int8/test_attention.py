@@ -138,9 +138,7 @@ def test_a_range_of_probabilities_from_a_cache_is_not_used(
     assert found == load_onnx(files["e4m3"])
 
 
-def test_other_schemes_and_a_model_without_attention_refuse_it(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_path: Path) -> None:
     with pytest.raises(TightropeError, match="only TensorRT's schemes quantize attention: take"):
         quantized(tiny, tmp_path / "a.onnx", "u8s8", attention=True)
     assert not (tmp_path / "a.onnx").exists()
@@ -152,7 +150,7 @@ def test_other_schemes_and_a_model_without_attention_refuse_it(
 @pytest.mark.parametrize(
     ("width", "in_int8", "in_fp8"), [(48, False, True), (64, True, True), (72, False, False)]
 )
-def test_heads_that_tensorrt_does_not_fuse_stay_in_float(
+def test_heads_that_tensorrt_cannot_fuse_stay_float(
     width: int, in_int8: bool, in_fp8: bool
 ) -> None:
     model = onnx_model(HEADS.replace("WIDTH", str(width)), table=drawn(50, width))

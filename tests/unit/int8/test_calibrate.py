@@ -78,9 +78,7 @@ def test_the_samples_of_a_cache_come_without_padding_and_those_of_another_are_re
         calibration_batches(**{**files, "calibration": str(tmp_path / "a.json")})
 
 
-def test_random_inputs_take_nothing_from_the_pool_and_are_nested(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_random_inputs_are_nested_and_not_of_the_pool(tiny: TinyModel, tmp_path: Path) -> None:
     assert calibration_examples(tiny.split("calibration"), 500, random=True)[
         :3
     ] == calibration_examples("no/such/data.json", 3, random=True)

@@ -63,9 +63,7 @@ def graphs(tiny: TinyModel) -> dict[str, Graph]:
 
 
 @EACH
-def test_the_file_is_valid_and_smaller_and_a_repeat_gives_the_same_bytes(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
+def test_files_are_valid_small_and_repeatable(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
     path = getattr(tiny, scheme)
     onnx.checker.check_model(str(path), full_check=True)
     assert path.stat().st_size < 0.8 * tiny.simplified.stat().st_size
@@ -74,7 +72,7 @@ def test_the_file_is_valid_and_smaller_and_a_repeat_gives_the_same_bytes(
 
 
 @EACH
-def test_both_inputs_of_every_weighted_operator_are_quantized(
+def test_both_inputs_of_weighted_operators_are_rounded(
     graphs: dict[str, Graph], scheme: str
 ) -> None:
     """For TensorRT but those of one row per example, for which it has no faster kernel."""
@@ -87,9 +85,7 @@ def test_both_inputs_of_every_weighted_operator_are_quantized(
         assert all(graph.dequantized(name) for name in node.input[:2]), node.name
 
 
-def test_weights_are_int8_per_channel_symmetric_and_the_checkpoints_to_half_a_step(
-    tiny: TinyModel, graphs: dict[str, Graph]
-) -> None:
+def test_weights_are_right_to_half_a_step(tiny: TinyModel, graphs: dict[str, Graph]) -> None:
     """Those of TensorRT's files: tests/unit/runtimes/tensorrt/test_typed_onnx.py."""
     graph, floats = graphs["u8s8"], constants_of(load_onnx(tiny.simplified))
     for node in graph.in_eight_bits():
@@ -142,9 +138,7 @@ def test_layernorm_softmax_and_attention_products_stay_float(graphs: dict[str, G
 
 
 @FOR_TENSORRT
-def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
+def test_for_tensorrt_only_products_and_skips_round(graphs: dict[str, Graph], scheme: str) -> None:
     """The row of the last layer is taken from the tensor that was not rounded."""
     graph = graphs[scheme]
     others = [node for node in graph.nodes if node.op_type not in PAIR]
@@ -159,9 +153,7 @@ def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
 
 
 @FOR_TENSORRT
-def test_skips_stay_rounded_where_smoothquant_scales_what_the_product_reads(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
+def test_skips_stay_rounded_under_smoothquant(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
     smoothed = Graph(quantized(tiny, tmp_path / "a.onnx", scheme, smoothquant=0.5))
     added = [name for node in smoothed.of_kind("Add") for name in node.input]
     assert len([name for name in added if smoothed.dequantized(name)]) == 2
@@ -217,9 +209,7 @@ def test_the_ranges_of_the_cache_decide_the_scales(
         assert usual == pytest.approx(max(-low, high) / largest, rel=2**-11)
 
 
-def test_a_tensor_that_is_always_zero_gets_a_scale_that_float16_holds(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_what_is_always_zero_has_a_scale_of_float16(tiny: TinyModel, tmp_path: Path) -> None:
     cache = with_ranges(tiny, tmp_path / "a.json", {"gelu": [0, 0]})
     model = quantized(tiny, tmp_path / "a.onnx", "s8s8", cache=cache)
     assert constants_of(model)["gelu_scale"] == 2**-14
@@ -250,9 +240,7 @@ def test_ranges_and_repairs_of_no_use_are_refused(
     assert not (tmp_path / "a.onnx").exists()
 
 
-def test_outputs_need_a_range_only_where_they_are_quantized(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_only_quantized_outputs_need_a_range(tiny: TinyModel, tmp_path: Path) -> None:
     read = {node.input[0] for node in weighted_nodes(load_onnx(tiny.simplified))}
     known = read_cache(tiny.minmax, model=tiny.simplified)["ranges"]
     cache = with_ranges(tiny, tmp_path / "a.json", {name: [] for name in known.keys() - read})
@@ -262,9 +250,7 @@ def test_outputs_need_a_range_only_where_they_are_quantized(
         quantized(tiny, tmp_path / "b.onnx", cache=cache, outputs=True)
 
 
-def test_a_cache_of_another_model_and_a_model_without_weights_are_refused(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_another_models_cache_and_no_weights_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
     target = tmp_path / "a.onnx"
     model = load_onnx(tiny.simplified)
     model.graph.name = "other"
@@ -301,9 +287,7 @@ def test_symmetric_activations_have_the_middle_as_zero_point(
     assert len(usual) > 1 and found <= {127, 128}
 
 
-def test_operators_are_left_in_float_by_name_and_by_pattern(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_operators_stay_in_float_by_name_and_pattern(tiny: TinyModel, tmp_path: Path) -> None:
     names = ["*layer.1.*", "bert.encoder.layer.0.output.dense"]
     left = Graph(quantized(tiny, tmp_path / "a.onnx", float=names))
     every, rounded = (
@@ -322,9 +306,7 @@ def test_what_a_search_leaves_wholly_in_float_is_the_model_in_float(
 
 
 @pytest.mark.parametrize(("bias", "maker"), [(1e-12, "DequantizeLinear"), (3.0, None)])
-def test_a_bias_that_the_integers_cannot_hold_stays_in_float_and_is_not_lost(
-    bias: float, maker: str | None
-) -> None:
+def test_a_bias_that_integers_cannot_hold_stays_in_float(bias: float, maker: str | None) -> None:
     """Of a convolution whose first channel has nearly no weights."""
     model, copy = make_convolutions(), onnx.ModelProto()
     for tensor in model.graph.initializer:

@@ -47,9 +47,7 @@ def outputs_of(model: TinyModel, names: list[str], rows: list[Arrays]) -> dict[s
     return dict(zip(names, zip(*each, strict=True), strict=True))
 
 
-def test_what_is_quantized_has_a_range_and_what_enters_it_has_channels(
-    tiny: TinyModel, pool: list[Arrays]
-) -> None:
+def test_what_is_quantized_has_ranges_and_channels(tiny: TinyModel, pool: list[Arrays]) -> None:
     found = statistics_of(tiny.simplified, pool[:2])
     nodes = weighted_nodes(load_onnx(tiny.simplified))
     assert len(nodes) == 14  # query, key, value, output and feed-forward of 2 layers; head
@@ -74,9 +72,7 @@ def test_ranges_of_attention_change_no_other_number(
     assert found.channels == without.channels
 
 
-def test_ranges_and_channels_are_those_of_the_values_of_all_samples(
-    tiny: TinyModel, pool: list[Arrays]
-) -> None:
+def test_ranges_and_channels_are_those_of_the_values(tiny: TinyModel, pool: list[Arrays]) -> None:
     """Channels lie on the last axis. More samples only widen minmax."""
     ranges, channels = statistics_of(tiny.simplified, pool[:5])
     values = outputs_of(tiny, sorted(ranges), pool[:5])

@@ -55,7 +55,7 @@ def test_channels_are_even_where_the_weights_take_all(tiny: TinyModel, cache: di
     assert len(model.graph.initializer) == len({one.name for one in model.graph.initializer})
 
 
-def test_bias_correction_takes_the_mean_error_of_the_weights_away(
+def test_bias_correction_removes_the_mean_error(
     tiny: TinyModel, cache: dict, tmp_path: Path
 ) -> None:
     """(W - rounded W)ᵀ times the mean input, computed here from the files."""

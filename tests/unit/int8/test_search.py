@@ -60,9 +60,7 @@ def tried(found: dict[str, Any]) -> list[tuple[float | None, list[str]]]:
     return [(one["smoothquant"], one["in_float"]) for one in found["trials"]]
 
 
-def test_where_plain_int8_keeps_the_budget_of_the_whole_pool_it_is_plain_int8(
-    tiny: TinyModel, tmp_path: Path, pool: Rows
-) -> None:
+def test_plain_int8_is_taken_where_it_suffices(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
     found = searched(tiny, tmp_path)
     assert (found["smoothquant"], found["in_float"], found["operators"]) == (None, [], 14)
     assert (found["sensitivity"], found["samples"]) == (None, len(pool)) == (None, 40)
@@ -122,9 +120,7 @@ def test_a_pool_that_cannot_tell_is_an_error(tiny: TinyModel, tmp_path: Path) ->
     assert not (tmp_path / "search.json").exists()
 
 
-def test_a_broken_calibration_is_mended_by_operators_in_float_and_without_channels_nothing_else(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_bad_ranges_are_mended_by_operators_in_float_alone(tiny: TinyModel, tmp_path: Path) -> None:
     """By ranges that are fifty times too narrow."""
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
@@ -154,7 +150,7 @@ def test_samples_of_each_trial_and_operators_of_the_sensitivity_are_told(
     assert percents["sensitivity"] == pytest.approx([*steps, 99, 100], abs=1)
 
 
-def test_an_operators_effect_is_that_of_a_file_with_it_alone_in_int8(
+def test_an_effect_is_that_of_an_operator_alone(
     tiny: TinyModel, tmp_path: Path, pool: Rows
 ) -> None:
     effects = sensitivities(SwitchedModel(tiny.simplified, tiny.u8s8, threads=1), pool[:16])

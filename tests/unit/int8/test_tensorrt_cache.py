@@ -138,9 +138,7 @@ def test_what_a_text_cannot_hold_is_refused(
         export_text(ranges, method=method, version=version)
 
 
-def test_an_imported_cache_says_where_it_is_from_and_goes_out_as_it_came_in(
-    bert: Path, text: Path, tmp_path: Path
-) -> None:
+def test_an_imported_cache_goes_out_as_it_came_in(bert: Path, text: Path, tmp_path: Path) -> None:
     target = tmp_path / "calibration" / "entropy-512.json"
     assert import_cache(text, bert, target) == 2
     assert export_cache(target, tmp_path / "out", version="8601") == 0
@@ -200,9 +198,7 @@ def with_zeros(cache: Path, target: Path) -> Path:
     return target
 
 
-def test_an_edited_cache_a_failure_and_what_tensorrt_cannot_hold_are_not_exported(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
     cache, target = tmp_path / "a.json", tmp_path / "out"
     cache.write_text(tiny.minmax.read_text().replace('"minmax"', '"entropy"'))
     with pytest.raises(ArtifactError, match=r"a\.json: its content is not what was written"):

@@ -34,9 +34,7 @@ def graph(before: str, after: str = PLAIN) -> onnx.ModelProto:
         (DIVIDED, "moved = Identity (weights)\n[second] y = MatMul (moved, v)", "moved"),
     ],
 )
-def test_scores_may_be_scaled_and_masked_and_probabilities_moved(
-    before: str, after: str, probabilities: str
-) -> None:
+def test_scores_may_be_scaled_and_masked(before: str, after: str, probabilities: str) -> None:
     found = Attention("softmax", ("first", "second"), "q", "k", probabilities, "v")
     assert attention_in(graph(before, after)) == ([found], {})
 

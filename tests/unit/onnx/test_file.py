@@ -47,9 +47,7 @@ def saved(model: onnx.ModelProto, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("tokens", [None, 512])
-def test_only_the_graph_and_the_longest_sequence_are_in_the_file(
-    tmp_path: Path, tokens: int | None
-) -> None:
+def test_a_file_has_the_graph_and_the_longest_sequence(tmp_path: Path, tokens: int | None) -> None:
     """The bytes are the same again when what was loaded is saved."""
     path = tmp_path / "a.onnx"
     content = saved(with_metadata(small_model(tokens)), path)
@@ -118,9 +116,7 @@ def test_every_file_of_a_model_says_how_many_tokens_it_takes(tiny: TinyModel) ->
 
 
 @pytest.mark.parametrize("tokens", [None, 512])
-def test_simplifying_folds_constants_drops_dead_nodes_and_keeps_the_inputs(
-    tokens: int | None,
-) -> None:
+def test_simplifying_folds_constants_and_keeps_the_inputs(tokens: int | None) -> None:
     batch = [{"x": np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)}]
     batch[0]["unread"] = np.array([0])
     expected = run_onnx(small_model(), batch, threads=1)
@@ -154,9 +150,7 @@ def test_other_logits_are_refused(found: Any, expected: np.ndarray, reason: str)
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_whose_answers_are_not_the_checkpoints_is_not_simplified(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_a_model_of_other_answers_is_not_simplified(tiny: TinyModel, tmp_path: Path) -> None:
     """Here it runs, and is wrong for padded batches only."""
     model = load_onnx(tiny.onnx)
     for node in model.graph.node:

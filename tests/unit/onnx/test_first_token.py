@@ -124,9 +124,7 @@ def test_another_token_than_the_first_and_a_mean_are_left_as_they_are(options: d
     assert with_unused_tokens_pruned(model) == model
 
 
-def test_of_a_real_classifier_all_of_the_last_layer_but_keys_and_values_is_reduced(
-    tiny: TinyModel,
-) -> None:
+def test_the_last_layer_of_a_real_classifier_is_reduced(tiny: TinyModel) -> None:
     full = simplified(load_onnx(tiny.onnx))
     counts = [len(products_of_every_token(one)) for one in (full, load_onnx(tiny.simplified))]
     assert counts == [16, 10]  # two layers of 8 products

@@ -74,9 +74,7 @@ CLIPPED = """net (float[n, 4] x) => (float[n, 4] y)
 
 
 @pytest.mark.parametrize(("scale", "operator", "top"), [(6 / 255, "Clip", 6), (0.1, "Relu", 9)])
-def test_a_range_from_0_to_6_is_a_clip_and_one_from_0_a_relu_where_values_may_be_negative(
-    scale: float, operator: str, top: float
-) -> None:
+def test_a_range_from_0_is_a_relu_and_to_6_a_clip(scale: float, operator: str, top: float) -> None:
     model = onnx_model(CLIPPED.replace("SCALE", str(scale)))
     found = in_float(model)
     added = [kind for kind in kinds(found) if kind in ("Relu", "Clip")]

@@ -108,9 +108,7 @@ def prepared(folder: Path) -> Path:
     return manifest
 
 
-def test_the_file_is_kept_with_its_image_processor_and_answers_in_the_order_of_the_labels(
-    tmp_path: Path,
-) -> None:
+def test_a_file_is_kept_with_its_processor_in_the_order_of_the_labels(tmp_path: Path) -> None:
     data = prepare_digits(tmp_path / "data.json")
     source, kept = prepared(tmp_path), tmp_path / "checkpoint/checkpoint.json"
     import_checkpoint(kept, source=source, data=data, inputs=INPUTS)

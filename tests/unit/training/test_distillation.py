@@ -60,9 +60,7 @@ def states_of(
     return found
 
 
-def test_outputs_are_those_of_the_teacher_for_each_text_alone(
-    outputs: Path, trained: Path, texts: Path
-) -> None:
+def test_outputs_are_those_of_the_teacher(outputs: Path, trained: Path, texts: Path) -> None:
     teaching = read_teaching(outputs, DISTILL)
     assert teaching.states is not None
     document = read_manifest(outputs, TeacherManifest)

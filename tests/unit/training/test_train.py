@@ -30,9 +30,7 @@ def weights_of(checkpoint: Path) -> bytes:
     return (checkpoint.parent / "model.safetensors").read_bytes()
 
 
-def test_fine_tuning_learns_the_labels_and_the_manifest_says_what_the_model_is(
-    trained: Path, texts: Path
-) -> None:
+def test_fine_tuning_learns_the_labels_and_says_what_was_made(trained: Path, texts: Path) -> None:
     assert accuracy(trained, texts) > 0.95
     manifest = manifest_of(trained)
     assert manifest["task"] == "text-classification"
@@ -47,7 +45,7 @@ def test_fine_tuning_learns_the_labels_and_the_manifest_says_what_the_model_is(
     assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
 
 
-def test_a_repeat_gives_the_same_bytes_and_ten_lines_with_the_time_left(
+def test_a_repeat_has_the_same_bytes_and_ten_lines(
     trained: Path, tmp_path: Path, texts: Path
 ) -> None:
     torch.set_num_threads(2)
@@ -130,9 +128,7 @@ def test_labels_that_are_not_those_of_the_data_and_a_model_without_a_head_are_re
         train(tmp_path / "out", encoder, texts)
 
 
-def test_another_count_of_labels_is_an_error_without_a_recipe(
-    trained: Path, tmp_path: Path
-) -> None:
+def test_without_a_recipe_another_count_of_labels_is_no_use(trained: Path, tmp_path: Path) -> None:
     source = prepare_source(tmp_path / "source", f"path:{trained.parent}")
     lines = [f"text {i},{i % 3}" for i in range(60)]
     (tmp_path / "three.csv").write_text("\n".join(["text,label", *lines]))
@@ -172,9 +168,7 @@ def test_more_tokens_than_the_model_takes_and_texts_without_a_tokenizer_are_erro
         train(tmp_path / "out", bare, texts)
 
 
-def test_a_model_that_finds_the_last_token_by_the_padding_id_is_not_yet_taken(
-    tmp_path: Path, texts: Path
-) -> None:
+def test_a_model_that_looks_for_padding_ids_is_not_yet_taken(tmp_path: Path, texts: Path) -> None:
     """Batches are padded with zeros and a mask, which such a model does not look at."""
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 64, "vocab_size": 200}
     model = GPT2ForSequenceClassification(GPT2Config(**sizes))
@@ -211,7 +205,7 @@ def test_the_smallest_weights_are_zero_ever_more_until_the_last_third() -> None:
     assert (shares[0], shares[20], shares[30]) == (0, 0.8, 0.8)
 
 
-def test_a_trained_model_is_as_sparse_as_asked_and_knows_the_labels(
+def test_a_model_is_as_sparse_as_asked_and_learns(
     source: Path, texts: Path, tmp_path: Path
 ) -> None:
     """Also where it was interrupted, after the first choice of the weights that are zero."""

@@ -60,9 +60,7 @@ ASYMMETRIC = "TensorRT cannot run QuantizeLinear pixel_values_QuantizeLinear wit
         (given(lambda _, node: node.input.__setitem__(2, "made")), "made, that is no constant"),
     ],
 )
-def test_other_zero_points_and_types_are_refused_with_node_and_remedy(
-    model: onnx.ModelProto, words: str
-) -> None:
+def test_other_zero_points_and_types_are_refused(model: onnx.ModelProto, words: str) -> None:
     with pytest.raises(WorkFailed, match=words) as caught:
         require_supported_qdq(model)
     assert caught.value.transient is False

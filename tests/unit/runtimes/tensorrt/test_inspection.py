@@ -86,9 +86,7 @@ INT8_ROWS = ["Row major Int8 format"]
         ([layer("gemm", [], [], Inputs=[{"Datatype": "BFloat16"}])], {"gemm": {"bf16": 1}}),
     ],
 )
-def test_layers_are_counted_by_what_they_compute_and_in_which_type(
-    layers: list[Layer], counted: Executed
-) -> None:
+def test_layers_are_counted_by_class_and_type(layers: list[Layer], counted: Executed) -> None:
     assert executed(information(*layers)) == counted
 
 
@@ -110,9 +108,7 @@ def test_layers_are_counted_by_what_they_compute_and_in_which_type(
         ("Myelin", "", "Myelin"),
     ],
 )
-def test_the_type_of_a_layer_or_its_kernel_says_its_class(
-    kind: str, kernel: str, found: str
-) -> None:
+def test_a_layers_type_or_kernel_says_its_class(kind: str, kernel: str, found: str) -> None:
     assert executed(information(layer(kind, ["Half"], ["Half"], kernel))) == {found: {"fp16": 1}}
     assert is_product(found) is (found in PRODUCTS)
 
@@ -137,9 +133,7 @@ HIDDEN = "N/A due to dynamic shapes"
         ([HIDDEN], "0x0", HIDDEN),
     ],
 )
-def test_types_are_in_our_words_and_others_are_kept(
-    texts: list[str], kernel: str, name: str
-) -> None:
+def test_types_are_in_our_words_or_kept(texts: list[str], kernel: str, name: str) -> None:
     for text in texts:
         found = executed(information(layer("gemm", [text], ["Half"], kernel)))
         assert found == {"gemm": {name: 1}}

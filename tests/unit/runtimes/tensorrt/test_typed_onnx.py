@@ -161,9 +161,7 @@ def test_answers_in_these_types_are_near_those_of_float32(made: Typed) -> None:
 
 
 @TEXTS
-def test_what_is_masked_does_not_count_and_a_row_that_is_masked_whole_is_a_number(
-    made: Typed,
-) -> None:
+def test_what_is_masked_does_not_count_nor_gives_nan(made: Typed) -> None:
     ids = np.arange(5, 17).reshape(2, 6)
     mask = np.array([[1] * 4 + [0] * 2, [0] * 6])
     masked, shown = np.where(mask, ids, 7), np.where(mask, 7, ids)
@@ -223,9 +221,7 @@ def test_weights_have_the_scales_of_their_channels_and_are_the_nearest_numbers(m
 
 
 @OF_IMAGES
-def test_skips_of_convolutions_are_rounded_and_nothing_else_reads_a_rounded_tensor(
-    made: Typed,
-) -> None:
+def test_only_products_and_skips_of_convolutions_read_rounded_tensors(made: Typed) -> None:
     """Of the block that keeps the size its input, of the one that halves it the shortcut."""
     operators, makers = made.operators, makers_of(made.model)
     for name, source in {"block": "stem", "halved": "shortcut"}.items():
