@@ -417,16 +417,12 @@ def test_an_impossible_source_of_images_is_a_config_error(
         local_files("digits")
 
 
-def test_loose_images_are_known_by_a_digest_and_not_as_inputs(tmp_path: Path) -> None:
-    pets = class_folders(tmp_path / "pets", 3)
-    source = f"files:{pets}"
-    assert local_files(source, task=IMAGE) == []
-    before = libraries(source, task=IMAGE)
-    assert libraries(source, task=IMAGE) == before
-    (pets / "cat/new.png").write_bytes(image(77))
-    after = libraries(source, task=IMAGE)
-    assert {name for name in after if after[name] != before[name]} == {"images"}
-    table = write_table(tmp_path, [("pets/cat/new.png", "cat")])
-    known = libraries(f"files:{table}", task=IMAGE)
-    (pets / "cat/new.png").unlink()
-    assert libraries(f"files:{table}", task=IMAGE) != known
+def test_images_of_a_table_are_known_by_a_digest_and_not_as_inputs(tmp_path: Path) -> None:
+    """As those in folders are: tests/workflow/test_image_data_rules.py."""
+    class_folders(tmp_path / "pets", 3)
+    source = f"files:{write_table(tmp_path, [('pets/cat/00.png', 'cat')])}"
+    assert local_files(source, task=IMAGE) == [str(tmp_path / "labels.csv")]
+    known = libraries(source, task=IMAGE)
+    (tmp_path / "pets/cat/00.png").write_bytes(image(77))
+    found = libraries(source, task=IMAGE)
+    assert {name for name in found if found[name] != known[name]} == {"images"}

@@ -26,19 +26,16 @@ from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.signature import TEXT
 
+KEYS = {"train": "train", "evaluation": "evaluation", "calibration": "pool"}
 POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 
 
 def split(
-    material: Material,
-    *,
-    train: int | None = None,
-    evaluation: int | None = None,
-    pool: int = 40,
-    limits: dict[str, int | None] | None = None,
+    material: Material, *, limits: dict[str, int | None] | None = None, **asked: int
 ) -> dict[str, list[Row]]:
     """The rows of each split, as prepare_data and split_data choose them."""
-    sizes = {"train": train, "evaluation": evaluation, "calibration": pool}
+    asked = {"train": None, "evaluation": None, "pool": 40} | asked
+    sizes = {name: asked[key] for name, key in KEYS.items()}
     parts = checked_parts(material, sizes, {"source": "files:x", "task": TEXT, "seed": 0})
     parts = limited(parts, limits or {"train": None, "evaluation": None})
     counts = {part: len(rows) for part, rows in parts.items()}
@@ -170,9 +167,8 @@ def test_a_source_of_no_known_kind_is_a_config_error() -> None:
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # nothing listens on port 9 of this machine
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(
-        TightropeError, match=r"hub:a/b@main: .*could not be reached.*; to use local files"
-    ):
+    words = r"hub:a/b@main: .*could not be reached.*; to use local files"
+    with pytest.raises(TightropeError, match=words):
         read_hub("hub:a/b@main", "a/b@main", columns={})
 
 

@@ -39,8 +39,10 @@ HEADS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attenti
 @pytest.fixture(scope="module")
 def files(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("attention")
+    # a range of probabilities that a cache may have is not used
+    cache = with_ranges(tiny, folder / "a.json", {first_layer(tiny).probabilities: [0.0, 0.01]})
     for scheme in LARGEST:
-        quantized(tiny, folder / f"{scheme}.onnx", scheme, attention=True)
+        quantized(tiny, folder / f"{scheme}.onnx", scheme, cache=cache, attention=True)
     return {scheme: folder / f"{scheme}.onnx" for scheme in LARGEST}
 
 
@@ -127,15 +129,6 @@ def test_a_cache_without_these_ranges_is_refused_by_name(tiny: TinyModel, tmp_pa
         quantized(tiny, target, "s8s8", cache=cache, attention=True)
     quantized(tiny, target, "s8s8", cache=cache)
     assert target.read_bytes() == tiny.s8s8.read_bytes()
-
-
-def test_a_range_of_probabilities_from_a_cache_is_not_used(
-    tiny: TinyModel, files: dict[str, Path], tmp_path: Path
-) -> None:
-    narrow = {first_layer(tiny).probabilities: [0.0, 0.01]}
-    cache = with_ranges(tiny, tmp_path / "a.json", narrow)
-    found = quantized(tiny, tmp_path / "a.onnx", "e4m3", cache=cache, attention=True)
-    assert found == load_onnx(files["e4m3"])
 
 
 def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_path: Path) -> None:

@@ -61,17 +61,6 @@ def test_what_is_quantized_has_ranges_and_channels(tiny: TinyModel, pool: list[A
     assert {node.input[0] for node in nodes} == set(found.channels)
 
 
-def test_ranges_of_attention_change_no_other_number(
-    tiny: TinyModel, pool: list[Arrays], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = statistics_of(tiny.simplified, pool[:8])
-    monkeypatch.setattr("tightrope.int8.ranges.attention_in", lambda model: ([], {}))
-    without = statistics_of(tiny.simplified, pool[:8])
-    assert len(without.ranges) == len(found.ranges) - 6
-    assert {name: found.ranges[name] for name in without.ranges} == without.ranges
-    assert found.channels == without.channels
-
-
 def test_ranges_and_channels_are_those_of_the_values(tiny: TinyModel, pool: list[Arrays]) -> None:
     """Channels lie on the last axis. More samples only widen minmax."""
     ranges, channels = statistics_of(tiny.simplified, pool[:5])

@@ -100,18 +100,6 @@ def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
     assert not any("project" in name for name in saved_weights(student))
 
 
-def test_a_student_may_learn_with_quantized_outputs(
-    outputs: Path, small: Path, texts: Path, tmp_path: Path
-) -> None:
-    qat = {**ONCE, "scheme": "s8s8", "outputs": True}
-    options = {"qat": qat, "teacher": outputs, "distill": DISTILL}
-    student = train(tmp_path / "student", small, texts, **options)
-    manifest = read_manifest(student, CheckpointManifest)
-    assert manifest["qat"] is not None and manifest["distill"] == DISTILL
-    assert set(manifest["qat"]["outputs"]) == set(manifest["qat"]["ranges"])
-    assert not any("quantizer" in name for name in saved_weights(student))
-
-
 def saved_weights(checkpoint: Path) -> list[str]:
     with safe_open(checkpoint.parent / "model.safetensors", "pt") as file:
         return list(file.keys())
