@@ -48,14 +48,14 @@ def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
 
 def test_the_limit_of_the_job_halves_a_batch_too() -> None:
     def work(micro_batches: int) -> int:
-        held = np.ones(5 * 10**7 // micro_batches)  # float64
+        held = np.ones(3 * 10**7 // micro_batches)  # float64
         if micro_batches == 1:
             time.sleep(5)  # until it is seen
         return micro_batches if held.size else 0
 
     # of a child: what it shares with a large process of tests may not count as its own
     own = supervised(lambda: proportional_bytes(psutil.Process()), limits=LIMITS)
-    limit = own + 3e8
+    limit = own + 1.8e8
     assert run_training(work, HALVE, limits=Limits(memory_bytes=limit, seconds=60)) == 2
 
 

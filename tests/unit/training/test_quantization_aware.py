@@ -129,12 +129,13 @@ def test_what_tensorrt_keeps_in_float_is_not_rounded() -> None:
 
 def test_what_was_interrupted_goes_on_to_the_same_weights_and_ranges(tmp_path: Path) -> None:
     whole, again, terminal = texts(), texts(), io.StringIO()
-    _, facts = train(whole, changes=WITH_OUTPUTS)
+    changes = {**WITH_OUTPUTS, "epochs": 1}
+    _, facts = train(whole, changes=changes)
     with pytest.raises(Killed):
         state = TrainingState(tmp_path, "key", every_s=0.0)
-        train(texts(), changes=WITH_OUTPUTS, terminal=Breaking(2), state=state)
+        train(texts(), changes=changes, terminal=Breaking(2), state=state)
     state = TrainingState(tmp_path, "key")
-    _, found = train(again, changes=WITH_OUTPUTS, terminal=terminal, state=state)
+    _, found = train(again, changes=changes, terminal=terminal, state=state)
     assert "fine-tuning: goes on after step" in terminal.getvalue()
     assert (found["ranges"], found["outputs"]) == (facts["ranges"], facts["outputs"])
     assert all(np.array_equal(one, weights(whole)[name]) for name, one in weights(again).items())
