@@ -2,7 +2,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from quantized_files import answers, quantized
 from tightrope.inputs.arrays import Arrays, stack
@@ -72,7 +71,8 @@ def test_one_operator_in_float_is_the_file_with_it_left_out(
 def test_convolutions_switch_with_what_they_give(tmp_path: Path, in_float: tuple[str, ...]) -> None:
     """ONNX Runtime's convolutions in int8 give rounded values: in float they give exact ones."""
     floats = make_convolutions()
-    ranges, names = ranges_of(floats, pictures(16, seed=1)), weighted_names(floats)
+    ranges = ranges_of(floats, pictures(16, seed=1))
+    names = [node.name for node in weighted_nodes(floats)]
     save_onnx(floats, tmp_path / "float.onnx")
     for file, chosen in (("whole", names), ("part", [one for one in names if one not in in_float])):
         made = in_qdq(copy_of(floats), ranges, chosen, SCHEMES["u8s8"], {})
@@ -82,7 +82,3 @@ def test_convolutions_switch_with_what_they_give(tmp_path: Path, in_float: tuple
     found = model.answers(rows, set(model.operators) - set(in_float))
     expected = logits_of(tmp_path / "part.onnx", rows)
     require_same(found, expected, logits_of(tmp_path / "float.onnx", rows))
-
-
-def weighted_names(model: onnx.ModelProto) -> list[str]:
-    return [node.name for node in weighted_nodes(model)]

@@ -24,7 +24,6 @@ def build(said: list[str], ends: bool = True) -> int:
 @pytest.mark.parametrize(
     ("said", "reason", "transient"),
     [
-        ([], f"TensorRT: {INVALID}", False),
         (["Error Code 4: no layer\nmore", "then this"], "TensorRT: Error Code 4: no layer", False),
         (["Error Code 9: skipped", "Error Code 2: OutOfMemory"], "TensorRT: Error Code 9", True),
     ],
