@@ -12,9 +12,9 @@ from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import in_qdq, quantize_onnx
-from tightrope.int8.repairs import smoothed, smoothing
+from tightrope.int8.repairs import smoothed, smoothing, smoothing_of
 from tightrope.int8.schemes import SCHEMES
-from tightrope.onnx.edit import dequantized_weight, weight
+from tightrope.onnx.edit import dequantized_weight, rows_of, weight
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures, ranges_of
@@ -318,9 +318,10 @@ def cache_of(tiny: TinyModel) -> dict[str, Any]:
     return read_cache(tiny.minmax, model=tiny.simplified)
 
 
-def smooth(tiny: TinyModel, strength: float) -> tuple[onnx.ModelProto, dict]:
+def smooth(tiny: TinyModel, strength: float, only: int = 14) -> tuple[onnx.ModelProto, dict]:
+    """The model with so many operators smoothed, and its ranges."""
     model, cache = load_onnx(tiny.simplified), cache_of(tiny)
-    names = [node.name for node in weighted_nodes(model)]
+    names = [node.name for node in weighted_nodes(model)][:only]
     return smoothed(model, cache["ranges"], cache["channels"], names, strength=strength)
 
 
@@ -341,7 +342,7 @@ def test_a_smoothed_model_computes_the_same(tiny: TinyModel, batches: list[Array
     )
 
 
-def test_channels_are_even_where_the_weights_take_all(tiny: TinyModel) -> None:
+def test_channels_are_even_where_either_side_takes_all(tiny: TinyModel) -> None:
     model, ranges = smooth(tiny, 1.0)
     for node in weighted_nodes(model):
         assert node.input[0].endswith("_smoothed")
@@ -349,17 +350,32 @@ def test_channels_are_even_where_the_weights_take_all(tiny: TinyModel) -> None:
         # each channel was divided by its own largest value
         assert max(-low, high) == pytest.approx(1.0, rel=1e-4)
     assert len(model.graph.initializer) == len({one.name for one in model.graph.initializer})
+    model, ranges = smooth(tiny, 0.0)
+    rows: dict[str, list[np.ndarray]] = {}
+    for node in weighted_nodes(model):
+        largest = np.abs(rows_of(node, weight(model, node))).max(1)
+        rows.setdefault(node.input[0], []).append(largest)
+    # query, key and value read one tensor: its factors are those of all three, whatever is chosen
+    for values in rows.values():
+        np.testing.assert_allclose(np.max(values, axis=0), 1.0, rtol=1e-4)
+    first = weighted_nodes(model)[0].input[0]
+    assert smooth(tiny, 0.0, only=1)[1][first] == ranges[first]
 
 
-def test_bias_correction_removes_the_mean_error(tiny: TinyModel, tmp_path: Path) -> None:
+@pytest.mark.parametrize("repair", [{}, {"smoothquant": 0.5}], ids=str)
+def test_bias_correction_removes_the_mean_error(
+    tiny: TinyModel, tmp_path: Path, repair: dict[str, float]
+) -> None:
     """(W - rounded W)ᵀ times the mean input, computed here from the files."""
-    source, plain = load_onnx(tiny.simplified), load_onnx(tiny.u8s8)
-    found = quantized(tiny, tmp_path / "a.onnx", bias_correction=True)
+    source = smooth(tiny, 0.5)[0] if repair else load_onnx(tiny.simplified)
+    plain = quantized(tiny, tmp_path / "a.onnx", **repair)
+    found = quantized(tiny, tmp_path / "b.onnx", **repair, bias_correction=True)
     name = "bert.encoder.layer.0.output.dense"
     (node,) = (one for one in weighted_nodes(source) if one.name == name)
     (twin,) = (one for one in plain.graph.node if one.name == name)
     lost = weight(source, node) - dequantized_weight(plain, twin)
-    expected = np.array(cache_of(tiny)["channels"][node.input[0]]["mean"]) @ lost
+    mean = np.array(cache_of(tiny)["channels"][node.input[0].removesuffix("_smoothed")]["mean"])
+    expected = (mean * smoothing_of(source, node.input[0])) @ lost
     assert np.abs(expected).max() > 1e-4
 
     def bias(model: onnx.ModelProto) -> np.ndarray:

@@ -99,15 +99,10 @@ def test_a_text_that_is_no_cache_is_refused_with_the_line(text: str, said: str) 
         import_text(text, path="a.cache")
 
 
-@pytest.mark.parametrize(
-    ("bounds", "digits"), [([-127.0, 3.0], "3f800000"), ([2.0, 63.5], "3f000000")]
-)
-def test_a_scale_is_the_absolute_maximum_over_127(bounds: list[float], digits: str) -> None:
-    text = export_text({"a: b": bounds}, method="minmax", version="8601")
-    assert text == f"TRT-8601-MinMaxCalibration\na: b: {digits}\n"
-
-
-def test_every_positive_float32_comes_back_to_the_bit() -> None:
+def test_a_scale_is_the_absolute_maximum_over_127_and_comes_back_to_the_bit() -> None:
+    for bounds, digits in (([-127.0, 3.0], "3f800000"), ([2.0, 63.5], "3f000000")):
+        text = export_text({"a: b": bounds}, method="minmax", version="8601")
+        assert text == f"TRT-8601-MinMaxCalibration\na: b: {digits}\n"
     draw = random.Random(0)
     numbers = [1, 2, 0x007FFFFF, 0x00800000, 0x7F7FFFFF]  # the least and the largest of all
     numbers += [draw.randrange(1, 0x7F800000) for _ in range(2000)]
@@ -169,16 +164,13 @@ def test_the_name_of_the_target_must_say_method_and_samples(
     assert not (tmp_path / name).exists()
 
 
-def test_the_text_of_another_model_is_refused(tiny: TinyModel, text: Path, tmp_path: Path) -> None:
-    target = tmp_path / "entropy-8.json"
-    text.write_text(TEXT.replace("input_ids", "ids"))
+def test_files_that_are_none_and_the_text_of_another_model_are_refused(
+    tiny: TinyModel, bert: Path, text: Path, tmp_path: Path
+) -> None:
+    target, other = tmp_path / "entropy-8.json", tmp_path / "other.cache"
+    other.write_text(TEXT.replace("input_ids", "ids"))
     with pytest.raises(TightropeError, match=r"none of its 5 tensors is in .*simplified\.onnx"):
-        import_cache(text, tiny.simplified, target)
-    assert not target.exists()
-
-
-def test_files_that_are_none_are_refused(bert: Path, text: Path, tmp_path: Path) -> None:
-    target = tmp_path / "entropy-8.json"
+        import_cache(other, tiny.simplified, target)
     with pytest.raises(TightropeError, match=r"gone: cannot be read"):
         import_cache(tmp_path / "gone", bert, target)
     (tmp_path / "plan").write_bytes(b"ftrt\xff\xfe\x00")
@@ -188,6 +180,7 @@ def test_files_that_are_none_are_refused(bert: Path, text: Path, tmp_path: Path)
         import_cache(text, text, target)
     with pytest.raises(TightropeError, match="a folder; give the path of a file"):
         export_cache(target, tmp_path, force=True)
+    assert not target.exists()
 
 
 def with_zeros(cache: Path, target: Path) -> Path:

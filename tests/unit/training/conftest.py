@@ -3,14 +3,7 @@
 from pathlib import Path
 
 import pytest
-import torch
 from tiny_training import RECIPE, prepare_source, prepare_texts, train
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> None:
-    """Two take up to ten times the CPU seconds where another process has the second processor."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

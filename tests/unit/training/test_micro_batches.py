@@ -27,12 +27,8 @@ def too_large_below(parts_that_fit: int) -> Any:
     return work
 
 
-def test_a_batch_that_does_not_fit_is_halved_until_it_does() -> None:
-    assert run_training(too_large_below(1), HALVE, limits=LIMITS) == 1
+def test_a_batch_that_does_not_fit_is_halved_or_ends_the_training_with_its_remedy() -> None:
     assert run_training(too_large_below(4), HALVE, limits=LIMITS) == 4
-
-
-def test_a_batch_that_does_not_fit_ends_the_training_with_its_remedy() -> None:
     words = (
         r"^a batch of 8 does not fit in memory \(RuntimeError: .*can't allocate memory.*\); lower "
         r"train\.batch = 8, or say train\.out_of_memory: halve$"
