@@ -5,9 +5,6 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from splits import prepare_splits, split_of
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
 from tightrope.data.source import local_files
@@ -23,7 +20,6 @@ from tightrope.data.splits import (
     unique,
 )
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.inputs.encode import read_split
 from tightrope.signature import TEXT
 
 KEYS = {"train": "train", "evaluation": "evaluation", "calibration": "pool"}
@@ -145,17 +141,6 @@ def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
 ) -> None:
     with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
         split(material, **sizes)
-
-
-def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
-    manifest = tmp_path / "data.json"
-    sizes = {"train": None, "evaluation": 5}
-    prepare_splits(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
-    assert read_manifest(manifest, DataManifest)["labels"] is None
-    assert read_split(split_of(manifest, "train")) == []
-    seeds = [example["random"] for example in read_split(split_of(manifest, "evaluation"))]
-    others = [example["random"] for example in read_split(split_of(manifest, "calibration"))]
-    assert len(set(seeds + others)) == 8
 
 
 def test_a_source_of_no_known_kind_is_a_config_error() -> None:

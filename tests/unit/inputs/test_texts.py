@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from manifests import CHECKPOINT
 from splits import prepare_splits, split_of
-from tightrope.artifacts.manifest import write_manifest
+from tightrope.artifacts.manifest import read_manifest, write_manifest
+from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, batches_by_length, batches_of_equal_length, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -53,10 +54,14 @@ def test_texts_become_rows_and_cut_ones_are_counted(tiny: TinyModel, max_sequenc
     assert truncation_of(rows) == counts
 
 
-def test_random_inputs_are_the_same_for_the_same_seed(tmp_path: Path, tiny: TinyModel) -> None:
+def test_random_data_are_seeds_of_inputs_without_labels(tmp_path: Path, tiny: TinyModel) -> None:
     sizes, data = {"train": None, "evaluation": 40}, tmp_path / "data.json"
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=5, seed=3)
+    assert read_manifest(data, DataManifest)["labels"] is None
+    assert read_split(split_of(data, "train")) == []
     examples = read_split(split_of(data, "evaluation"))
+    seeds = [one["random"] for one in (*examples, *read_split(split_of(data, "calibration")))]
+    assert len(set(seeds)) == 45
     encode = load_encoder(tiny.checkpoint, max_sequence=16)
     first = [one["input_ids"] for one in encode(examples)]
     again = [one["input_ids"] for one in encode(examples[::-1])][::-1]

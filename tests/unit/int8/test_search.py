@@ -126,10 +126,8 @@ def test_bad_ranges_are_mended_by_operators_in_float_alone(
     assert found["trials"][-1]["in_float"] == found["in_float"]
     assert 0 < len(found["in_float"]) < 14
     # a trial is judged by the labels against the model in float
-    model, judge = (
-        SwitchedModel(tiny.simplified, coarse.u8s8, threads=1),
-        Judge(pool, [1] * 40, 0.5),
-    )
+    judge = Judge(pool, [1] * 40, 0.5)
+    model = SwitchedModel(tiny.simplified, coarse.u8s8, threads=1)
     judge.holds(model, None, ())
     ours, theirs = (model.answers(pool, who).argmax(1) for who in (model.operators, ()))
     gained, lost = ((ours == 1) > (theirs == 1)).sum(), ((ours == 1) < (theirs == 1)).sum()
