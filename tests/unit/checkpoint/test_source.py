@@ -161,22 +161,12 @@ def test_pickled_weights_are_never_read(tmp_path: Path, name: str) -> None:
         ("onnx:{}/model.onnx", IMAGE, "there is no preprocessor_config"),
     ],
 )
-def test_a_source_that_is_not_there_is_a_config_error(
-    tmp_path: Path, source: str, task: str, reason: str
-) -> None:
+def test_a_missing_source_is_an_error(tmp_path: Path, source: str, task: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("model.pt", "model.safetensors", "folder/model.safetensors", "model.onnx"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match=reason):
         local_files(source.format(tmp_path), task=task)
-
-
-def test_an_onnx_file_is_copied_with_what_is_beside_it(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("model.onnx", "preprocessor_config.json")]
-    for number, file in enumerate(files, start=1):
-        file.write_text("not read here")
-        expected = list(map(str, files[:number]))
-        assert local_files(f"onnx:{files[0]}", task=IMAGE if number > 1 else TEXT) == expected
 
 
 def test_reserved_positions_do_not_count() -> None:

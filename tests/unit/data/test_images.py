@@ -183,9 +183,7 @@ def test_a_link_that_leads_to_a_place_that_nobody_named_is_refused(
         assert prepare(tmp_path / "out", "files:pets", images=images)["labels"] == list(CLASSES)
 
 
-def test_links_are_followed_but_not_in_a_circle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_lead_in_no_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # links may lead to anywhere in the folder of the run
     class_folders(tmp_path / "store/pets")
     (tmp_path / "chosen").mkdir()

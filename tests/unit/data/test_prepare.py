@@ -136,9 +136,7 @@ def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -
         (rare(3), {"pool": 2}, r"\(1 of 3 classes .*from 2 to "),
     ],
 )
-def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
-    material: Material, sizes: dict[str, int], said: str
-) -> None:
+def test_a_class_must_be_calibrated(material: Material, sizes: dict[str, int], said: str) -> None:
     with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
         split(material, **sizes)
 

@@ -58,9 +58,7 @@ def test_64_pixels_take_the_room_of_a_token(rows: EncodedImages, tokens: int, si
     assert sizes == [size] * (30 // size)
 
 
-def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_short(
-    checkpoint: Path, split: Path, rows: EncodedImages
-) -> None:
+def test_what_is_timed_begins_anew(checkpoint: Path, split: Path, rows: EncodedImages) -> None:
     shapes = [{"batch": size, "height": HEIGHT, "width": WIDTH} for size in (1, 40)]
     one, many = timing_batches(checkpoint, split, shapes, max_sequence=1)
     known = stack(rows)["pixel_values"]

@@ -187,9 +187,7 @@ VIT = {"image_processor_type": "ViTImageProcessor"}
         ({**VIT, "size": {"shortest_edge": 9}}, "without do_center_crop"),
     ],
 )
-def test_settings_that_are_not_known_are_one_line_that_names_the_file(
-    tmp_path: Path, fields: dict[str, Any], said: str
-) -> None:
+def test_unknown_settings_are_one_line(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
     fields = {"image_processor_type": "ConvNextImageProcessor", **fields}
     with pytest.raises(TightropeError, match=rf"preprocessor_config\.json: .*{said}") as caught:
         load_settings(folder_with(tmp_path, fields))

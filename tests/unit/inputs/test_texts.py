@@ -123,9 +123,7 @@ def test_batches_by_length_say_which_rows_they_hold_the_longest_first(size: int)
 
 
 @pytest.mark.parametrize(("batch", "sequence", "tokens"), [(16, 128, None), (3, 17, 16)])
-def test_a_filled_batch_has_the_exact_shape_and_so_many_real_tokens(
-    batch: int, sequence: int, tokens: int | None
-) -> None:
+def test_a_filled_batch_has_the_exact_shape(batch: int, sequence: int, tokens: int | None) -> None:
     rows = rows_of(3, 5, 1, 30)
     filled = filled_batch(rows, batch=batch, sequence=sequence, tokens=tokens)
     check_batch(filled, (batch, sequence))

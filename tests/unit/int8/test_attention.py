@@ -143,9 +143,7 @@ def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_
 @pytest.mark.parametrize(
     ("width", "in_int8", "in_fp8"), [(48, False, True), (64, True, True), (72, False, False)]
 )
-def test_heads_that_tensorrt_cannot_fuse_stay_float(
-    width: int, in_int8: bool, in_fp8: bool
-) -> None:
+def test_heads_without_fusion_stay_in_float(width: int, in_int8: bool, in_fp8: bool) -> None:
     model = onnx_model(HEADS.replace("WIDTH", str(width)), table=drawn(50, width))
     for kind, fits in ((TensorProto.INT8, in_int8), (TensorProto.FLOAT8E4M3FN, in_fp8)):
         found, others = attention_to_quantize(model, kind)

@@ -62,7 +62,7 @@ def test_an_edited_cache_and_other_json_are_refused(tiny: TinyModel, tmp_path: P
             read_cache(tmp_path / "a.json", model=tiny.simplified)
 
 
-def test_the_samples_of_a_cache_come_without_padding_and_those_of_another_are_refused(
+def test_samples_of_a_cache_are_its_own(
     tiny: TinyModel, pool: list[Arrays], tmp_path: Path
 ) -> None:
     """A cache for NNCF is a list of samples without ranges."""

@@ -74,9 +74,7 @@ def test_files_are_valid_small_and_repeatable(tiny: TinyModel, tmp_path: Path, s
 
 
 @EACH
-def test_both_inputs_of_weighted_operators_are_rounded(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
+def test_both_inputs_of_weighted_operators_round(graphs: dict[str, Graph], scheme: str) -> None:
     """For TensorRT but those of one row per example, for which it has no faster kernel."""
     graph = graphs[scheme]
     found = graph.in_eight_bits()
@@ -287,9 +285,7 @@ def test_operators_stay_in_float_by_name_and_pattern(tiny: TinyModel, tmp_path: 
     assert rounded == every - floats
 
 
-def test_what_a_search_leaves_wholly_in_float_is_the_model_in_float(
-    tiny: TinyModel, batches: list[Arrays], tmp_path: Path
-) -> None:
+def test_all_in_float_is_the_model(tiny: TinyModel, batches: list[Arrays], tmp_path: Path) -> None:
     found = quantized(tiny, tmp_path / "a.onnx", may_stay_in_float=True, float=["*"])
     np.testing.assert_array_equal(answers(found, batches), answers(tiny.simplified, batches))
 
@@ -389,9 +385,7 @@ def test_bias_correction_removes_the_mean_error(
 
 
 @pytest.mark.parametrize("repair", [{"smoothquant": 0.5}, {"bias_correction": True}], ids=str)
-def test_a_cache_without_channels_repairs_nothing(
-    tiny: TinyModel, tmp_path: Path, repair: dict
-) -> None:
+def test_without_channels_no_repair(tiny: TinyModel, tmp_path: Path, repair: dict) -> None:
     write_cache(tmp_path / "a.json", **{**cache_of(tiny), "channels": {}})
     with pytest.raises(TightropeError, match=r"no .* of the channels of layer_norm.*: calibrate"):
         quantized(tiny, tmp_path / "a.onnx", cache=tmp_path / "a.json", **repair)

@@ -85,9 +85,7 @@ def test_percentile_cuts_as_many_values_as_it_says(tmp_path: Path) -> None:
     assert ranges["rows"] == pytest.approx([-1 + 4 * 0.005, 3 - 4 * 0.005], abs=2 * width)
 
 
-def test_the_order_of_the_samples_changes_no_histogram(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_changes_no_histogram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tightrope.int8.ranges.BINS", 2 * LEVELS)
     path = table_model(tmp_path, np.random.default_rng(0).standard_normal(600) ** 3)
     one = table_rows(list(range(100)), list(range(100, 600)))
@@ -95,9 +93,7 @@ def test_the_order_of_the_samples_changes_no_histogram(
         assert statistics_of(path, one, method) == statistics_of(path, one[::-1], method)
 
 
-def test_entropy_cuts_outliers_off_and_keeps_what_is_even(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entropy_cuts_outliers_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With as many bins as levels, ONNX Runtime's default, it would be minmax."""
     assert BINS > 8 * LEVELS
     monkeypatch.setattr("tightrope.int8.ranges.BINS", 8 * LEVELS)
@@ -112,9 +108,7 @@ def test_entropy_cuts_outliers_off_and_keeps_what_is_even(
     assert low == pytest.approx(-2, abs=0.15)
 
 
-def test_a_tensor_that_is_zero_everywhere_has_the_range_of_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_zeros_have_the_range_of_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tightrope.int8.ranges.BINS", 2 * LEVELS)
     path = table_model(tmp_path, np.zeros(8))
     for method in ("minmax", "entropy", "percentile"):

@@ -111,9 +111,7 @@ def test_a_pool_that_cannot_tell_is_an_error(tiny: TinyModel, tmp_path: Path) ->
     assert not (tmp_path / "search.json").exists()
 
 
-def test_bad_ranges_are_mended_by_operators_in_float_alone(
-    tiny: TinyModel, tmp_path: Path, pool: Rows
-) -> None:
+def test_operators_in_float_mend_bad_ranges(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
     """By ranges that are fifty times too narrow."""
     cache = read_cache(tiny.minmax, model=tiny.simplified)
     cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
@@ -153,9 +151,7 @@ def test_samples_of_each_trial_and_operators_of_the_sensitivity_are_told(
     assert percents["sensitivity"] == pytest.approx([*steps, 99, 100], abs=1)
 
 
-def test_an_effect_is_that_of_an_operator_alone(
-    tiny: TinyModel, tmp_path: Path, pool: Rows
-) -> None:
+def test_an_effect_is_that_of_one_operator(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
     effects = sensitivities(SwitchedModel(tiny.simplified, tiny.u8s8, threads=1), pool[:16])
     assert set(effects) == {node.name for node in weighted_nodes(load_onnx(tiny.simplified))}
     others = [name for name in effects if name != NAME]

@@ -169,9 +169,7 @@ def test_an_encoder_with_fewer_heads_is_loaded_as_it_was_saved(kind: str, tmp_pa
         ("convnext", {"intermediate": 16}, "A narrow ConvNeXt"),
     ],
 )
-def test_the_lines_of_the_page_load_what_transformers_alone_refuses(
-    kind: str, changes: Any, heading: str, tmp_path: Path
-) -> None:
+def test_lines_of_the_page_load_it(kind: str, changes: Any, heading: str, tmp_path: Path) -> None:
     model, names = model_of(kind), {"folder": tmp_path}
     prune(model, **changes)
     model.save_pretrained(tmp_path)

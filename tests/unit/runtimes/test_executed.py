@@ -44,9 +44,7 @@ def test_what_multiplies_matrices_is_a_product_and_conversions_are_none() -> Non
         ({"Convert": {"bf16": 4}, "FullyConnected": {"fp32": 14}}, "bf16", "fp32"),
     ],
 )
-def test_an_engine_that_fell_back_is_told_what_it_ran_in(
-    executed: Executed, precision: str, ran: str
-) -> None:
+def test_a_fallback_is_told_what_it_ran_in(executed: Executed, precision: str, ran: str) -> None:
     with pytest.raises(WorkFailed) as caught:
         require_precision(executed, precision)
     wanted = {"given": "int8 or fp8"}.get(precision, precision.partition("-")[0])

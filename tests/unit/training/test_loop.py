@@ -124,9 +124,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("spoil", ["another key", "torn", "missing"])
-def test_a_foreign_or_torn_state_is_as_none(
-    spoil: str, killed: Path, plain: Any, tmp_path: Path
-) -> None:
+def test_a_torn_state_is_as_none(spoil: str, killed: Path, plain: Any, tmp_path: Path) -> None:
     folder, terminal = shutil.copytree(killed, tmp_path / "state"), io.StringIO()
     (file,) = folder.glob("*.safetensors")
     if spoil == "torn":

@@ -78,9 +78,7 @@ WITH_OUTPUTS = {"scheme": "s8s8", "outputs": True}
 
 @pytest.mark.parametrize("changes", [{}, WITH_OUTPUTS], ids=["inputs", "outputs too"])
 @pytest.mark.parametrize("made", [texts, images])
-def test_weights_and_ranges_of_a_plain_model_have_learnt(
-    made: Any, changes: dict[str, Any]
-) -> None:
+def test_weights_and_ranges_of_a_plain_model_learn(made: Any, changes: dict[str, Any]) -> None:
     subject = made()
     before, model = weights(subject), subject.model
     parameters = {name for name, _ in model.named_parameters()}

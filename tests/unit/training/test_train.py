@@ -45,9 +45,7 @@ def test_fine_tuning_learns_the_labels_and_says_what_was_made(trained: Path, tex
     assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
 
 
-def test_a_repeat_has_the_same_bytes_and_ten_lines(
-    trained: Path, tmp_path: Path, texts: Path
-) -> None:
+def test_a_repeat_has_the_same_bytes(trained: Path, tmp_path: Path, texts: Path) -> None:
     torch.set_num_threads(2)
     source = prepare_source(tmp_path / "elsewhere" / "source")
     terminal = io.StringIO()
@@ -205,9 +203,7 @@ def test_the_smallest_weights_are_zero_ever_more_until_the_last_third() -> None:
     assert (shares[0], shares[20], shares[30]) == (0, 0.8, 0.8)
 
 
-def test_a_model_is_as_sparse_as_asked_and_learns(
-    source: Path, texts: Path, tmp_path: Path
-) -> None:
+def test_a_model_is_as_sparse_as_asked(source: Path, texts: Path, tmp_path: Path) -> None:
     """Also where it was interrupted, after the first choice of the weights that are zero."""
     sparse = {**RECIPE, "sparsity": 0.5}
     whole = train(tmp_path / "whole", source, texts, sparse)
