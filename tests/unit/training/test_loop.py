@@ -96,10 +96,10 @@ def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_pat
     """Dropped paths, moved images, moments, schedule and scaled gradients go on as they were."""
 
     def begun(terminal: io.StringIO, folder: Path, every_s: float) -> Any:
-        one = subject()
+        one = subject(rows=64)
         one = image_subject(one.model, one.rows, one.labels, augment=flip_crop)
-        state = TrainingState(folder, "key", every_s=every_s)
-        return train(one, {**changes, "validate": True}, terminal=terminal, state=state)
+        state, recipe = TrainingState(folder, "key", every_s=every_s), {"epochs": 2, **changes}
+        return train(one, {**recipe, "validate": True}, terminal=terminal, state=state)
 
     whole = begun(io.StringIO(), tmp_path / "whole", 1e9)
     for every_s, name in ((0.0, "each step"), (1e9, "each epoch")):
