@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.data.prepare import prepare_data
 from tightrope.data.splits import SPLITS, split_data
+from tightrope.signature import IMAGE
 
 
 def split_of(data: Path, split: str) -> Path:
@@ -26,3 +27,12 @@ def prepare_splits(
         target.parent.mkdir(parents=True, exist_ok=True)
         split_data(manifest, target, split=split, sizes=sizes)
     return left_out
+
+
+def prepare_digits(manifest: Path, **sizes: int) -> Path:
+    """So many of scikit-learn's digits in each split."""
+    keys: dict[str, Any] = {"columns": {}, "pool": 20, "seed": 0, "task": IMAGE}
+    prepare_splits(
+        manifest, source="digits", splits={"train": 20, "evaluation": 30, **sizes}, **keys
+    )
+    return manifest

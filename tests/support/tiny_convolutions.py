@@ -32,23 +32,12 @@ net (float[batch, 3, 16, 16] pixel_values) => (float[batch, 4] logits)
 }
 """
 SHAPES = {
-    "stem_weight": (8, 3, 2, 2),
-    "stem_bias": (8,),
-    "depthwise_weight": (8, 1, 3, 3),
-    "depthwise_bias": (8,),
-    "norm_weight": (8,),
-    "norm_bias": (8,),
-    "wide_weight": (8, 16),
-    "wide_bias": (16,),
-    "narrow_weight": (16, 8),
-    "layer_scale": (8,),
-    "half_weight": (12, 8, 3, 3),
-    "half_bias": (12,),
-    "deep_weight": (12, 12, 3, 3),
-    "deep_bias": (12,),
-    "shortcut_weight": (12, 8, 1, 1),
-    "head_weight": (4, 12),
-    "head_bias": (4,),
+    **{"stem_weight": (8, 3, 2, 2), "stem_bias": (8,), "depthwise_weight": (8, 1, 3, 3)},
+    **{"depthwise_bias": (8,), "norm_weight": (8,), "norm_bias": (8,), "wide_weight": (8, 16)},
+    **{"wide_bias": (16,), "narrow_weight": (16, 8), "layer_scale": (8,)},
+    **{"half_weight": (12, 8, 3, 3), "half_bias": (12,), "deep_weight": (12, 12, 3, 3)},
+    **{"deep_bias": (12,), "shortcut_weight": (12, 8, 1, 1)},
+    **{"head_weight": (4, 12), "head_bias": (4,)},
 }
 
 

@@ -36,15 +36,9 @@ def run_chain(folder: Path, model: TinyModel) -> None:
 
     source = folder / "source" / "checkpoint.json"
     prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0, task=IMAGE)
-    prepare_splits(
-        model.data,
-        source="digits",
-        columns={},
-        splits={"train": 800, "evaluation": 80},
-        pool=40,
-        seed=0,
-        task=IMAGE,
-    )
+    keys: dict[str, Any] = {"columns": {}, "pool": 40, "seed": 0, "task": IMAGE}
+    sizes = {"train": 800, "evaluation": 80}
+    prepare_splits(model.data, source="digits", splits=sizes, **keys)
     settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
     files = {"source": source, "data": model.split("train")}
     train_model(model.checkpoint, settings, **files, terminal=io.StringIO())

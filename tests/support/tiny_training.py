@@ -37,14 +37,9 @@ def prepare_texts(folder: Path, labels: tuple[str, str] = ("bad", "good")) -> Pa
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "moods.csv").write_text("\n".join(lines))
     manifest = folder / "data" / "data.json"
-    prepare_splits(
-        manifest,
-        source=f"files:{folder}/moods.csv",
-        columns={"text": "text", "label": "label"},
-        splits={"train": 120, "evaluation": 40},
-        pool=20,
-        seed=0,
-    )
+    source, columns = f"files:{folder}/moods.csv", {"text": "text", "label": "label"}
+    sizes = {"train": 120, "evaluation": 40}
+    prepare_splits(manifest, source=source, columns=columns, splits=sizes, pool=20, seed=0)
     return manifest
 
 
@@ -56,7 +51,7 @@ def train(
     files = {
         name: given.pop(name) for name in ("terminal", "micro_batches", "teacher") if name in given
     }
-    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 2, "seed": 0, **given})
+    settings = TrainingSettings(recipe=recipe, **{"inputs": {}, "threads": 1, "seed": 0, **given})
     train_model(manifest, settings, source=source, data=split_of(data, "train"), **files)
     return manifest
 

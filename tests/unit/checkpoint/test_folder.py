@@ -51,35 +51,35 @@ def test_fields_that_load_code_are_left_out_of_the_copy(folder: Path, tmp_path: 
     copy("path:mine", [folder / "config.json", folder / "tokenizer_config.json"], tmp_path)
     for name in ("config.json", "tokenizer_config.json"):
         assert json.loads((tmp_path / name).read_text()) == {**CONFIG, "inner": {"kept": [{}, 1]}}
-
-
-def test_settings_without_such_fields_keep_their_bytes() -> None:
+    # settings without such fields keep their bytes
     content = b'{"b": 1,\n   "a": 2}\n'
     assert without_code("path:mine", "config.json", content) is content
 
 
-@pytest.mark.parametrize("name", ["quantization_config", "compression_config"])
-def test_weights_that_are_quantized_by_another_library_are_refused(folder: Path, name: str) -> None:
-    document = {**CONFIG, name: {"quant_method": "gptq"}}
-    (folder / "config.json").write_text(json.dumps(document))
-    with pytest.raises(ConfigError, match=rf"config\.json has {name}: its weights are quantized"):
-        planned(folder)
+LIBRARY = {"quant_method": "gptq"}
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "said"),
     [
-        *("[]", "null", "", "{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 50_000),
-        *(json.dumps({**CONFIG, name: value}) for name in CONFIG for value in ([5], {"a": 1})),
-        json.dumps({**CONFIG, "num_labels": 10**400}),
-        json.dumps({**CONFIG, "id2label": [1]}),
-        json.dumps({**CONFIG, "model_type": "roberta", "pad_token_id": "x"}),
-        json.dumps({**CONFIG, "problem_type": ["a"]}),
+        *((one, "") for one in ("[]", "", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 50_000)),
+        *((json.dumps({**CONFIG, name: [5]}), "") for name in CONFIG),
+        *((json.dumps({**CONFIG, name: {"a": 1}}), "") for name in CONFIG),
+        (json.dumps({**CONFIG, "num_labels": 10**400}), ""),
+        (json.dumps({**CONFIG, "id2label": [1]}), ""),
+        (json.dumps({**CONFIG, "model_type": "roberta", "pad_token_id": "x"}), ""),
+        (json.dumps({**CONFIG, "problem_type": ["a"]}), ""),
+        # weights that are quantized by another library
+        (
+            json.dumps({**CONFIG, "quantization_config": LIBRARY}),
+            "quantization_config: its weights",
+        ),
+        (json.dumps({**CONFIG, "compression_config": LIBRARY}), "compression_config: its weights"),
     ],
 )
-def test_a_config_of_another_shape_is_one_line_at_planning(folder: Path, content: str) -> None:
+def test_a_config_of_another_shape_is_one_line(folder: Path, content: str, said: str) -> None:
     (folder / "config.json").write_text(content)
-    with pytest.raises(ConfigError, match=r"config\.json") as caught:
+    with pytest.raises(ConfigError, match=rf"config\.json.*{said}") as caught:
         planned(folder)
     assert "\n" not in str(caught.value)
 
@@ -88,12 +88,9 @@ def test_a_config_of_another_shape_is_one_line_at_planning(folder: Path, content
     "source",
     [
         "path:~nosuchuser/model",
-        "onnx:~nosuchuser/model.onnx",
-        "scratch:bert?hidden_size=[",
         "scratch:bert?hidden_size=" + "[" * 5000,
         "scratch:bert?hidden_size=2001-99-99",
         "scratch:bert?_attn_implementation=evil/kernel",
-        "scratch:bert?attn_implementation=evil/kernel",
         "scratch:bert?__class__=5",
     ],
 )

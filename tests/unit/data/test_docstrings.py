@@ -59,9 +59,7 @@ def test_names_and_aliases_are_masked_in_the_first_paragraph() -> None:
     )
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_texts(
-    data: Path, tmp_path: Path
-) -> None:
+def test_bytes_are_those_of_the_seed(data: Path, tmp_path: Path) -> None:
     again = prepare(tmp_path / "again")
     assert again.read_bytes() == data.read_bytes()
     other = prepare(tmp_path / "other", seed=1)
@@ -76,12 +74,9 @@ def test_packages_are_read_up_to_the_quota_but_never_imported() -> None:
     assert not {"altair", "narwhals"} & (set(sys.modules) - before)
 
 
-def test_a_package_that_is_not_installed_is_a_config_error() -> None:
+def test_packages_are_named_with_their_versions_and_two_must_be_installed() -> None:
+    assert libraries("docstrings:sklearn,networkx")["sklearn"] == sklearn.__version__
     with pytest.raises(ConfigError, match="no installed package 'no_such_package'"):
         local_files("docstrings:networkx,no_such_package")
     with pytest.raises(ConfigError, match="two or more different packages"):
         local_files("docstrings:networkx")
-
-
-def test_libraries_are_the_versions_of_the_packages_that_are_read() -> None:
-    assert libraries("docstrings:sklearn,networkx")["sklearn"] == sklearn.__version__

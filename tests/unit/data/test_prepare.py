@@ -5,9 +5,6 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from splits import prepare_splits, split_of
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
 from tightrope.data.source import local_files
@@ -23,22 +20,18 @@ from tightrope.data.splits import (
     unique,
 )
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.inputs.encode import read_split
 from tightrope.signature import TEXT
 
+KEYS = {"train": "train", "evaluation": "evaluation", "calibration": "pool"}
 POOL = [(f"text number {i}", 0 if i % 4 else 1) for i in range(400)]
 
 
 def split(
-    material: Material,
-    *,
-    train: int | None = None,
-    evaluation: int | None = None,
-    pool: int = 40,
-    limits: dict[str, int | None] | None = None,
+    material: Material, *, limits: dict[str, int | None] | None = None, **asked: int
 ) -> dict[str, list[Row]]:
     """The rows of each split, as prepare_data and split_data choose them."""
-    sizes = {"train": train, "evaluation": evaluation, "calibration": pool}
+    asked = {"train": None, "evaluation": None, "pool": 40} | asked
+    sizes = {name: asked[key] for name, key in KEYS.items()}
     parts = checked_parts(material, sizes, {"source": "files:x", "task": TEXT, "seed": 0})
     parts = limited(parts, limits or {"train": None, "evaluation": None})
     counts = {part: len(rows) for part, rows in parts.items()}
@@ -143,22 +136,9 @@ def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -
         (rare(3), {"pool": 2}, r"\(1 of 3 classes .*from 2 to "),
     ],
 )
-def test_a_class_that_no_calibration_example_has_is_an_error_with_the_remedy(
-    material: Material, sizes: dict[str, int], said: str
-) -> None:
+def test_a_class_must_be_calibrated(material: Material, sizes: dict[str, int], said: str) -> None:
     with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
         split(material, **sizes)
-
-
-def test_random_data_are_seeds_without_labels_and_without_a_train_split(tmp_path: Path) -> None:
-    manifest = tmp_path / "data.json"
-    sizes = {"train": None, "evaluation": 5}
-    prepare_splits(manifest, source="random", columns={}, splits=sizes, pool=3, seed=2)
-    assert read_manifest(manifest, DataManifest)["labels"] is None
-    assert read_split(split_of(manifest, "train")) == []
-    seeds = [example["random"] for example in read_split(split_of(manifest, "evaluation"))]
-    others = [example["random"] for example in read_split(split_of(manifest, "calibration"))]
-    assert len(set(seeds + others)) == 8
 
 
 def test_a_source_of_no_known_kind_is_a_config_error() -> None:
@@ -170,9 +150,8 @@ def test_a_source_of_no_known_kind_is_a_config_error() -> None:
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # nothing listens on port 9 of this machine
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(
-        TightropeError, match=r"hub:a/b@main: .*could not be reached.*; to use local files"
-    ):
+    words = r"hub:a/b@main: .*could not be reached.*; to use local files"
+    with pytest.raises(TightropeError, match=words):
         read_hub("hub:a/b@main", "a/b@main", columns={})
 
 

@@ -25,9 +25,7 @@ def write_table(path: Path, rows: list = ROWS) -> None:
     table_file(path, rows, ["sentence", "mood"])
 
 
-@pytest.mark.parametrize(
-    "name", ["a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.json", "a.jsonl.gz", "a.parquet"]
-)
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv", "a.json", "a.jsonl", "a.parquet"])
 def test_every_format_gives_the_same_texts_and_labels(tmp_path: Path, name: str) -> None:
     write_table(tmp_path / name)
     material = read(tmp_path / name)
@@ -36,9 +34,7 @@ def test_every_format_gives_the_same_texts_and_labels(tmp_path: Path, name: str)
     assert material.evaluation is None
 
 
-def test_a_table_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_unpacks_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "ALWAYS_ALLOWED", 10_000)
     monkeypatch.setattr(local, "LARGEST_RATIO", 1)
     write_table(tmp_path / "a.csv.gz", [("the same again", "good")] * 20_000)
@@ -52,6 +48,14 @@ def test_a_pipe_or_a_device_in_the_place_of_a_table_is_refused_at_once(tmp_path:
         read_columns(tmp_path / "a.csv", COLUMNS)
     with pytest.raises(ConfigError, match="no file matches"):
         read(tmp_path / "a.csv")
+
+
+def test_half_of_a_gzip_file_is_one_line(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv.gz")
+    (tmp_path / "a.csv.gz").write_bytes((tmp_path / "a.csv.gz").read_bytes()[:-20])
+    for attempt in (lambda file: column_names(file, whole=True), read):
+        with pytest.raises(TightropeError, match=r"a\.csv\.gz: cannot be read as a table"):
+            attempt(tmp_path / "a.csv.gz")
 
 
 def test_words_of_the_file_names_say_which_split_a_file_is(tmp_path: Path) -> None:
@@ -73,25 +77,16 @@ def test_words_of_the_file_names_say_which_split_a_file_is(tmp_path: Path) -> No
         read(tmp_path / "*.csv")
 
 
-def test_quotes_numbers_and_words_like_na_are_part_of_a_text(tmp_path: Path) -> None:
+def test_quotes_and_na_are_texts_and_whole_numbers_labels_in_order(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
-    file.write_text('sentence\tmood\n"quoted and open\t1\nNA\t0\nnull \t1\n10\t1\n')
-    assert read(file).train == [('"quoted and open', 1), ("NA", 0), ("null", 1), ("10", 1)]
+    file.write_text('sentence\tmood\n"quoted and open\t10\nNA\t2\nnull \t1\n10\t10\n')
+    material = read(file)
+    assert material.labels == ["1", "2", "10"]
+    assert material.train == [('"quoted and open', 2), ("NA", 1), ("null", 0), ("10", 2)]
 
 
-def test_whole_numbers_are_labels_in_their_order(tmp_path: Path) -> None:
-    write_table(tmp_path / "a.csv", [("ten", 10), ("two", 2), ("one", 1)])
-    material = read(tmp_path / "a.csv")
-    assert (material.labels, material.train) == (
-        ["1", "2", "10"],
-        [("ten", 2), ("two", 1), ("one", 0)],
-    )
-
-
-@pytest.mark.parametrize("kind", ["csv", "tsv.gz", "json", "jsonl", "parquet"])
-def test_blank_texts_and_labels_and_numbers_in_the_place_of_texts_are_errors(
-    tmp_path: Path, kind: str
-) -> None:
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_blanks_and_numbers_in_the_place_of_texts_are_errors(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"a.{kind}"
     for place, column in enumerate(("sentence", "mood")):
         for blank in (None, "", " "):
@@ -114,7 +109,6 @@ def rows_with(**second: object) -> str:
     ("name", "content", "said"),
     [
         ("a.csv", "sentence,mood,sentence\na b,good,c d\n", "has 2 columns 'sentence'"),
-        ("a.tsv", "sentence\tmood\tmood\na b\tgood\tbad\n", "has 2 columns 'mood'"),
         ("a.csv", "sentence,mood\na b,good\na\0b,bad\n", "has a NUL"),
         ("a.jsonl", '{"sentence": "a \\u0000 b", "mood": "bad"}\n', "row 1"),
         ("a.csv", "text,mood\nhello,1\n", "no column 'sentence', only text, mood; set columns"),
@@ -124,20 +118,11 @@ def rows_with(**second: object) -> str:
         ("a.csv", f"{'x' * 2**21}\n", "its first line has more than 1048576 bytes"),
         ("b.parquet", "PAR1 and no more", "cannot be read as a table"),
         ("a.csv", "sentence,mood\none,1\ntwo,inf\n", "row 2 .*'mood' holds inf; labels are whole"),
-        (
-            "a.jsonl",
-            '{"sentence": "one", "mood": 1}\n{"mood": 0}\n',
-            "'sentence' is blank in 1 of 2 rows, first in row 2",
-        ),
         ("a.json", rows_with(sentence=True), "row 2 .*'sentence' holds True, no text; set"),
-        ("a.json", rows_with(sentence={"a": "b"}), "row 2 .*'sentence' holds .*, no text; set"),
         ("a.json", rows_with(mood=0.5), "row 2 .*'mood' holds 0.5; labels are whole"),
-        ("a.json", rows_with(mood=[1]), r"row 2 .*'mood' holds \[1\]; labels are whole"),
     ],
 )
-def test_a_table_that_cannot_be_taken_is_one_line(
-    tmp_path: Path, name: str, content: str, said: str
-) -> None:
+def test_a_bad_table_is_one_line(tmp_path: Path, name: str, content: str, said: str) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(TightropeError, match=rf"{name}: .*{said}") as caught:
         read(tmp_path / name)
@@ -154,28 +139,12 @@ def test_bytes_and_dates_of_a_parquet_file_are_no_texts_and_no_labels(tmp_path: 
             read(tmp_path / "a.parquet")
 
 
-def test_half_of_a_gzip_file_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv.gz"
-    write_table(file, ROWS)
-    file.write_bytes(file.read_bytes()[:-20])
-    for attempt in (lambda file: column_names(file, whole=True), read):
-        with pytest.raises(TightropeError, match=r"a\.csv\.gz: cannot be read as a ta") as caught:
-            attempt(file)
-        assert "\n" not in str(caught.value)
-
-
 def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
     rows = [{"sentence": f"naïve {i} \u2028 sentence", "mood": i % 2} for i in range(50)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     manifest = tmp_path / "out" / "data.json"
-    prepare_splits(
-        manifest,
-        source=f"files:{tmp_path}/a.jsonl",
-        columns=COLUMNS,
-        splits={"train": None, "evaluation": None},
-        pool=8,
-        seed=0,
-    )
+    source, sizes = f"files:{tmp_path}/a.jsonl", {"train": None, "evaluation": None}
+    prepare_splits(manifest, source=source, columns=COLUMNS, splits=sizes, pool=8, seed=0)
     parts = {name: read_split(split_of(manifest, name)) for name in SPLITS}
     sizes = {name: len(part) for name, part in parts.items()}
     assert sizes == {"train": 32, "evaluation": 10, "calibration": 8, "timing": 50}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
-from splits import prepare_splits, split_of
+from splits import prepare_digits, split_of
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
@@ -21,9 +21,7 @@ HEIGHT, WIDTH = 12, 16
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    manifest = tmp_path_factory.mktemp("digits") / "data.json"
-    sizes = {"train": 20, "evaluation": 30}
-    prepare_splits(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    manifest = prepare_digits(tmp_path_factory.mktemp("digits") / "data.json")
     return split_of(manifest, "evaluation")
 
 
@@ -42,9 +40,7 @@ def rows(checkpoint: Path, split: Path) -> EncodedImages:
     return load_encoder(checkpoint, max_sequence=1)(read_split(split))
 
 
-def test_batches_of_the_size_of_the_model_hold_every_image_in_the_order_of_the_split(
-    rows: EncodedImages,
-) -> None:
+def test_batches_hold_every_image_in_the_order_of_the_split(rows: EncodedImages) -> None:
     whole = stack(rows)["pixel_values"]
     assert (whole.shape, whole.dtype) == ((30, 3, HEIGHT, WIDTH), np.float32)
     assert whole.flags.c_contiguous
@@ -57,16 +53,12 @@ def test_batches_of_the_size_of_the_model_hold_every_image_in_the_order_of_the_s
 
 
 @pytest.mark.parametrize(("tokens", "size"), [(1, 1), (3 * HEIGHT * WIDTH // 64, 3), (10**6, 30)])
-def test_an_image_takes_the_room_of_a_token_for_each_64_pixels(
-    rows: EncodedImages, tokens: int, size: int
-) -> None:
+def test_64_pixels_take_the_room_of_a_token(rows: EncodedImages, tokens: int, size: int) -> None:
     sizes = [len(one["pixel_values"]) for one in batches_of_equal_length(rows, tokens=tokens)]
     assert sizes == [size] * (30 // size)
 
 
-def test_what_is_timed_are_images_of_the_split_again_from_the_first_where_it_is_short(
-    checkpoint: Path, split: Path, rows: EncodedImages
-) -> None:
+def test_what_is_timed_begins_anew(checkpoint: Path, split: Path, rows: EncodedImages) -> None:
     shapes = [{"batch": size, "height": HEIGHT, "width": WIDTH} for size in (1, 40)]
     one, many = timing_batches(checkpoint, split, shapes, max_sequence=1)
     known = stack(rows)["pixel_values"]

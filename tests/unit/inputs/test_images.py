@@ -15,7 +15,7 @@ from small_images import encoded, noise
 from tightrope.errors import TightropeError
 from tightrope.inputs import images as decoding
 from tightrope.inputs.encode import ImageSplit
-from tightrope.inputs.image_settings import PROCESSORS, ImageSettings, load_settings, save_settings
+from tightrope.inputs.image_settings import PROCESSORS, load_settings, save_settings
 from tightrope.inputs.images import EncodedImages, decode_rgb, pixel_values
 from transformers import AutoImageProcessor
 
@@ -57,7 +57,7 @@ def test_16_bit_grey_is_scaled_and_not_clipped(kind: str) -> None:
     assert pixels(encoded(Image.fromarray(grey), kind))[0, :, 0].tolist() == [0, 1, 199, 255]
 
 
-def test_grey_ink_and_palettes_become_rgb() -> None:
+def test_grey_ink_and_palettes_become_rgb_and_what_is_transparent_is_laid_over_white() -> None:
     grey = noise(6, 4)[:, :, 0]
     np.testing.assert_array_equal(pixels(encoded(grey)), np.stack([grey] * 3, axis=2))
     assert pixels(encoded(Image.new("1", (1, 1), 1))).tolist() == [[[255, 255, 255]]]
@@ -68,14 +68,11 @@ def test_grey_ink_and_palettes_become_rgb() -> None:
     palette.putpixel((1, 0), 1)
     assert pixels(encoded(palette)).tolist() == [[list(RED), [0, 0, 255]]]
     assert pixels(encoded(palette, transparency=1)).tolist() == [[list(RED), [255, 255, 255]]]
-
-
-def test_what_is_transparent_is_laid_over_white() -> None:
     image = np.zeros((1, 3, 4), np.uint8)
     image[0, :, 3] = [255, 0, 127]
     assert pixels(encoded(image))[0, :, 0].tolist() == [0, 255, 128]
-    grey = Image.fromarray(np.array([[[0, 255], [0, 0]]], np.uint8), "LA")
-    assert pixels(encoded(grey))[0, :, 1].tolist() == [0, 255]
+    both = Image.fromarray(np.array([[[0, 255], [0, 0]]], np.uint8), "LA")
+    assert pixels(encoded(both))[0, :, 1].tolist() == [0, 255]
 
 
 def test_an_image_is_turned_as_exif_says_and_of_an_animation_it_is_the_first_frame() -> None:
@@ -99,13 +96,6 @@ def error_of(image: bytes) -> str:
     return said
 
 
-def test_float_pixels_have_no_known_range() -> None:
-    deep = np.array([[0.5, 1.5]], np.float32)
-    assert "pixels of mode F have no known range" in error_of(encoded(deep, "TIFF"))
-    wide = np.array([[0, 2**20]], np.int32)
-    assert "pixels of mode I have no known range" in error_of(encoded(wide, "TIFF"))
-
-
 def png_header(width: int, height: int) -> bytes:
     """A PNG file of a few bytes that says it has so many pixels."""
     content = bytearray(encoded(noise(8, 8)))
@@ -120,13 +110,15 @@ def png_header(width: int, height: int) -> bytes:
         (b"", "no image that can be read"),
         # Pillow knows more formats, of which some run programs
         (encoded(noise(8, 8), "PCX"), "no image that can be read"),
+        # before it is decoded
         (png_header(8_000, 8_000), "more than 50000000 pixels are not decoded"),
         (png_header(2**31 - 1, 2**31 - 1), "more than 50000000 pixels are not decoded"),
         (b"".join((encoded(noise(64, 64))[:6000], b"\xff" * 99, bytes(6000))), "broken or cut off"),
+        (encoded(np.array([[0.5, 1.5]], np.float32), "TIFF"), "of mode F have no known range"),
+        (encoded(np.array([[0, 2**20]], np.int32), "TIFF"), "of mode I have no known range"),
     ],
 )
 def test_what_is_no_image_a_huge_and_a_damaged_one_are_named(image: bytes, said: str) -> None:
-    """A huge one before it is decoded."""
     assert said in error_of(image)
 
 
@@ -176,6 +168,9 @@ def test_without_a_file_the_size_is_that_of_the_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.mean(axis=(1, 2)), expected, atol=1e-5)
 
 
+VIT = {"image_processor_type": "ViTImageProcessor"}
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -189,15 +184,10 @@ def test_without_a_file_the_size_is_that_of_the_model(tmp_path: Path) -> None:
         ({"resample": 9}, "resample is 9"),
         ({"image_std": [1, 0, 1]}, "three numbers each"),
         ({"image_mean": 0.5}, "cannot be used"),
-        (
-            {"image_processor_type": "ViTImageProcessor", "size": {"shortest_edge": 9}},
-            "without do_center_crop",
-        ),
+        ({**VIT, "size": {"shortest_edge": 9}}, "without do_center_crop"),
     ],
 )
-def test_settings_that_are_not_known_are_one_line_that_names_the_file(
-    tmp_path: Path, fields: dict[str, Any], said: str
-) -> None:
+def test_unknown_settings_are_one_line(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
     fields = {"image_processor_type": "ConvNextImageProcessor", **fields}
     with pytest.raises(TightropeError, match=rf"preprocessor_config\.json: .*{said}") as caught:
         load_settings(folder_with(tmp_path, fields))
@@ -214,34 +204,24 @@ def test_a_model_of_grey_images_and_settings_that_are_none_are_refused(tmp_path:
             load_settings(tmp_path)
 
 
-def small_settings(folder: Path) -> ImageSettings:
-    fields = {"image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 6}}
-    return load_settings(folder_with(folder, fields))
-
-
 def test_an_image_of_another_size_is_an_error_where_nothing_resizes_it(tmp_path: Path) -> None:
-    fields = {"image_processor_type": "ViTImageProcessor", "do_resize": False, "size": 8}
-    settings = load_settings(folder_with(tmp_path, fields))
+    settings = load_settings(folder_with(tmp_path, {**VIT, "do_resize": False, "size": 8}))
     assert pixel_values(encoded(noise(8, 8)), settings, name="a.png").shape == (3, 8, 8)
     with pytest.raises(TightropeError, match=r"b\.png: 9 x 8 pixels, the model takes 8 x 8"):
         pixel_values(encoded(noise(9, 8)), settings, name="b.png")
 
 
-def write_arrow(file: Path, images: list[bytes]) -> None:
-    names = [f"{number}.png" for number in range(len(images))]
-    table = pyarrow.table({"label": range(len(images)), "image": images, "name": names})
-    with pyarrow.OSFile(str(file), "wb") as stream, pyarrow.ipc.new_file(stream, table.schema) as w:
-        w.write_table(table, max_chunksize=2)
-
-
 def test_encoded_images_are_decoded_when_they_are_asked_for(tmp_path: Path) -> None:
-    settings = small_settings(tmp_path)
-    write_arrow(tmp_path / "a.arrow", [encoded(noise(9, 9)), b"no image", encoded(noise(5, 7))])
+    settings = load_settings(folder_with(tmp_path, {**VIT, "size": {"height": 8, "width": 6}}))
+    files = [encoded(noise(9, 9)), b"no image", encoded(noise(5, 7))]
+    names = [f"{number}.png" for number in range(3)]
+    table = pyarrow.table({"label": range(3), "image": files, "name": names})
+    with pyarrow.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
     split = ImageSplit(tmp_path / "a.arrow")
-    assert [one["name"] for one in split[::-1]] == ["2.png", "1.png", "0.png"]
+    assert [one["name"] for one in split[::-1]] == names[::-1]
     images = EncodedImages(split, settings)
-    assert len(images) == 3
-    assert [len(images[1:]), len(images[1:][1:])] == [2, 1]
+    assert [len(images), len(images[1:]), len(images[1:][1:])] == [3, 2, 1]
     expected = pixel_values(encoded(noise(5, 7)), settings)
     np.testing.assert_array_equal(images[1:][-1]["pixel_values"], expected)
     with pytest.raises(TightropeError, match=r"^1\.png: no image that can be read"):
@@ -249,8 +229,7 @@ def test_encoded_images_are_decoded_when_they_are_asked_for(tmp_path: Path) -> N
 
 
 def test_a_seed_becomes_standard_normal_pixels_that_are_always_the_same(tmp_path: Path) -> None:
-    fields = {"image_processor_type": "ViTImageProcessor", "size": 64}
-    settings = load_settings(folder_with(tmp_path, fields))
+    settings = load_settings(folder_with(tmp_path, {**VIT, "size": 64}))
     images = EncodedImages([{"random": 7}, {"random": 8}], settings)
     first, second = (one["pixel_values"] for one in images)
     assert (first.shape, first.dtype) == ((3, 64, 64), np.float32)

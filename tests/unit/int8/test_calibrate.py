@@ -7,7 +7,7 @@ from splits import split_of
 from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.encode import read_split
 from tightrope.int8.calibrate import (
     calibrate,
     calibration_batches,
@@ -15,31 +15,14 @@ from tightrope.int8.calibrate import (
     read_cache,
     write_cache,
 )
-from tightrope.onnx.file import load_onnx, save_onnx
 from tiny_model import LONGEST, SAMPLES, TinyModel
-
-PERCENTILE = 99.0
 
 
 def make_cache(model: TinyModel, target: Path, samples: int, method: str = "minmax") -> dict:
-    calibrate(
-        model.simplified,
-        model.split("calibration"),
-        model.checkpoint,
-        target,
-        method=method,
-        samples=samples,
-        max_sequence=LONGEST,
-        percentile=PERCENTILE if method == "percentile" else None,
-        threads=1,
-        libraries={},
-    )
+    inputs = (model.simplified, model.split("calibration"), model.checkpoint, target)
+    settings = {"max_sequence": LONGEST, "percentile": None, "threads": 1, "libraries": {}}
+    calibrate(*inputs, method=method, samples=samples, **settings)
     return read_cache(target, model=model.simplified)
-
-
-def rows_of(model: TinyModel, samples: int) -> list[Arrays]:
-    examples = calibration_examples(model.split("calibration"), samples)
-    return load_encoder(model.checkpoint, max_sequence=LONGEST)(examples)
 
 
 def test_a_repeat_gives_the_same_bytes(tiny: TinyModel, tmp_path: Path) -> None:
@@ -59,23 +42,10 @@ def test_it_says_of_what_it_was_made(tiny: TinyModel) -> None:
     assert cache["truncation"] == expected
 
 
-def test_the_nncf_cache_is_a_list_of_samples_without_ranges(tiny: TinyModel) -> None:
-    cache = read_cache(tiny.nncf, model=tiny.simplified)
-    assert (cache["method"], cache["samples"], cache["ranges"]) == ("nncf", SAMPLES, {})
-
-
 def test_more_samples_than_there_are_is_an_error(tiny: TinyModel, tmp_path: Path) -> None:
     with pytest.raises(TightropeError, match="40 calibration examples, 41 are asked for"):
         make_cache(tiny, tmp_path / "a.json", 41)
     assert not (tmp_path / "a.json").exists()
-
-
-def test_the_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    other = load_onnx(tiny.simplified)
-    other.graph.name = "other"
-    save_onnx(other, tmp_path / "other.onnx")
-    with pytest.raises(ArtifactError, match=r"minmax-24\.json: the cache of another model than"):
-        read_cache(tiny.minmax, model=tmp_path / "other.onnx")
 
 
 def test_an_edited_cache_and_other_json_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
@@ -92,31 +62,23 @@ def test_an_edited_cache_and_other_json_are_refused(tiny: TinyModel, tmp_path: P
             read_cache(tmp_path / "a.json", model=tiny.simplified)
 
 
-def test_the_samples_of_a_cache_come_without_padding_in_its_order_of_length(
-    tiny: TinyModel,
+def test_samples_of_a_cache_are_its_own(
+    tiny: TinyModel, pool: list[Arrays], tmp_path: Path
 ) -> None:
-    paths = {"onnx": tiny.simplified, "calibration": tiny.nncf}
-    paths |= {"data": tiny.split("calibration"), "checkpoint": tiny.checkpoint}
-    batches = calibration_batches(**{name: str(path) for name, path in paths.items()})
-    found = sorted(batch["input_ids"].tolist()[0] for batch in batches)
-    assert found == sorted(row["input_ids"].tolist() for row in rows_of(tiny, SAMPLES))
-
-
-def test_the_cache_of_other_samples_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    """A cache for NNCF is a list of samples without ranges."""
+    paths = {"onnx": tiny.simplified, "calibration": tiny.nncf, "checkpoint": tiny.checkpoint}
+    files = {name: str(path) for name, path in paths.items()}
+    files["data"] = str(tiny.split("calibration"))
+    found = sorted(batch["input_ids"].tolist()[0] for batch in calibration_batches(**files))
+    assert found == sorted(row["input_ids"].tolist() for row in pool[:SAMPLES])
     document = read_cache(tiny.nncf, model=tiny.simplified)
+    assert (document["method"], document["samples"], document["ranges"]) == ("nncf", SAMPLES, {})
     write_cache(tmp_path / "a.json", **{**document, "samples_sha256": "0" * 12})
     with pytest.raises(ArtifactError, match=r"a\.json: the cache of other samples than"):
-        calibration_batches(
-            onnx=str(tiny.simplified),
-            calibration=str(tmp_path / "a.json"),
-            data=str(tiny.split("calibration")),
-            checkpoint=str(tiny.checkpoint),
-        )
+        calibration_batches(**{**files, "calibration": str(tmp_path / "a.json")})
 
 
-def test_random_inputs_take_nothing_from_the_pool_and_are_nested(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_random_inputs_are_nested_and_not_of_the_pool(tiny: TinyModel, tmp_path: Path) -> None:
     assert calibration_examples(tiny.split("calibration"), 500, random=True)[
         :3
     ] == calibration_examples("no/such/data.json", 3, random=True)

@@ -1,245 +1,147 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, numpy_helper
+from onnx_text import constants_of, drawn, makers_of, onnx_model
+from quantized_files import answers, quantized, with_ranges
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import read_cache, write_cache
-from tightrope.int8.quantize import quantize_onnx
+from tightrope.int8.quantize import in_qdq, quantize_onnx
+from tightrope.int8.repairs import smoothed, smoothing, smoothing_of
+from tightrope.int8.schemes import SCHEMES
+from tightrope.onnx.edit import dequantized_weight, rows_of, weight
 from tightrope.onnx.file import load_onnx, save_onnx
-from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
-from tiny_model import TinyModel, evaluation_rows
+from tiny_convolutions import make_convolutions, pictures, ranges_of
+from tiny_model import TinyModel
 
 WEIGHTED = ("MatMul", "Gemm", "Conv")
-SCHEMES = pytest.mark.parametrize("scheme", ["u8s8", "s8s8", "e4m3"])
-IN_INT8 = pytest.mark.parametrize("scheme", ["u8s8", "s8s8"])
+EACH = pytest.mark.parametrize("scheme", ["u8s8", "s8s8", "e4m3"])
 FOR_TENSORRT = pytest.mark.parametrize("scheme", ["s8s8", "e4m3"])
-E4M3 = helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT8E4M3FN)
+PAIR = ("QuantizeLinear", "DequantizeLinear")
+# of the last layer the classifier reads one row per example
+PARTS = ["attention.self.query", "attention.output.dense", "intermediate.dense", "output.dense"]
+ONE_ROW = [*(f"bert.encoder.layer.1.{part}" for part in PARTS), "bert.pooler.dense", "classifier"]
 
 
 class Graph:
     """A quantized graph by name: what makes each tensor, and what the constants hold."""
 
-    def __init__(self, path: Path) -> None:
-        self.model = load_onnx(path)
-        self.nodes = list(self.model.graph.node)
-        self.producers = {name: node for node in self.nodes for name in node.output}
-        self.constants = {
-            tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer
-        }
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model, self.nodes = model, list(model.graph.node)
+        self.makers, self.constants = makers_of(model), constants_of(model)
 
     def of_kind(self, *kinds: str) -> Iterator[NodeProto]:
         return (node for node in self.nodes if node.op_type in kinds)
 
     def is_weight(self, name: str) -> bool:
         """Whether the tensor is a constant, seen through quantize and dequantize."""
-        pair = ("QuantizeLinear", "DequantizeLinear")
-        while name in self.producers and self.producers[name].op_type in pair:
-            name = self.producers[name].input[0]
+        while name in self.makers and self.makers[name].op_type in PAIR:
+            name = self.makers[name].input[0]
         return name in self.constants
 
     def dequantized(self, name: str) -> bool:
-        return name in self.producers and self.producers[name].op_type == "DequantizeLinear"
+        return name in self.makers and self.makers[name].op_type == "DequantizeLinear"
+
+    def weighted(self) -> list[NodeProto]:
+        return [node for node in self.of_kind(*WEIGHTED) if self.is_weight(node.input[1])]
+
+    def in_eight_bits(self) -> list[NodeProto]:
+        return [node for node in self.weighted() if self.dequantized(node.input[1])]
+
+    def activations(self) -> list[NodeProto]:
+        """What quantizes them."""
+        return [n for n in self.of_kind("QuantizeLinear") if not self.is_weight(n.input[0])]
 
 
 @pytest.fixture(scope="module")
 def graphs(tiny: TinyModel) -> dict[str, Graph]:
-    return {scheme: Graph(getattr(tiny, scheme)) for scheme in ("u8s8", "s8s8", "e4m3")}
+    return {one: Graph(load_onnx(getattr(tiny, one))) for one in ("u8s8", "s8s8", "e4m3")}
 
 
-@pytest.fixture(scope="module")
-def batches(tiny: TinyModel) -> list[Arrays]:
-    rows = evaluation_rows(tiny)
-    return [stack(rows[start : start + 16]) for start in range(0, 80, 16)]
-
-
-def weighted(graph: Graph) -> list[NodeProto]:
-    return [node for node in graph.of_kind(*WEIGHTED) if graph.is_weight(node.input[1])]
-
-
-def in_eight_bits(graph: Graph) -> list[NodeProto]:
-    return [node for node in weighted(graph) if graph.dequantized(node.input[1])]
-
-
-def channel_axis(dequantize: NodeProto) -> int:
-    """The axis, from the front, along which a weight of two axes has its scales."""
-    (axis,) = [one.i for one in dequantize.attribute if one.name == "axis"]
-    return axis % 2
-
-
-@SCHEMES
-def test_the_file_is_valid_and_smaller_and_a_repeat_gives_the_same_bytes(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
+@EACH
+def test_files_are_valid_small_and_repeatable(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
     path = getattr(tiny, scheme)
     onnx.checker.check_model(str(path), full_check=True)
     assert path.stat().st_size < 0.8 * tiny.simplified.stat().st_size
-    quantize_onnx(tiny.simplified, tiny.minmax, tmp_path / "again.onnx", scheme=scheme)
+    quantized(tiny, tmp_path / "again.onnx", scheme)
     assert (tmp_path / "again.onnx").read_bytes() == path.read_bytes()
 
 
-ONE_ROW = [
-    "bert.encoder.layer.1.attention.self.query",
-    "bert.encoder.layer.1.attention.output.dense",
-    "bert.encoder.layer.1.intermediate.dense",
-    "bert.encoder.layer.1.output.dense",
-    "bert.pooler.dense",
-    "classifier",
-]
-
-
-@SCHEMES
-def test_both_inputs_of_every_weighted_operator_are_quantized(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
+@EACH
+def test_both_inputs_of_weighted_operators_round(graphs: dict[str, Graph], scheme: str) -> None:
     """For TensorRT but those of one row per example, for which it has no faster kernel."""
-    found = in_eight_bits(graphs[scheme])
-    left = [node.name for node in weighted(graphs[scheme]) if node not in found]
-    assert len(weighted(graphs[scheme])) == 14
+    graph = graphs[scheme]
+    found = graph.in_eight_bits()
+    assert len(graph.weighted()) == 14
+    left = [node.name for node in graph.weighted() if node not in found]
     assert left == ([] if scheme == "u8s8" else ONE_ROW)
     for node in found:
-        assert all(graphs[scheme].dequantized(name) for name in node.input[:2]), node.name
+        assert all(graph.dequantized(name) for name in node.input[:2]), node.name
 
 
-def test_e4m3_weights_have_one_scale(tiny: TinyModel, graphs: dict[str, Graph]) -> None:
-    """With a scale per channel TensorRT computes the product in float16."""
-    graph = graphs["e4m3"]
-    floats = {
-        one.name: numpy_helper.to_array(one) for one in load_onnx(tiny.simplified).graph.initializer
-    }
-    assert len(in_eight_bits(graph)) == 8
-    for node in in_eight_bits(graph):
-        dequantize = graph.producers[node.input[1]]
+def test_weights_are_right_to_half_a_step(tiny: TinyModel, graphs: dict[str, Graph]) -> None:
+    """Those of TensorRT's files: tests/unit/runtimes/tensorrt/test_typed_onnx.py."""
+    graph, floats = graphs["u8s8"], constants_of(load_onnx(tiny.simplified))
+    for node in graph.in_eight_bits():
+        dequantize = graph.makers[node.input[1]]
         weight, scale, zero = (graph.constants[name] for name in dequantize.input)
-        original = floats[dequantize.input[0].removesuffix("_quantized")]
-        assert (scale.shape, zero.shape) == ((), ())
-        assert not dequantize.attribute
-        assert scale == pytest.approx(max(np.abs(original).max() / 448, 2**-14), rel=2**-10)
-        assert np.abs(weight.astype(np.float32) * scale - original).max() < 0.04 * scale * 448
-
-
-@IN_INT8
-def test_weights_are_int8_per_channel_symmetric_and_the_checkpoints_to_half_a_step(
-    tiny: TinyModel, graphs: dict[str, Graph], scheme: str
-) -> None:
-    graph, tensors = graphs[scheme], load_onnx(tiny.simplified).graph.initializer
-    floats = {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
-    for node in in_eight_bits(graph):
-        dequantize = graph.producers[node.input[1]]
-        weight, scale, zero = (graph.constants[name] for name in dequantize.input)
-        assert (weight.dtype, zero.dtype) == (np.int8, np.int8)
-        assert not zero.any()
-        assert (scale > 0).all()
+        assert (weight.dtype, zero.dtype, zero.any()) == (np.int8, np.int8, False)
+        (axis,) = [one.i % 2 for one in dequantize.attribute if one.name == "axis"]
         transposed = any(one.name == "transB" and one.i for one in node.attribute)
-        axis = channel_axis(dequantize)
         assert axis == (0 if transposed else 1)
-        assert scale.size == weight.shape[axis]
+        assert scale.size == weight.shape[axis] and (scale > 0).all()
         assert np.abs(weight.astype(int)).max() == 127
         original = floats[dequantize.input[0].removesuffix("_quantized")]
         scale = scale[:, None] if axis == 0 else scale[None, :]
         assert (np.abs(weight * scale - original) <= 0.501 * scale).all()
+    assert len(graph.activations()) > 4
+    for node in graph.activations():
+        scale, zero = (graph.constants[name] for name in node.input[1:])
+        assert (scale.size, zero.dtype) == (1, np.uint8)
 
 
-@SCHEMES
-def test_activations_are_quantized_per_tensor_in_the_type_of_the_scheme(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
-    graph = graphs[scheme]
-    wanted = {"u8s8": np.uint8, "s8s8": np.int8, "e4m3": E4M3}[scheme]
-    activations = [
-        node for node in graph.of_kind("QuantizeLinear") if not graph.is_weight(node.input[0])
-    ]
-    assert len(activations) > 4
-    for node in activations:
-        scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
-        assert (scale.size, zero.dtype) == (1, wanted)
-        assert scale > 0
+def test_without_vnni_weights_stay_within_seven_bits(tiny: TinyModel, tmp_path: Path) -> None:
+    graph = Graph(quantized(tiny, tmp_path / "a.onnx", "u8s7"))
+    for node in graph.weighted():
+        weight = graph.constants[graph.makers[node.input[1]].input[0]]
+        assert np.abs(weight.astype(int)).max() == 64
 
 
-@FOR_TENSORRT
-def test_tensorrts_rules_hold_for_every_pair(graphs: dict[str, Graph], scheme: str) -> None:
-    """TensorRT takes zero-point 0, positive scales, channels on weights only.
-
-    The scales are numbers of float16, so that a file in that type is rounded in the same way.
-    """
-    graph = graphs[scheme]
-    pairs = list(graph.of_kind("QuantizeLinear", "DequantizeLinear"))
-    assert len(pairs) > 14
-    for node in pairs:
-        assert node.domain in ("", "ai.onnx")
-        assert len(node.input) == 3
-        scale, zero = graph.constants[node.input[1]], graph.constants[node.input[2]]
-        assert zero.dtype == {"s8s8": np.int8, "e4m3": E4M3}[scheme]
-        assert not zero.astype(np.float32).any()
-        assert scale.dtype == np.float32
-        assert (scale >= 2**-14).all()
-        np.testing.assert_array_equal(scale.astype(np.float16).astype(np.float32), scale)
-        assert scale.size == 1 or graph.is_weight(node.input[0])
-
-
-@FOR_TENSORRT
-def test_tensorrt_gets_biases_and_outputs_in_float(graphs: dict[str, Graph], scheme: str) -> None:
-    graph = graphs[scheme]
-    assert TensorProto.INT32 not in {
-        tensor.data_type
-        for tensor in graph.model.graph.initializer
-        if tensor.name.endswith(("bias", "bias_quantized"))
-    }
-    stored = {"s8s8": np.int8, "e4m3": E4M3}[scheme]
-    for node in graph.of_kind("DequantizeLinear"):
-        assert graph.constants.get(node.input[0], np.zeros(1, stored)).dtype == stored
-    made = {name for node in weighted(graph) for name in node.output}
-    assert not [node.name for node in graph.of_kind("QuantizeLinear") if node.input[0] in made]
-    biased = [node for node in graph.of_kind("Gemm") if len(node.input) == 3]
-    assert biased
-    for node in biased:
-        assert graph.constants[node.input[2]].dtype == np.float32
-
-
-@SCHEMES
-def test_layernorm_softmax_and_attention_products_stay_float(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
-    graph = graphs[scheme]
+def test_layernorm_softmax_and_attention_products_stay_float(graphs: dict[str, Graph]) -> None:
+    graph = graphs["u8s8"]
     floats = list(graph.of_kind("LayerNormalization", "Softmax", "Gelu", "Erf"))
     products = [node for node in graph.of_kind("MatMul") if not graph.is_weight(node.input[1])]
     assert len(products) == 4  # two of each layer
     assert {"LayerNormalization", "Softmax"} <= {node.op_type for node in floats}
-    for node in floats:
+    for node in (*floats, *products):
         inputs = [name for name in node.input if name not in graph.constants]
         assert not [name for name in inputs if graph.dequantized(name)], node.name
 
 
 @FOR_TENSORRT
-def test_only_products_and_residual_sums_read_rounded_tensors_for_tensorrt(
-    graphs: dict[str, Graph], scheme: str
-) -> None:
+def test_for_tensorrt_only_products_and_skips_round(graphs: dict[str, Graph], scheme: str) -> None:
     """The row of the last layer is taken from the tensor that was not rounded."""
     graph = graphs[scheme]
-    consumers = [
-        node
-        for node in graph.nodes
-        if node.op_type not in ("QuantizeLinear", "DequantizeLinear")
-        and any(graph.dequantized(name) for name in node.input)
-    ]
-    products = {node.name for node in in_eight_bits(graph)}
+    others = [node for node in graph.nodes if node.op_type not in PAIR]
+    consumers = [node for node in others if any(map(graph.dequantized, node.input))]
+    products = {node.name for node in graph.in_eight_bits()}
     sums = [node for node in consumers if node.name not in products]
     assert {node.name for node in consumers} > products
     assert [node.op_type for node in sums] == ["Add"] * 2  # of the first layer
     for node in sums:
         (skip,) = (name for name in node.input if graph.dequantized(name))
-        assert any(skip in one.input for one in weighted(graph)), node.name
+        assert any(skip in one.input for one in graph.weighted()), node.name
 
 
 @FOR_TENSORRT
-def test_skips_stay_rounded_where_smoothquant_scales_what_the_product_reads(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
-    smoothed = quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair={"smoothquant": 0.5})
+def test_skips_stay_rounded_under_smoothquant(tiny: TinyModel, tmp_path: Path, scheme: str) -> None:
+    smoothed = Graph(quantized(tiny, tmp_path / "a.onnx", scheme, smoothquant=0.5))
     added = [name for node in smoothed.of_kind("Add") for name in node.input]
     assert len([name for name in added if smoothed.dequantized(name)]) == 2
     for node in smoothed.of_kind("Mul"):
@@ -250,208 +152,262 @@ def test_skips_stay_rounded_where_smoothquant_scales_what_the_product_reads(
 def test_answers_are_those_of_the_float_model(
     tiny: TinyModel, batches: list[Arrays], scheme: str, tolerance: float
 ) -> None:
-    """On ONNX Runtime's CPU provider; the tolerance is relative to the largest logit."""
-    floats = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    found = run_onnx(load_onnx(getattr(tiny, scheme)), batches, threads=1)
-    for ours, theirs in zip(found, floats, strict=True):
-        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
-        np.testing.assert_array_equal(ours.argmax(1), theirs.argmax(1))
-        assert np.abs(ours - theirs).max() > 1e-5 * np.abs(theirs).max()
-
-
-@FOR_TENSORRT
-def test_the_ranges_of_the_cache_decide_the_scales(
-    tiny: TinyModel, tmp_path: Path, scheme: str
-) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    doubled = {name: [2 * low, 2 * high] for name, (low, high) in cache["ranges"].items()}
-    write_cache(tmp_path / "wide.json", **{**cache, "ranges": doubled})
-    quantize_onnx(tiny.simplified, tmp_path / "wide.json", tmp_path / "wide.onnx", scheme=scheme)
-    largest = {"s8s8": 127, "e4m3": 448}[scheme]
-    usual, wide = Graph(getattr(tiny, scheme)), Graph(tmp_path / "wide.onnx")
-    scales = {
-        node.input[1]
-        for node in usual.of_kind("QuantizeLinear")
-        if not usual.is_weight(node.input[0])
-    }
-    for name in scales:
-        np.testing.assert_allclose(wide.constants[name], 2 * usual.constants[name], rtol=1e-6)
-        low, high = cache["ranges"][name.removesuffix("_scale")]
-        absmax = max(-low, high)
-        assert usual.constants[name] == pytest.approx(absmax / largest, rel=2**-11)
-
-
-def with_ranges(tiny: TinyModel, target: Path, **ranges: list[float]) -> Path:
-    """The cache with other ranges of these tensors, without those that are empty."""
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    known = {**cache["ranges"], **ranges}
-    write_cache(target, **{**cache, "ranges": {name: one for name, one in known.items() if one}})
-    return target
-
-
-def test_a_tensor_that_is_always_zero_gets_a_scale_that_float16_holds(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    cache = with_ranges(tiny, tmp_path / "a.json", gelu=[0, 0])
-    quantize_onnx(tiny.simplified, cache, tmp_path / "a.onnx", scheme="s8s8")
-    assert Graph(tmp_path / "a.onnx").constants["gelu_scale"] == 2**-14
+    """The tolerance is relative to the largest logit."""
+    found, expected = (answers(one, batches) for one in (getattr(tiny, scheme), tiny.simplified))
+    assert 1e-5 < np.abs(found - expected).max() / np.abs(expected).max() <= tolerance
+    np.testing.assert_array_equal(found.argmax(1), expected.argmax(1))
 
 
 @pytest.mark.parametrize(
-    ("scheme", "gelu", "said"),
+    ("scheme", "repair"),
     [
-        ("s8s8", [0, 1e8], r"gelu: values up to 1e\+08 are beyond float16; leave"),
-        ("u8s8", [], r"a\.json: has no range for gelu .*; calibrate"),
-        ("s8s8", [], r"a\.json: has no range for gelu .*; calibrate"),
+        ("u8s8", {"smoothquant": 0.5, "bias_correction": True, "float": ["classifier"]}),
+        ("s8s8", {"bias_correction": True}),
+        ("e4m3", {"smoothquant": 0.5}),
+        ("e4m3", {"outputs": True}),
     ],
+    ids=str,
 )
-def test_a_range_that_is_missing_or_beyond_float16_is_refused(
-    tiny: TinyModel, tmp_path: Path, scheme: str, gelu: list[float], said: str
+def test_with_repairs_files_are_others_and_valid_and_keep_the_predictions(
+    tiny: TinyModel, batches: list[Arrays], tmp_path: Path, scheme: str, repair: dict[str, Any]
 ) -> None:
-    cache = with_ranges(tiny, tmp_path / "a.json", gelu=gelu)
-    with pytest.raises(TightropeError, match=said):
-        quantize_onnx(tiny.simplified, cache, tmp_path / "a.onnx", scheme=scheme)
-
-
-def test_asymmetric_activations_are_refused_for_tensorrt(tiny: TinyModel, tmp_path: Path) -> None:
-    with pytest.raises(TightropeError, match=r"TensorRT has zero-point 0 only: take .* out"):
-        quantized(tiny, tmp_path / "a.onnx", scheme="s8s8", repair={"activations": "asymmetric"})
-    assert not (tmp_path / "a.onnx").exists()
-
-
-@FOR_TENSORRT
-@pytest.mark.parametrize(
-    "repair", [{"bias_correction": True}, {"smoothquant": 0.5}, {"outputs": True}], ids=str
-)
-def test_repairs_go_with_the_schemes_of_tensorrt(
-    tiny: TinyModel, batches: list[Arrays], tmp_path: Path, scheme: str, repair: dict
-) -> None:
-    quantized(tiny, tmp_path / "a.onnx", scheme=scheme, repair=repair)
-    onnx.checker.check_model(str(tmp_path / "a.onnx"), full_check=True)
+    model = quantized(tiny, tmp_path / "a.onnx", scheme, **repair)
+    onnx.checker.check_model(model, full_check=True)
     plain, found, expected = (
-        np.concatenate(run_onnx(load_onnx(path), batches, threads=1))
-        for path in (getattr(tiny, scheme), tmp_path / "a.onnx", tiny.simplified)
+        answers(one, batches) for one in (getattr(tiny, scheme), model, tiny.simplified)
     )
     assert (found.argmax(1) == expected.argmax(1)).mean() > 0.98
     assert (found != plain).any()
 
 
-def test_outputs_need_a_range_only_where_they_are_quantized(
-    tiny: TinyModel, tmp_path: Path
+@FOR_TENSORRT
+def test_the_ranges_of_the_cache_decide_the_scales(
+    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path, scheme: str
 ) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    cache["ranges"] = {name: cache["ranges"][name] for name in inputs_of_weighted(tiny)}
-    write_cache(tmp_path / "a.json", **cache)
-    quantize_onnx(tiny.simplified, tmp_path / "a.json", tmp_path / "a.onnx", scheme="u8s8")
-    assert (tmp_path / "a.onnx").read_bytes() == tiny.u8s8.read_bytes()
-    paths = (tiny.simplified, tmp_path / "a.json", tmp_path / "b.onnx")
-    with pytest.raises(TightropeError, match=r"a\.json: has no range for"):
-        quantize_onnx(*paths, scheme="u8s8", repair={"outputs": True})
+    known = cache_of(tiny)["ranges"]
+    doubled = {name: [2 * low, 2 * high] for name, (low, high) in known.items()}
+    cache = with_ranges(tiny, tmp_path / "a.json", doubled)
+    wide = Graph(quantized(tiny, tmp_path / "wide.onnx", scheme, cache=cache))
+    for name in {node.input[1] for node in graphs[scheme].activations()}:
+        usual = graphs[scheme].constants[name]
+        np.testing.assert_allclose(wide.constants[name], 2 * usual, rtol=1e-6)
+        low, high = known[name.removesuffix("_scale")]
+        largest = {"s8s8": 127, "e4m3": 448}[scheme]
+        assert usual == pytest.approx(max(-low, high) / largest, rel=2**-11)
 
 
-def inputs_of_weighted(model: TinyModel) -> set[str]:
-    return {node.input[0] for node in weighted_nodes(load_onnx(model.simplified))}
+def test_what_is_always_zero_has_a_scale_of_float16(tiny: TinyModel, tmp_path: Path) -> None:
+    cache = with_ranges(tiny, tmp_path / "a.json", {"gelu": [0, 0]})
+    model = quantized(tiny, tmp_path / "a.onnx", "s8s8", cache=cache)
+    assert constants_of(model)["gelu_scale"] == 2**-14
 
 
-def test_a_cache_of_another_model_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    model = load_onnx(tiny.simplified)
-    model.graph.name = "other"
-    save_onnx(model, tmp_path / "other.onnx")
-    with pytest.raises(ArtifactError, match="the cache of another model"):
-        quantize_onnx(tmp_path / "other.onnx", tiny.minmax, tmp_path / "a.onnx", scheme="u8s8")
+@pytest.mark.parametrize(
+    ("scheme", "gelu", "repair", "said"),
+    [
+        ("s8s8", [0, 1e8], {}, r"gelu: values up to 1e\+08 are beyond float16; leave"),
+        ("u8s8", [], {}, r"a\.json: has no range for gelu .*; calibrate"),
+        ("s8s8", [], {}, r"a\.json: has no range for gelu .*; calibrate"),
+        (
+            "s8s8",
+            [0, 1],
+            {"activations": "asymmetric"},
+            "TensorRT has zero-point 0 only: take .* o",
+        ),
+        ("u8s8", [0, 1], {"float": ["*.outptu"]}, r"is named \*\.outptu: correct .*pooler\.dense"),
+        ("u8s8", [0, 1], {"float": ["*"]}, "to quantize: every one is left in float"),
+    ],
+)
+def test_ranges_and_repairs_of_no_use_are_refused(
+    tiny: TinyModel, tmp_path: Path, scheme: str, gelu: list[float], repair: dict, said: str
+) -> None:
+    cache = with_ranges(tiny, tmp_path / "a.json", {"gelu": gelu})
+    with pytest.raises((TightropeError, ConfigError), match=said):
+        quantized(tiny, tmp_path / "a.onnx", scheme, cache=cache, **repair)
     assert not (tmp_path / "a.onnx").exists()
 
 
-def test_a_model_without_weights_is_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])
-    product = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])
-    node = helper.make_node("MatMul", ["x", "x"], ["y"], "square")
-    graph = helper.make_graph([node], "square", [value], [product])
-    save_onnx(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10),
-        tmp_path / "square.onnx",
-    )
+def test_only_quantized_outputs_need_a_range(tiny: TinyModel, tmp_path: Path) -> None:
+    read = {node.input[0] for node in weighted_nodes(load_onnx(tiny.simplified))}
+    known = cache_of(tiny)["ranges"]
+    cache = with_ranges(tiny, tmp_path / "a.json", {name: [] for name in known.keys() - read})
+    quantized(tiny, tmp_path / "a.onnx", cache=cache)
+    assert (tmp_path / "a.onnx").read_bytes() == tiny.u8s8.read_bytes()
+    with pytest.raises(TightropeError, match=r"a\.json: has no range for"):
+        quantized(tiny, tmp_path / "b.onnx", cache=cache, outputs=True)
+
+
+def test_another_models_cache_and_no_weights_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
+    target = tmp_path / "a.onnx"
+    model = load_onnx(tiny.simplified)
+    model.graph.name = "other"
+    save_onnx(model, tmp_path / "other.onnx")
+    with pytest.raises(ArtifactError, match=r"minmax-24\.json: the cache of another model than"):
+        quantize_onnx(tmp_path / "other.onnx", tiny.minmax, target, scheme="u8s8")
+    square = onnx_model("net (float[2, 2] x) => (float[2, 2] y) { y = MatMul (x, x) }")
+    save_onnx(square, tmp_path / "square.onnx")
     with pytest.raises(TightropeError, match=r"square\.onnx: no Conv, Gemm, MatMul with weights"):
-        quantize_onnx(tmp_path / "square.onnx", tiny.minmax, tmp_path / "a.onnx", scheme="u8s8")
-
-
-def quantized(model: TinyModel, target: Path, **settings) -> Graph:
-    scheme = settings.pop("scheme", "u8s8")
-    quantize_onnx(model.simplified, model.minmax, target, scheme=scheme, **settings)
-    return Graph(target)
-
-
-def names_of(graph: Graph) -> list[str]:
-    return [node.name for node in weighted(graph)]
+        quantize_onnx(tmp_path / "square.onnx", tiny.minmax, target, scheme="u8s8")
+    assert not target.exists()
 
 
 def test_outputs_stay_in_float_unless_a_repair_says_otherwise(
     tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
 ) -> None:
     def readers_of_outputs(graph: Graph) -> set[str]:
-        outputs = {node.output[0] for node in weighted(graph)}
+        outputs = {node.output[0] for node in graph.weighted()}
         return {node.op_type for node in graph.nodes if outputs & set(node.input)}
 
     assert "QuantizeLinear" not in readers_of_outputs(graphs["u8s8"])
-    usual = quantized(tiny, tmp_path / "a.onnx", repair={"outputs": True})
+    usual = Graph(quantized(tiny, tmp_path / "a.onnx", outputs=True))
     assert readers_of_outputs(usual) == {"QuantizeLinear"}
 
 
 def test_symmetric_activations_have_the_middle_as_zero_point(
     tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
 ) -> None:
-    def zero_points(graph: Graph) -> set[int]:
-        activations = (
-            n for n in graph.of_kind("QuantizeLinear") if not graph.is_weight(n.input[0])
-        )
-        return {int(graph.constants[node.input[2]]) for node in activations}
-
-    assert len(zero_points(graphs["u8s8"])) > 1
-    symmetric = quantized(tiny, tmp_path / "a.onnx", repair={"activations": "symmetric"})
-    assert zero_points(symmetric) <= {127, 128}
+    symmetric = Graph(quantized(tiny, tmp_path / "a.onnx", activations="symmetric"))
+    usual, found = (
+        {int(graph.constants[node.input[2]]) for node in graph.activations()}
+        for graph in (graphs["u8s8"], symmetric)
+    )
+    assert len(usual) > 1 and found <= {127, 128}
 
 
-def test_without_vnni_weights_stay_within_seven_bits(tiny: TinyModel, tmp_path: Path) -> None:
-    graph = quantized(tiny, tmp_path / "a.onnx", scheme="u8s7")
-    for node in weighted(graph):
-        weight = graph.constants[graph.producers[node.input[1]].input[0]]
-        assert np.abs(weight.astype(int)).max() == 64
-
-
-def test_operators_are_left_in_float_by_name_and_by_pattern(
-    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
-) -> None:
-    every = names_of(graphs["u8s8"])
-    left = quantized(
-        tiny,
-        tmp_path / "a.onnx",
-        repair={"float": ["*layer.1.*", "bert.encoder.layer.0.output.dense"]},
+def test_operators_stay_in_float_by_name_and_pattern(tiny: TinyModel, tmp_path: Path) -> None:
+    names = ["*layer.1.*", "bert.encoder.layer.0.output.dense"]
+    left = Graph(quantized(tiny, tmp_path / "a.onnx", float=names))
+    every, rounded = (
+        {node.name for node in nodes} for nodes in (left.weighted(), left.in_eight_bits())
     )
     floats = {name for name in every if "layer.1." in name or "layer.0.output" in name}
-    assert len(floats) == 7
-    pairs = {n.name for n in left.of_kind(*WEIGHTED) if left.dequantized(n.input[1])}
-    assert pairs == set(every) - floats
+    assert (len(every), len(floats)) == (14, 7)
+    assert rounded == every - floats
 
 
-def test_an_unknown_operator_is_refused_with_those_that_there_are(
-    tiny: TinyModel, tmp_path: Path
+def test_all_in_float_is_the_model(tiny: TinyModel, batches: list[Arrays], tmp_path: Path) -> None:
+    found = quantized(tiny, tmp_path / "a.onnx", may_stay_in_float=True, float=["*"])
+    np.testing.assert_array_equal(answers(found, batches), answers(tiny.simplified, batches))
+
+
+@pytest.mark.parametrize(("bias", "maker"), [(1e-12, "DequantizeLinear"), (3.0, None)])
+def test_a_bias_that_integers_cannot_hold_stays_in_float(bias: float, maker: str | None) -> None:
+    """Of a convolution whose first channel has nearly no weights."""
+    model, copy = make_convolutions(), onnx.ModelProto()
+    for tensor in model.graph.initializer:
+        if tensor.name in ("stem_weight", "stem_bias"):
+            array = numpy_helper.to_array(tensor).copy()
+            array[0] = bias if tensor.name == "stem_bias" else 1e-12
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    copy.CopyFrom(model)
+    ranges = ranges_of(model, pictures(8, seed=0))
+    found = in_qdq(copy, ranges, ["stem"], SCHEMES["u8s8"], {})
+    (stem,) = (node for node in found.graph.node if node.name == "stem")
+    made = makers_of(found).get(stem.input[2])
+    assert (made.op_type if made else None) == maker
+    batch = [{"pixel_values": pictures(4, seed=1)}]
+    expected, logits = (answers(one, batch) for one in (model, found))
+    assert np.linalg.norm(logits - expected) < 0.1 * np.linalg.norm(expected)
+
+
+def cache_of(tiny: TinyModel) -> dict[str, Any]:
+    return read_cache(tiny.minmax, model=tiny.simplified)
+
+
+def smooth(tiny: TinyModel, strength: float, only: int = 14) -> tuple[onnx.ModelProto, dict]:
+    """The model with so many operators smoothed, and its ranges."""
+    model, cache = load_onnx(tiny.simplified), cache_of(tiny)
+    names = [node.name for node in weighted_nodes(model)][:only]
+    return smoothed(model, cache["ranges"], cache["channels"], names, strength=strength)
+
+
+def test_the_factor_is_that_of_the_paper() -> None:
+    """Xiao et al. 2023, equation 4: s = max|x|^a / max|w|^(1 - a)."""
+    activations, weights = np.array([16.0, 1.0, 4.0]), np.array([1.0, 1.0, 0.25])
+    assert smoothing(activations, weights, 0.5) == pytest.approx([4.0, 1.0, 4.0])
+    assert smoothing(activations, weights, 1.0) == pytest.approx(activations)
+    assert smoothing(activations, weights, 0.0) == pytest.approx([1.0, 1.0, 4.0])
+    assert smoothing(np.array([0.0, 2.0]), np.array([1.0, 0.0]), 0.5).tolist() == [1, 1]
+
+
+def test_a_smoothed_model_computes_the_same(tiny: TinyModel, batches: list[Arrays]) -> None:
+    model, _ = smooth(tiny, 0.5)
+    onnx.checker.check_model(model, full_check=True)
+    np.testing.assert_allclose(
+        answers(model, batches), answers(tiny.simplified, batches), atol=2e-4
+    )
+
+
+def test_channels_are_even_where_either_side_takes_all(tiny: TinyModel) -> None:
+    model, ranges = smooth(tiny, 1.0)
+    for node in weighted_nodes(model):
+        assert node.input[0].endswith("_smoothed")
+        low, high = ranges[node.input[0]]
+        # each channel was divided by its own largest value
+        assert max(-low, high) == pytest.approx(1.0, rel=1e-4)
+    assert len(model.graph.initializer) == len({one.name for one in model.graph.initializer})
+    model, ranges = smooth(tiny, 0.0)
+    rows: dict[str, list[np.ndarray]] = {}
+    for node in weighted_nodes(model):
+        largest = np.abs(rows_of(node, weight(model, node))).max(1)
+        rows.setdefault(node.input[0], []).append(largest)
+    # query, key and value read one tensor: its factors are those of all three, whatever is chosen
+    for values in rows.values():
+        np.testing.assert_allclose(np.max(values, axis=0), 1.0, rtol=1e-4)
+    first = weighted_nodes(model)[0].input[0]
+    assert smooth(tiny, 0.0, only=1)[1][first] == ranges[first]
+
+
+@pytest.mark.parametrize("repair", [{}, {"smoothquant": 0.5}], ids=str)
+def test_bias_correction_removes_the_mean_error(
+    tiny: TinyModel, tmp_path: Path, repair: dict[str, float]
 ) -> None:
-    words = r"is named \*\.outptu: correct .*; there are .*bert\.pooler\.dense"
-    with pytest.raises(ConfigError, match=words):
-        quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*.outptu"]})
-    with pytest.raises(TightropeError, match="to quantize: every one is left in float"):
-        quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]})
-    assert not (tmp_path / "a.onnx").exists()
+    """(W - rounded W)ᵀ times the mean input, computed here from the files."""
+    source = smooth(tiny, 0.5)[0] if repair else load_onnx(tiny.simplified)
+    plain = quantized(tiny, tmp_path / "a.onnx", **repair)
+    found = quantized(tiny, tmp_path / "b.onnx", **repair, bias_correction=True)
+    name = "bert.encoder.layer.0.output.dense"
+    (node,) = (one for one in weighted_nodes(source) if one.name == name)
+    (twin,) = (one for one in plain.graph.node if one.name == name)
+    lost = weight(source, node) - dequantized_weight(plain, twin)
+    mean = np.array(cache_of(tiny)["channels"][node.input[0].removesuffix("_smoothed")]["mean"])
+    expected = (mean * smoothing_of(source, node.input[0])) @ lost
+    assert np.abs(expected).max() > 1e-4
+
+    def bias(model: onnx.ModelProto) -> np.ndarray:
+        (reader,) = (one for one in model.graph.node if node.output[0] in one.input)
+        constants = constants_of(model)
+        (added,) = (name for name in reader.input if name in constants)
+        return constants[added]
+
+    np.testing.assert_allclose(bias(found) - bias(plain), expected, atol=1e-6)
+    assert len(found.graph.node) == len(plain.graph.node)
 
 
-def test_what_a_search_leaves_wholly_in_float_is_the_model_in_float(
-    tiny: TinyModel, batches: list[Arrays], tmp_path: Path
-) -> None:
-    quantized(tiny, tmp_path / "a.onnx", repair={"float": ["*"]}, may_stay_in_float=True)
-    expected = run_onnx(load_onnx(tiny.simplified), batches, threads=1)
-    found = run_onnx(load_onnx(tmp_path / "a.onnx"), batches, threads=1)
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+@pytest.mark.parametrize("repair", [{"smoothquant": 0.5}, {"bias_correction": True}], ids=str)
+def test_without_channels_no_repair(tiny: TinyModel, tmp_path: Path, repair: dict) -> None:
+    write_cache(tmp_path / "a.json", **{**cache_of(tiny), "channels": {}})
+    with pytest.raises(TightropeError, match=r"no .* of the channels of layer_norm.*: calibrate"):
+        quantized(tiny, tmp_path / "a.onnx", cache=tmp_path / "a.json", **repair)
+
+
+SHARED = """net (int64[n] input_ids) => (float[n, 8] logits) {
+    x = Gather (table, input_ids)
+    [first] y = MatMul (x, w)
+    z = Relu (y)
+    [second] logits = MatMul (z, w)
+}"""
+
+
+def test_a_weight_that_two_operators_share_is_smoothed_for_each() -> None:
+    table, shared = drawn(8, 8), drawn(8, 8, seed=1)
+    table[:, 0] *= 50
+    first = np.maximum(table @ shared, 0)
+    channels = {
+        name: {"low": list(v.min(0)), "high": list(v.max(0)), "mean": list(v.mean(0))}
+        for name, v in {"x": table, "z": first}.items()
+    }
+    model = onnx_model(SHARED, table=table, w=shared)
+    found, _ = smoothed(model, {}, channels, ["first", "second"], strength=0.8)
+    logits = answers(found, [{"input_ids": np.arange(8)}])
+    np.testing.assert_allclose(logits, first @ shared, rtol=2e-4, atol=1e-3)

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from splits import split_of
+from quantized_files import answers, quantized
 from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
-from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8 import search
 from tightrope.int8.calibrate import read_cache, write_cache
-from tightrope.int8.quantize import found_by_search, quantize_onnx
+from tightrope.int8.quantize import found_by_search
 from tightrope.int8.search import (
     Judge,
     SearchInputs,
@@ -23,7 +22,6 @@ from tightrope.int8.search import (
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.statistics import paired_difference
 from tiny_model import LONGEST, TinyModel
@@ -32,23 +30,12 @@ NAME = "bert.encoder.layer.0.output.dense"
 Rows = list[dict[str, np.ndarray]]
 
 
-def searched(
-    tiny: TinyModel, folder: Path, budget: float = 20, smoothquant: float | None = 0.8
-) -> dict[str, Any]:
-    inputs = SearchInputs(
-        onnx=tiny.simplified,
-        quantized=tiny.u8s8,
-        calibration=tiny.minmax,
-        data=tiny.split("calibration"),
-        checkpoint=tiny.checkpoint,
-    )
+def searched(tiny: TinyModel, folder: Path, budget: float = 20) -> dict[str, Any]:
+    files = {"onnx": tiny.simplified, "quantized": tiny.u8s8, "calibration": tiny.minmax}
+    inputs = SearchInputs(**files, data=tiny.split("calibration"), checkpoint=tiny.checkpoint)
     settings = SearchSettings(
-        smoothquant=smoothquant,
-        budget_points=budget,
-        sensitivity_samples=16,
-        max_sequence=LONGEST,
-        threads=1,
-        libraries={},
+        **{"smoothquant": 0.8, "budget_points": budget, "sensitivity_samples": 16},
+        **{"max_sequence": LONGEST, "threads": 1, "libraries": {}},
     )
     search_operators(inputs, folder / "search.json", "u8s8", settings)
     found: dict[str, Any] = read_json(folder / "search.json")
@@ -68,51 +55,19 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[bool]], None]:
     return set_kept
 
 
-@pytest.fixture
-def coarse(tiny: TinyModel, tmp_path: Path) -> TinyModel:
-    """Quantized with ranges that are fifty times too narrow, and without channels."""
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
-    model = tiny._replace(u8s8=tmp_path / "coarse.onnx", minmax=tmp_path / "coarse.json")
-    write_cache(model.minmax, **{**cache, "ranges": cut, "channels": {}})
-    quantize_onnx(tiny.simplified, model.minmax, model.u8s8, scheme="u8s8")
-    return model
+def tried(found: dict[str, Any]) -> list[tuple[float | None, list[str]]]:
+    return [(one["smoothquant"], one["in_float"]) for one in found["trials"]]
 
 
-@pytest.fixture(scope="module")
-def rows(tiny: TinyModel) -> Rows:
-    examples = read_split(split_of(tiny.data, "calibration"))
-    found: Rows = load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
-    return found
-
-
-def test_where_plain_int8_keeps_the_budget_it_is_plain_int8(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_plain_int8_is_taken_where_it_suffices(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
     found = searched(tiny, tmp_path)
     assert (found["smoothquant"], found["in_float"], found["operators"]) == (None, [], 14)
-    assert found["sensitivity"] is None
+    assert (found["sensitivity"], found["samples"]) == (None, len(pool)) == (None, 40)
+    repair = found_by_search(tmp_path / "search.json")
+    quantized(tiny, tmp_path / "a.onnx", **repair)
+    assert (tmp_path / "a.onnx").read_bytes() == tiny.u8s8.read_bytes()
     (trial,) = found["trials"]
     assert (trial["smoothquant"], trial["in_float"], trial["verdict"]) == (None, [], "kept")
-    repair = found_by_search(tmp_path / "search.json")
-    quantize_onnx(tiny.simplified, tiny.minmax, tmp_path / "a.onnx", scheme="u8s8", repair=repair)
-    assert (tmp_path / "a.onnx").read_bytes() == tiny.u8s8.read_bytes()
-
-
-def test_a_trial_judges_the_whole_pool_against_the_model_in_float(
-    tiny: TinyModel, tmp_path: Path, rows: Rows
-) -> None:
-    found = searched(tiny, tmp_path)
-    assert found["samples"] == len(rows) == 40
-    model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
-    ours, theirs = (model.answers(rows, who).argmax(1) for who in (model.operators, ()))
-    examples = read_split(split_of(tiny.data, "calibration"))
-    labels = np.array([example["label"] for example in examples])
-    gained, lost = ((ours == labels) > (theirs == labels)), ((ours == labels) < (theirs == labels))
-    change = paired_difference(int(gained.sum()), int(lost.sum()), 40)
-    trial = found["trials"][0]
-    assert (trial["delta"], trial["delta_low"]) == (change.value, change.low)
-    assert trial["flips"] == (ours != theirs).sum()
 
 
 def test_smoothquant_comes_after_plain_int8_and_ends_it_where_it_keeps_the_budget(
@@ -120,43 +75,33 @@ def test_smoothquant_comes_after_plain_int8_and_ends_it_where_it_keeps_the_budge
 ) -> None:
     kept([False, True])
     found = searched(tiny, tmp_path)
-    tried = [(one["smoothquant"], one["in_float"]) for one in found["trials"]]
-    assert tried == [(None, []), (0.8, [])]
+    assert tried(found) == [(None, []), (0.8, [])]
     assert (found["smoothquant"], found["in_float"], found["sensitivity"]) == (0.8, [], None)
 
 
 def test_then_the_most_sensitive_operators_stay_in_float_in_one_order_until_the_budget_is_kept(
-    tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None], rows: Rows
+    tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None], pool: Rows
 ) -> None:
     kept([False, False, False, False, True])
     found = searched(tiny, tmp_path)
-    quantize_onnx(
-        *(tiny.simplified, tiny.minmax, tmp_path / "smooth.onnx"),
-        scheme="u8s8",
-        repair={"smoothquant": 0.8},
-    )
+    quantized(tiny, tmp_path / "smooth.onnx", smoothquant=0.8)
     model = SwitchedModel(tiny.simplified, tmp_path / "smooth.onnx", threads=1)
-    effects = sensitivities(model, rows[:16])
+    effects = sensitivities(model, pool[:16])
     assert found["sensitivity"] == {"samples": 16, "operators": effects}
     order = sorted(effects, key=lambda name: -effects[name]["kl"])
-    tried = [(one["smoothquant"], one["in_float"]) for one in found["trials"]]
-    assert tried == [(None, []), *((0.8, sorted(order[:count])) for count in (0, 1, 2, 4))]
+    assert tried(found) == [(None, []), *((0.8, sorted(order[:count])) for count in (0, 1, 2, 4))]
     assert (found["smoothquant"], found["in_float"]) == (0.8, sorted(order[:4]))
 
 
 def test_where_no_choice_keeps_the_budget_all_operators_stay_in_float(
     tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None]
 ) -> None:
+    """Beginnings of the order are twice as long each time, and never the whole."""
     kept([False] * 6)
     found = searched(tiny, tmp_path)
     assert len(found["in_float"]) == found["operators"] == 14
     assert [len(one["in_float"]) for one in found["trials"]] == [0, 0, 1, 2, 4, 8]
-
-
-def test_beginnings_are_twice_as_long_each_time_and_never_the_whole() -> None:
-    names = list("abcdefgh")
-    assert [len(one) for one in beginnings(names)] == [1, 2, 4]
-    assert list(beginnings(["a"])) == list(beginnings([])) == []
+    assert [len(one) for one in beginnings(list("abcdefgh"))] == [1, 2, 4]
 
 
 def test_a_pool_that_cannot_tell_is_an_error(tiny: TinyModel, tmp_path: Path) -> None:
@@ -166,51 +111,56 @@ def test_a_pool_that_cannot_tell_is_an_error(tiny: TinyModel, tmp_path: Path) ->
     assert not (tmp_path / "search.json").exists()
 
 
-def test_a_broken_calibration_is_mended_by_operators_in_float_and_without_channels_nothing_else(
-    coarse: TinyModel, tmp_path: Path
-) -> None:
+def test_operators_in_float_mend_bad_ranges(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
+    """By ranges that are fifty times too narrow."""
+    cache = read_cache(tiny.minmax, model=tiny.simplified)
+    cut = {name: [value / 50 for value in pair] for name, pair in cache["ranges"].items()}
+    coarse = tiny._replace(u8s8=tmp_path / "coarse.onnx", minmax=tmp_path / "coarse.json")
+    write_cache(coarse.minmax, **{**cache, "ranges": cut, "channels": {}})
+    quantized(coarse, coarse.u8s8)
     found = searched(coarse, tmp_path)
-    assert {one["smoothquant"] for one in found["trials"]} == {None} == {found["smoothquant"]}
+    assert {strength for strength, _ in tried(found)} == {None} == {found["smoothquant"]}
     assert [one["verdict"] == "kept" for one in found["trials"]].index(True) > 0
     assert found["trials"][-1]["in_float"] == found["in_float"]
     assert 0 < len(found["in_float"]) < 14
+    # a trial is judged by the labels against the model in float
+    judge = Judge(pool, [1] * 40, 0.5)
+    model = SwitchedModel(tiny.simplified, coarse.u8s8, threads=1)
+    judge.holds(model, None, ())
+    ours, theirs = (model.answers(pool, who).argmax(1) for who in (model.operators, ()))
+    gained, lost = ((ours == 1) > (theirs == 1)).sum(), ((ours == 1) < (theirs == 1)).sum()
+    change = paired_difference(int(gained), int(lost), 40)
+    (trial,) = judge.trials
+    assert gained + lost < trial["flips"] == (ours != theirs).sum()
+    assert (trial["delta"], trial["delta_low"]) == (change.value, change.low)
 
 
-def test_each_trial_tells_its_samples(
-    tiny: TinyModel, rows: Rows, told: Callable[[], dict[str, list[int]]]
+def test_samples_of_each_trial_and_operators_of_the_sensitivity_are_told(
+    tiny: TinyModel, pool: Rows, told: Callable[[], dict[str, list[int]]]
 ) -> None:
     model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
-    judge = Judge(rows, None, 0.5)
+    judge = Judge(pool, None, 0.5)
     judge.holds(model, None, ())
     judge.holds(model, None, ["classifier"])
+    sensitivities(model, pool[:1])
+    percents = told()
     # the first one runs the model in float too
-    assert told() == {"trial 1": [0, 40, 50, 90, 99, 100], "trial 2": [0, 80, 99, 100]}
+    assert percents["trial 1"] == [0, 40, 50, 90, 99, 100]
+    assert percents["trial 2"] == [0, 80, 99, 100]
+    steps = [100 * n / 14 for n in range(14)]
+    assert percents["sensitivity"] == pytest.approx([*steps, 99, 100], abs=1)
 
 
-def test_an_operators_effect_is_that_of_a_file_with_it_alone_in_int8(
-    tiny: TinyModel, tmp_path: Path, rows: Rows
-) -> None:
-    effects = sensitivities(SwitchedModel(tiny.simplified, tiny.u8s8, threads=1), rows[:16])
+def test_an_effect_is_that_of_one_operator(tiny: TinyModel, tmp_path: Path, pool: Rows) -> None:
+    effects = sensitivities(SwitchedModel(tiny.simplified, tiny.u8s8, threads=1), pool[:16])
     assert set(effects) == {node.name for node in weighted_nodes(load_onnx(tiny.simplified))}
     others = [name for name in effects if name != NAME]
-    paths = (tiny.simplified, tiny.minmax, tmp_path / "a.onnx")
-    quantize_onnx(*paths, scheme="u8s8", repair={"float": others})
+    alone = quantized(tiny, tmp_path / "a.onnx", float=others)
     found, expected = (
-        run_onnx(load_onnx(path), [stack(rows[:16])], threads=1)[0].tolist()
-        for path in (tmp_path / "a.onnx", tiny.simplified)
+        answers(model, [stack(pool[:16])]).tolist() for model in (alone, tiny.simplified)
     )
     fields = effects[NAME]
     assert fields["logit_error"] == pytest.approx(relative_error(found, expected), rel=0.1)
     assert fields["kl"] == pytest.approx(mean_divergence(expected, found), rel=0.5, abs=1e-9)
     assert fields["agreement"] == np.mean(np.argmax(found, 1) == np.argmax(expected, 1))
     assert 15 < fields["sqnr_db"] < 60
-
-
-def test_it_tells_how_many_operators_are_done(
-    tiny: TinyModel, rows: Rows, told: Callable[[], dict[str, list[int]]]
-) -> None:
-    model = SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
-    sensitivities(model, rows[:1])
-    steps = len(model.operators)
-    expected = [*range(steps), steps - 0.01 * steps, steps]
-    assert told()["sensitivity"] == pytest.approx([100 * n / steps for n in expected], abs=1)

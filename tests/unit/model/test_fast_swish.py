@@ -1,11 +1,16 @@
 """FastSwish: its curve, its slope, what it keeps for the backward, and what compilers see of it."""
 
+import importlib.util
+import io
+import os
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from tightrope.jobs.child import Limits, supervised
 from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import FastSwish, fast_swish, fast_swish_slope
 from tightrope.onnx.session import run_all
@@ -45,9 +50,7 @@ def test_value_and_slope_are_those_of_the_pieces_and_nothing_jumps_where_they_me
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_below_minus_3_it_tends_to_0_from_below_and_its_gradient_never_dies(
-    dtype: torch.dtype,
-) -> None:
+def test_below_minus_3_it_tends_to_0_and_its_gradient_never_dies(dtype: torch.dtype) -> None:
     x = -torch.logspace(np.log10(3.001), 18, 2000).to(dtype)
     y = fast_swish(x.requires_grad_())
     y.sum().backward()
@@ -108,8 +111,11 @@ def mlp() -> torch.nn.Module:
 
 
 def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
-    """Which Inductor fuses, and AOTInductor packs."""
+    """Which Inductor fuses, and AOTInductor packs; TorchScript needs nothing of this project."""
     x, graphs = torch.randn(64, 16) * 5, []
+    traced = torch.jit.trace(mlp(), x)
+    assert "tightrope::" not in str(traced.inlined_graph)
+    torch.testing.assert_close(traced(x), mlp()(x))
 
     def kept(graph: torch.fx.GraphModule, _inputs: Any) -> Any:
         graphs.append(graph)
@@ -129,29 +135,64 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
     assert not any("tightrope" in graph.code for graph in graphs)
 
 
-def test_torchscript_needs_nothing_of_this_project() -> None:
-    x = torch.randn(2, 16) * 5
-    module = mlp()
-    traced = torch.jit.trace(module, x)
-    assert "tightrope::" not in str(traced.inlined_graph)
-    torch.testing.assert_close(traced(x), module(x))
-
-
-class Every(torch.nn.Module):
+def every(x: torch.Tensor) -> list[torch.Tensor]:
     """Each activation of the same inputs."""
-
-    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        return [make_activation(name)(x) for name in ACTIVATIONS]
+    return [make_activation(name)(x) for name in ACTIVATIONS]
 
 
 def test_onnx_runtime_runs_each_activation_by_standard_operators() -> None:
-    """As OpenVINO does: tests/engines/test_activations_in_engines.py."""
-    x = torch.randn(3, 16) * 5
-    program = torch.onnx.export(Every(), (x,), opset_version=21, dynamo=True, verbose=False)
-    model = program.model_proto
+    """By the older exporter, which takes a tenth of the time."""
+    x, stream = torch.randn(3, 16) * 5, io.BytesIO()
+    traced = torch.jit.trace(lambda x: tuple(every(x)), x)
+    torch.onnx.export(traced, (x,), stream, opset_version=20, dynamo=False, input_names=["x"])
+    model = onnx.load_from_string(stream.getvalue())
     assert {node.domain for node in model.graph.node} == {""}
     assert not model.functions
-    (name,) = (one.name for one in model.graph.input)
-    (outputs,) = run_all(model, [{name: x.numpy()}], threads=1)
-    for expected, found in zip(Every()(x), outputs, strict=True):
+    (outputs,) = run_all(model, [{"x": x.numpy()}], threads=1)
+    for expected, found in zip(every(x), outputs, strict=True):
         np.testing.assert_allclose(found, expected.numpy(), 1e-5, 1e-5)
+
+
+def compare_kernels() -> None:
+    """Run in a child, for Triton reads its environment when it is imported."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    from tightrope.model.fast_swish import fast_swish_backward_formula, fast_swish_formula
+    from tightrope.model.fast_swish_kernels import BLOCK, launch_backward, launch_forward
+
+    torch.manual_seed(0)
+    spread = torch.cat([torch.linspace(-50, 50, 3 * BLOCK + 5), torch.randn(777) * 4])
+    strange = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -2.0, 3.0, -1e18, 1e30])
+
+    def compare(x, gradient, tolerance):
+        pairs = [
+            (launch_forward(x), fast_swish_formula(x)),
+            (launch_backward(gradient, x), fast_swish_backward_formula(gradient, x)),
+        ]
+        for ours, formula in pairs:
+            assert (ours.dtype, ours.shape) == (x.dtype, x.shape)
+            torch.testing.assert_close(ours, formula, rtol=0, atol=tolerance, equal_nan=True)
+
+    compare(spread, torch.randn_like(spread), 1e-6)
+    compare(strange, torch.ones_like(strange), 1e-6)
+    compare(spread.double(), torch.randn_like(spread.double()), 1e-14)
+    for dtype in (torch.float16, torch.bfloat16):
+        # a unit in the last place of results up to 64
+        unit = 32 * torch.finfo(dtype).eps
+        compare(spread.to(dtype), torch.ones_like(spread).to(dtype), unit)
+    compare(torch.empty(0, 3), torch.empty(0, 3), 0)
+    picture = torch.randn(2, 3, 5, 7)
+    last = picture.to(memory_format=torch.channels_last)
+    for x in (last, picture.transpose(1, 2), picture[:, :, ::2], picture[:, :1].expand(2, 3, 5, 7)):
+        # the gradient in another order of memory than the input
+        compare(x, torch.randn(x.shape), 1e-6)
+        compare(x, torch.ones(1).expand(x.shape), 1e-6)
+    assert launch_forward(last).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None,
+    reason="the kernels need Triton (envs/test.txt): pip install triton",
+)
+def test_the_kernels_for_a_gpu_agree_with_the_formula_in_every_type_and_layout() -> None:
+    """On the CPU by Triton's interpreter."""
+    supervised(compare_kernels, limits=Limits(memory_bytes=8e9, seconds=200))

@@ -56,8 +56,7 @@ def test_the_importance_of_several_examples_is_the_mean_of_each() -> None:
 
 
 def test_neurons_that_do_nothing_have_no_importance_and_judging_changes_nothing() -> None:
-    model = model_of("bert")
-    idle = list(range(0, 32, 4))
+    model, idle = model_of("bert"), list(range(0, 32, 4))
     for layer in stages_of(model)[0]:
         with torch.no_grad():
             layer.output.dense.weight[:, idle] = 0

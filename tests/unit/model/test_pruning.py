@@ -29,7 +29,7 @@ def layers(model: Any) -> Any:
     return base.transformer.layer if hasattr(base, "transformer") else base.encoder.layer
 
 
-@pytest.mark.parametrize("kind", ENCODERS)
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
 def test_a_pruned_model_is_an_ordinary_checkpoint(kind: str, tmp_path: Path) -> None:
     """Of layers and neurons that are named, or of so many."""
     model, whole = model_of(kind), model_of(kind)
@@ -46,13 +46,8 @@ def test_a_pruned_model_is_an_ordinary_checkpoint(kind: str, tmp_path: Path) -> 
     torch.testing.assert_close(logits(again), logits(model))
 
 
-def test_a_number_of_layers_is_kept_at_even_distances_with_the_last() -> None:
-    assert (evenly(3, 6), evenly(4, 6), evenly(1, 12)) == ([1, 3, 5], [1, 2, 3, 5], [11])
-
-
 def test_neurons_that_do_nothing_go_first() -> None:
-    model = model_of("bert")
-    idle = torch.arange(0, 32, 4)
+    model, idle = model_of("bert"), torch.arange(0, 32, 4)
     for layer in layers(model):
         with torch.no_grad():
             layer.output.dense.weight[:, idle] = 0
@@ -60,6 +55,8 @@ def test_neurons_that_do_nothing_go_first() -> None:
     prune(model, intermediate=24)
     assert model.config.intermediate_size == 24
     torch.testing.assert_close(logits(model), expected)
+    # so many layers are kept at even distances with the last
+    assert (evenly(3, 6), evenly(4, 6), evenly(1, 12)) == ([1, 3, 5], [1, 2, 3, 5], [11])
 
 
 def test_a_convnext_with_fewer_blocks_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
@@ -107,20 +104,11 @@ def test_heads_that_do_nothing_go_first(kind: str) -> None:
     torch.testing.assert_close(logits(model), expected)
 
 
-def test_blocks_with_weights_for_each_neuron_besides_are_refused() -> None:
-    sizes = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2}
-    model = AutoModelForImageClassification.from_config(AutoConfig.for_model("convnextv2", **sizes))
-    prune(model, blocks=[[0], [0]])
-    with pytest.raises(TightropeError, match=r"ConvNextV2Model has no known feed-forward layer"):
-        prune(model, intermediate=8)
-
-
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [
         ("bert", {"layers": 5}, r"layers = 5: BertForSequenceClassification has layers 0 to 3"),
         ("bert", {"layers": [2, 1]}, r"layers = \[2, 1\]: .*in ascending order"),
-        ("bert", {"layers": [0, 4]}, r"layers = \[0, 4\]: .*layers 0 to 3"),
         ("bert", {"intermediate": 33}, "intermediate = 33: keep 1 to 32, which are there"),
         ("bert", {"heads": 3}, "heads = 3: keep 1 to 2, which are there"),
         ("convnext", {"heads": 1}, "heads = 1: ConvNextModel has no attention of a known form"),
@@ -137,6 +125,14 @@ def test_a_model_of_another_form_is_named() -> None:
     for model, name in ((albert, "AlbertModel"), (model_of("convnext"), "ConvNextModel")):
         with pytest.raises(TightropeError, match=rf"prune: {name} has no encoder\.layer"):
             prune(model, layers=1)
+    # with weights for each neuron besides
+    sizes = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2}
+    second = AutoModelForImageClassification.from_config(
+        AutoConfig.for_model("convnextv2", **sizes)
+    )
+    prune(second, blocks=[[0], [0]])
+    with pytest.raises(TightropeError, match=r"ConvNextV2Model has no known feed-forward layer"):
+        prune(second, intermediate=8)
 
 
 def narrow(folder: Path) -> Any:
@@ -173,9 +169,7 @@ def test_an_encoder_with_fewer_heads_is_loaded_as_it_was_saved(kind: str, tmp_pa
         ("convnext", {"intermediate": 16}, "A narrow ConvNeXt"),
     ],
 )
-def test_the_lines_of_the_page_load_what_transformers_alone_refuses(
-    kind: str, changes: Any, heading: str, tmp_path: Path
-) -> None:
+def test_lines_of_the_page_load_it(kind: str, changes: Any, heading: str, tmp_path: Path) -> None:
     model, names = model_of(kind), {"folder": tmp_path}
     prune(model, **changes)
     model.save_pretrained(tmp_path)

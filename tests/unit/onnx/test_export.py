@@ -1,5 +1,3 @@
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,49 +6,29 @@ import onnx
 import pytest
 import torch
 from tightrope.errors import ArtifactError
-from tightrope.inputs.arrays import Arrays
 from tightrope.model.module import load_module
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tiny_model import LONGEST, TinyModel
 
-EXPORT = """
-import sys
-from tightrope.onnx.export import export_onnx
-export_onnx(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
-"""
 
-
-@pytest.fixture(scope="module")
-def module(tiny: TinyModel) -> torch.nn.Module:
-    return load_module(tiny.checkpoint.parent, torch.float32)
-
-
-def torch_logits(module: torch.nn.Module, batch: Arrays) -> np.ndarray:
+def test_batch_and_sequence_are_dynamic(tiny: TinyModel) -> None:
     torch.set_num_threads(1)  # threads of OpenMP would hang children that are forked later
-    with torch.inference_mode():
-        tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
-        return module(**tensors).logits.numpy()
-
-
-def onnx_logits(path: Path, batch: Arrays) -> np.ndarray:
-    return run_onnx(load_onnx(path), [batch], threads=1)[0]
-
-
-@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (1, LONGEST), (3, 17), (17, 5)])
-def test_batch_and_sequence_are_dynamic(
-    tiny: TinyModel, module: torch.nn.Module, batch: int, sequence: int
-) -> None:
-    draw = np.random.default_rng(sequence)
-    ids = draw.integers(5, 150, (batch, sequence))
-    mask = (np.arange(sequence) < draw.integers(1, sequence + 1, (batch, 1))).astype(np.int64)
-    inputs = {"input_ids": ids, "attention_mask": mask}
-    expected = torch_logits(module, inputs)
-    for path in (tiny.onnx, tiny.simplified):
-        found = onnx_logits(path, inputs)
-        assert (found.shape, found.dtype) == ((batch, 3), np.float32)
-        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+    module = load_module(tiny.checkpoint.parent, torch.float32)
+    models = [load_onnx(path) for path in (tiny.onnx, tiny.simplified)]
+    for batch, sequence in ((1, 1), (1, LONGEST), (3, 17), (17, 5)):
+        draw = np.random.default_rng(sequence)
+        lengths = draw.integers(1, sequence + 1, (batch, 1))
+        inputs = {"input_ids": draw.integers(5, 150, (batch, sequence))}
+        inputs["attention_mask"] = (np.arange(sequence) < lengths).astype(np.int64)
+        with torch.inference_mode():
+            tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+            expected = module(**tensors).logits.numpy()
+        for model in models:
+            found = run_onnx(model, [inputs], threads=1)[0]
+            assert (found.shape, found.dtype) == ((batch, 3), np.float32)
+            np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_it_is_one_file_with_the_names_of_the_contract(tiny: TinyModel) -> None:
@@ -64,25 +42,6 @@ def test_it_is_one_file_with_the_names_of_the_contract(tiny: TinyModel) -> None:
     beside = {file.name for file in tiny.onnx.parent.glob("model.*")}
     assert beside == {tiny.onnx.name, tiny.simplified.name}
     assert {one.data_location for one in graph.initializer} == {onnx.TensorProto.DEFAULT}
-
-
-def test_the_bytes_are_the_same_from_another_folder_process_and_thread_count(
-    repository: Path, tiny: TinyModel, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "another place" / "checkpoint"
-    elsewhere.mkdir(parents=True)
-    for file in tiny.checkpoint.parent.iterdir():
-        (elsewhere / file.name).write_bytes(file.read_bytes())
-    target = tmp_path / "out" / "model.onnx"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(repository / "scripts"),
-        "PYTHONHASHSEED": "7",
-        "HOME": str(tmp_path),
-    }
-    words = [sys.executable, "-c", EXPORT, str(elsewhere / "checkpoint.json"), str(target), "2"]
-    subprocess.run(words, env=environment, cwd=tmp_path, check=True, capture_output=True)
-    assert target.read_bytes() == tiny.onnx.read_bytes()
 
 
 def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyModel) -> None:

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,7 @@ def saved(model: onnx.ModelProto, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("tokens", [None, 512])
-def test_only_the_graph_and_the_longest_sequence_are_in_the_file(
-    tmp_path: Path, tokens: int | None
-) -> None:
+def test_a_file_has_the_graph_and_the_longest_sequence(tmp_path: Path, tokens: int | None) -> None:
     """The bytes are the same again when what was loaded is saved."""
     path = tmp_path / "a.onnx"
     content = saved(with_metadata(small_model(tokens)), path)
@@ -62,69 +59,28 @@ def test_only_the_graph_and_the_longest_sequence_are_in_the_file(
     assert saved(small_model(tokens), path) == saved(found, path) == content
 
 
-def set_longest(model: onnx.ModelProto, value: str | None) -> None:
-    (entry,) = [one for one in model.metadata_props if one.key == "tightrope.max_sequence"]
-    if value is None:
-        model.metadata_props.remove(entry)
-    else:
-        entry.value = value
-
-
-def set_weight(model: onnx.ModelProto) -> None:
-    weights = numpy_helper.to_array(model.graph.initializer[0]).copy()
-    weights[0, 0] += 1
-    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "weight"))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        set_weight,
-        lambda model: set_longest(model, "64"),
-        lambda model: set_longest(model, None),
-        lambda model: model.CopyFrom(small_model()),  # of another's making
-    ],
-)
-def test_a_file_that_was_changed_or_is_missing_is_refused(
-    tmp_path: Path, change: Callable[[onnx.ModelProto], None]
-) -> None:
+def test_a_file_that_was_changed_or_is_missing_is_refused(tmp_path: Path) -> None:
+    """A change of its bytes: tests/workflow/test_bad_input.py."""
     path = tmp_path / "a.onnx"
     with pytest.raises(ArtifactError, match=r"a\.onnx: cannot be read"):
         load_onnx(path)
     save_onnx(small_model(512), path)
-    found = onnx.load(path)
-    change(found)
-    onnx.save(found, path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
+        load_onnx(path)
+    onnx.save(small_model(512), path)  # of another's making
     with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
         load_onnx(path)
 
 
-@pytest.mark.parametrize(
-    ("share", "truncated"), [(0.0, True), (0.9, True), (0.01, False), (0.99999, False)]
-)
-def test_a_truncated_file_and_one_with_a_flipped_bit_are_refused(
-    tiny: TinyModel, tmp_path: Path, share: float, truncated: bool
-) -> None:
-    content = bytearray(tiny.onnx.read_bytes())
-    place = int(share * len(content))
-    content[place] ^= 1
-    (tmp_path / "a.onnx").write_bytes(content[:place] if truncated else content)
-    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
-        load_onnx(tmp_path / "a.onnx")
-
-
-def test_every_file_of_a_model_says_how_many_tokens_it_takes_and_other_tools_read_it(
-    tiny: TinyModel,
-) -> None:
+def test_every_file_of_a_model_says_how_many_tokens_it_takes(tiny: TinyModel) -> None:
     for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
         assert max_sequence(load_onnx(path)) == LONGEST
-        onnx.checker.check_model(str(path), full_check=path in (tiny.onnx, tiny.simplified))
+    onnx.checker.check_model(str(tiny.simplified), full_check=True)
 
 
 @pytest.mark.parametrize("tokens", [None, 512])
-def test_simplifying_folds_constants_drops_dead_nodes_and_keeps_the_inputs(
-    tokens: int | None,
-) -> None:
+def test_simplifying_folds_constants_and_keeps_the_inputs(tokens: int | None) -> None:
     batch = [{"x": np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)}]
     batch[0]["unread"] = np.array([0])
     expected = run_onnx(small_model(), batch, threads=1)
@@ -137,15 +93,14 @@ def test_simplifying_folds_constants_drops_dead_nodes_and_keeps_the_inputs(
     np.testing.assert_allclose(run_onnx(smaller, batch, threads=1)[0], expected[0], rtol=1e-6)
 
 
+DIFFERENT = "its outputs differ from the checkpoint's by"
+
+
 @pytest.mark.parametrize(
     ("found", "expected", "reason"),
     [
-        ([[1, 1], [1, 4]], np.ones((2, 2)), "its outputs differ from the checkpoint's by 3 (all"),
-        (
-            [[1, 1], [1, np.nan]],
-            np.ones((2, 2)),
-            "its outputs differ from the checkpoint's by nan ",
-        ),
+        ([[1, 1], [1, 4]], np.ones((2, 2)), f"{DIFFERENT} 3 (all"),
+        ([[1, 1], [1, np.nan]], np.ones((2, 2)), f"{DIFFERENT} nan "),
         (np.ones((2, 1)), np.ones((2, 3)), "logits (2, 1), the checkpoint gives (2, 3)"),
         (np.ones((2, 3)), np.full((2, 3), np.nan), "the checkpoint returns NaN or inf"),
     ],
@@ -159,14 +114,9 @@ def test_other_logits_are_refused(found: Any, expected: np.ndarray, reason: str)
     assert "\n" not in str(caught.value)
 
 
-def with_shifted_bias(model: onnx.ModelProto) -> None:
-    bias = next(one for one in model.graph.initializer if one.name.endswith("classifier.bias"))
-    shifted = numpy_helper.to_array(bias) + np.array([0, 0.01, 0], dtype=np.float32)
-    bias.CopyFrom(numpy_helper.from_array(shifted, bias.name))
-
-
-def without_mask(model: onnx.ModelProto) -> None:
-    """It runs, and is wrong for padded batches only."""
+def test_a_model_of_other_answers_is_not_simplified(tiny: TinyModel, tmp_path: Path) -> None:
+    """Here it runs, and is wrong for padded batches only."""
+    model = load_onnx(tiny.onnx)
     for node in model.graph.node:
         for index, name in enumerate(node.input):
             if name == "attention_mask":
@@ -174,27 +124,11 @@ def without_mask(model: onnx.ModelProto) -> None:
     model.graph.initializer.append(numpy_helper.from_array(np.array(1), "one_of_all"))
     node = helper.make_node("Max", ["attention_mask", "one_of_all"], ["always_one"], "ignore")
     model.graph.node.insert(0, node)
-
-
-@pytest.mark.parametrize("change", [with_shifted_bias, without_mask])
-def test_a_model_whose_answers_are_not_the_checkpoints_is_not_simplified(
-    tiny: TinyModel, tmp_path: Path, change: Callable[[onnx.ModelProto], None]
-) -> None:
-    model = load_onnx(tiny.onnx)
-    change(model)
     source, target = tmp_path / "model.onnx", tmp_path / "model.simplified.onnx"
     save_onnx(model, source)
     with pytest.raises(ArtifactError, match=r"model\.onnx: its outputs differ from the checkpoint"):
         simplify_onnx(source, tiny.checkpoint, tiny.split("timing"), target, threads=1)
     assert not target.exists()
-
-
-def test_a_model_that_cannot_run_is_an_error_with_its_reason() -> None:
-    model = small_model()
-    model.graph.node[-1].domain = "of.elsewhere"
-    model.opset_import.append(helper.make_opsetid("of.elsewhere", 1))
-    with pytest.raises(ArtifactError, match=r"ONNX Runtime cannot run the model: .*of\.elsewhere"):
-        run_onnx(model, [], threads=1)
 
 
 def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(

@@ -3,16 +3,18 @@
 import numpy as np
 import onnx
 import pytest
-from given_files import KINDS, WAYS, given_model, in_float16
+from given_files import KINDS, WAYS, given_model, in_float16, quantized_by_onnxruntime
 from onnx import TensorProto, numpy_helper
-from onnx_text import kinds, onnx_model
-from tightrope.errors import ArtifactError
+from onnx_text import HEAD, kinds, onnx_model
+from onnxruntime.quantization import QuantFormat
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.onnx.edit import constant_of
 from tightrope.onnx.float_model import (
     has_halves,
     in_float,
     in_float32,
     is_quantized,
+    require_as_said,
     with_activations_in_float,
 )
 from tightrope.onnx.session import run_onnx
@@ -72,9 +74,7 @@ CLIPPED = """net (float[n, 4] x) => (float[n, 4] y)
 
 
 @pytest.mark.parametrize(("scale", "operator", "top"), [(6 / 255, "Clip", 6), (0.1, "Relu", 9)])
-def test_a_range_from_0_to_6_is_a_clip_and_one_from_0_a_relu_where_values_may_be_negative(
-    scale: float, operator: str, top: float
-) -> None:
+def test_a_range_from_0_is_a_relu_and_to_6_a_clip(scale: float, operator: str, top: float) -> None:
     model = onnx_model(CLIPPED.replace("SCALE", str(scale)))
     found = in_float(model)
     added = [kind for kind in kinds(found) if kind in ("Relu", "Clip")]
@@ -84,13 +84,12 @@ def test_a_range_from_0_to_6_is_a_clip_and_one_from_0_a_relu_where_values_may_be
     np.testing.assert_array_equal(run_onnx(found, [{"x": values}], threads=1)[0], expected)
 
 
-@pytest.mark.parametrize("way", ["s8s8", "pairs"])
-def test_a_file_in_float16_becomes_float32(way: str) -> None:
-    half = in_float16(given_model(way))
+def test_a_file_in_float16_becomes_float32() -> None:
+    half = in_float16(given_model("pairs"))
     assert has_halves(half)
     found = in_float(half)
     assert not has_halves(found)
-    assert error(logits(found), logits(in_float(given_model(way)))) < 2e-3
+    assert error(logits(found), logits(in_float(given_model("pairs")))) < 2e-3
     for tensor in half.graph.initializer:  # float32 has every number of float16
         values = numpy_helper.to_array(tensor).astype(np.float32)
         np.testing.assert_array_equal(constant_of(in_float32(half), tensor.name), values)
@@ -134,3 +133,42 @@ def test_qdq_around_another_operator_is_refused_with_its_name() -> None:
 def test_a_mask_that_was_0_when_the_ranges_were_found_gets_no_relu() -> None:
     mask = CLIPPED.replace("Add (x, none)", "Mul (x, eighth)").replace("SCALE", "1.0")
     assert kinds(in_float(onnx_model(mask))).count("Relu") == 1
+
+
+def test_a_file_with_qdq_needs_the_key_and_one_without_takes_none() -> None:
+    require_as_said(given_model("u8s8"), "onnx:m", quantized=True)
+    require_as_said(make_convolutions(), "onnx:m", quantized=False)
+    with pytest.raises(TightropeError, match=r"^onnx:m: is quantized already .*quantized: true"):
+        require_as_said(given_model("u8s8"), "onnx:m", quantized=False)
+    with pytest.raises(TightropeError, match=r"^onnx:m: has no QuantizeLinear.*remove `quantized`"):
+        require_as_said(make_convolutions(), "onnx:m", quantized=True)
+    # operators in integers, whatever is said
+    model = quantized_by_onnxruntime(make_convolutions(), quant_format=QuantFormat.QOperator)
+    for said in (True, False):
+        with pytest.raises(TightropeError, match=r"QLinear.* integers itself; .*QuantFormat.QDQ"):
+            require_as_said(model, "onnx:m", quantized=said)
+
+
+IN_A_BRANCH = """net (bool flag, float[n] x) => (float[n] y) <float scale = {1}, int8 zero = {0}> {
+    y = If (flag) <
+        then_branch = one () => (float[n] d) {
+            q = QuantizeLinear (x, scale, zero)
+            d = DequantizeLinear (q, scale, zero)
+        },
+        else_branch = two () => (float[n] e) { e = Identity (x) }
+    >
+}"""
+OF_TENSORRT = "net (float[n] x) => (float[n] q) { q = trt.TRT_FP8QuantizeLinear (x) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (IN_A_BRANCH, r"Q/DQ inside a branch or loop"),
+        (OF_TENSORRT, r"TRT_FP8QuantizeLinear is an operator of TensorRT"),
+    ],
+)
+def test_qdq_in_a_branch_alone_and_that_of_tensorrt_alone_are_refused(text: str, said: str) -> None:
+    model = onnx_model(text, HEAD.replace("]>", ', "trt" : 1]>'))
+    with pytest.raises(TightropeError, match=said):
+        require_as_said(model, "onnx:m", quantized=True)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx_text import drawn, onnx_model
-from splits import prepare_splits
+from splits import prepare_digits
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
@@ -31,15 +31,10 @@ TEXT = """net ({}) => (float[n, 10] scores) {{
 
 
 def small_model(
-    shape: str = "float[n, 3, h, w]",
-    *,
-    name: str = "image",
-    inner: str = "weighted",
-    others: str = "",
+    shape: str = "float[n, 3, h, w]", name: str = "image", inner: str = "weighted", others: str = ""
 ) -> onnx.ModelProto:
-    return onnx_model(
-        TEXT.format(f"{shape} {name}{others}", name=name, inner=inner), weights=WEIGHTS
-    )
+    text = TEXT.format(f"{shape} {name}{others}", name=name, inner=inner)
+    return onnx_model(text, weights=WEIGHTS)
 
 
 def pixels(*size: int) -> dict[str, np.ndarray]:
@@ -74,31 +69,23 @@ def test_it_takes_the_pipelines_name_and_size_and_answers_the_same(model: onnx.M
     require_answers(found)
 
 
+NAMED = "expected is image alone; say its name with the model's key `inputs: {pixel_values: NAME}`"
+FIXED = "is fixed to any x 3 x any x 9 (batch x channels x height x width), preprocessor_config"
+
+
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (
-            small_model(name="pixels"),
-            "its inputs are pixels; expected is image alone; say its name with the model's key "
-            "`inputs: {pixel_values: NAME}`",
-        ),
+        (small_model(name="pixels"), f"its inputs are pixels; {NAMED}"),
         (small_model(others=", float[n] mask"), "its inputs are image, mask; expected is image al"),
         (
             small_model("float16[n, 3, h, w]"),
-            "input image is no float32 [batch, 3, height, width] but float16 any x 3 x any x any; "
-            "export it as one",
+            "input image is no float32 [batch, 3, height, width] but float16 any x 3 x any x any; ",
         ),
         (small_model("float[n, 1, 6, 8]"), "[batch, 3, height, width] but float32 any x 1 x 6 x 8"),
         (small_model("float[n, 3, 6]"), "[batch, 3, height, width] but float32 any x 3 x 6; exp"),
-        (
-            small_model("float[1, 3, 6, 8]"),
-            "input image is fixed to 1 x 3 x 6 x 8; export it with a dynamic batch",
-        ),
-        (
-            small_model("float[n, 3, h, 9]"),
-            "input image is fixed to any x 3 x any x 9 (batch x channels x height x width), "
-            "preprocessor_config.json beside it makes 6 x 8 pixels; put the image processor",
-        ),
+        (small_model("float[1, 3, 6, 8]"), "is fixed to 1 x 3 x 6 x 8; export it with a dynamic b"),
+        (small_model("float[n, 3, h, 9]"), f"{FIXED}.json beside it makes 6 x 8 pixels; put"),
     ],
 )
 def test_inputs_that_do_not_fit_are_named(model: onnx.ModelProto, reason: str) -> None:
@@ -106,14 +93,6 @@ def test_inputs_that_do_not_fit_are_named(model: onnx.ModelProto, reason: str) -
         standardized(model, INPUTS, source="onnx:m", size=SIZE)
     assert str(caught.value).startswith("onnx:m: ") and "\n" not in str(caught.value)
     assert reason in str(caught.value)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    manifest = tmp_path_factory.mktemp("digits") / "data.json"
-    sizes = {"train": 20, "evaluation": 20}
-    prepare_splits(manifest, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
-    return manifest
 
 
 def prepared(folder: Path) -> Path:
@@ -129,9 +108,8 @@ def prepared(folder: Path) -> Path:
     return manifest
 
 
-def test_the_file_is_kept_with_its_image_processor_and_answers_in_the_order_of_the_labels(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_file_is_kept_with_its_processor_in_the_order_of_the_labels(tmp_path: Path) -> None:
+    data = prepare_digits(tmp_path / "data.json")
     source, kept = prepared(tmp_path), tmp_path / "checkpoint/checkpoint.json"
     import_checkpoint(kept, source=source, data=data, inputs=INPUTS)
     manifest = read_manifest(kept, CheckpointManifest)

@@ -10,9 +10,7 @@ NAMES = {f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in 
 NAMES |= {"bert.pooler.dense", "classifier"}
 
 
-def test_operators_with_constant_weights_are_named_as_the_modules_of_the_checkpoint(
-    tiny: TinyModel,
-) -> None:
+def test_operators_with_weights_are_named_as_their_modules(tiny: TinyModel) -> None:
     model = load_onnx(tiny.simplified)
     nodes = weighted_nodes(model)
     assert {node.name for node in nodes} == NAMES

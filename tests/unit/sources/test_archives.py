@@ -44,9 +44,7 @@ def test_each_member_is_read_and_folders_have_no_content(tmp_path: Path, kind: s
 
 @KINDS
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_path_out_of_the_archive_and_a_name_that_comes_twice_are_refused(
-    tmp_path: Path, kind: str
-) -> None:
+def test_paths_out_of_it_and_names_that_come_twice_are_refused(tmp_path: Path, kind: str) -> None:
     for name, said in (
         ("../outside.jpg", "leads out of the archive"),
         ("cat/../../x.jpg", "leads out of the archive"),
@@ -110,7 +108,7 @@ def flipped(content: bytes, place: int) -> bytes:
         *(
             (kind, lambda all, part=part: all[: int(len(all.rstrip(b"\0")) * part)])
             for kind in ("a.zip", "a.tar", "a.tgz")
-            for part in (0, 0.5, 0.99)
+            for part in (0, 0.99)
         ),
     ],
 )

@@ -1,6 +1,5 @@
 """Students learn from a real teacher's outputs, which its job has written."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +15,11 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
 from tightrope.training.teaching import DistillationLoss, DistillationWeights, read_teaching
-from tiny_training import RECIPE, TINY, accuracy, prepare_source, prepare_texts, train
+from tiny_training import RECIPE, TINY, prepare_source, prepare_texts, train
 from transformers import AutoModelForSequenceClassification
 
 DISTILL = {"from": "large", "temperature": 2.0, "labels": 0.5, "hidden": 1.0, "unlabelled": None}
+ONCE = {**RECIPE, "epochs": 1}
 SMALL = TINY.replace("num_hidden_layers=2", "num_hidden_layers=1")
 
 
@@ -35,7 +35,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, trained: Path, texts: Path
 
 def ask(folder: Path, teacher: Path, texts: Path, **changes: Any) -> Path:
     """Run the teacher on the train split with these settings; return the manifest."""
-    settings = {"teacher": "large", "sequence": 32, "hidden": True, "threads": 2, **changes}
+    settings = {"teacher": "large", "sequence": 32, "hidden": True, "threads": 1, **changes}
     write_teacher_outputs(
         folder / "outputs.json",
         TeacherSettings(**settings),
@@ -46,24 +46,29 @@ def ask(folder: Path, teacher: Path, texts: Path, **changes: Any) -> Path:
     return folder / "outputs.json"
 
 
-def states_of(checkpoint: Path, row: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def states_of(
+    checkpoint: Path, rows: list[dict[str, np.ndarray]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Logits and last hidden states of each row alone."""
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent).eval()
-    inputs = {name: torch.from_numpy(array)[None] for name, array in row.items()}
-    with torch.inference_mode():
-        outputs = model(**inputs, output_hidden_states=True)
-    return outputs.logits[0].numpy(), outputs.hidden_states[-1][0].numpy()
+    found = []
+    for row in rows:
+        inputs = {name: torch.from_numpy(array)[None] for name, array in row.items()}
+        with torch.inference_mode():
+            outputs = model(**inputs, output_hidden_states=True)
+        found.append((outputs.logits[0].numpy(), outputs.hidden_states[-1][0].numpy()))
+    return found
 
 
-def test_outputs_are_those_of_the_teacher_for_each_text_alone(
-    outputs: Path, trained: Path, texts: Path
-) -> None:
+def test_outputs_are_those_of_the_teacher(outputs: Path, trained: Path, texts: Path) -> None:
     teaching = read_teaching(outputs, DISTILL)
     assert teaching.states is not None
     document = read_manifest(outputs, TeacherManifest)
     assert (document["rows"], document["unlabelled"], document["hidden"]) == (120, 0, 32)
     rows = load_encoder(trained, max_sequence=32)(read_split(split_of(texts, "train")))
-    for index in (0, 7, 119):
-        expected, states = states_of(trained, rows[index])
+    indices = (0, 7, 119)
+    known = states_of(trained, [rows[index] for index in indices])
+    for index, (expected, states) in zip(indices, known, strict=True):
         np.testing.assert_allclose(teaching.logits[index], expected, atol=1e-5)
         kept = teaching.states[teaching.starts[index] :][: teaching.tokens[index]]
         np.testing.assert_allclose(kept, states, atol=5e-3)
@@ -87,26 +92,12 @@ def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
     rows = load_encoder(trained, max_sequence=32)(read_split(split_of(texts, "evaluation")))[:8]
 
     def distance(one: Path) -> float:
-        pairs = [(states_of(one, row)[1], states_of(trained, row)[1]) for row in rows]
-        return float(np.mean([np.square(ours - theirs).mean() for ours, theirs in pairs]))
+        pairs = zip(states_of(one, rows), states_of(trained, rows), strict=True)
+        return float(np.mean([np.square(ours[1] - theirs[1]).mean() for ours, theirs in pairs]))
 
     assert distance(student) < 0.5 * distance(alone)
     assert read_manifest(student, CheckpointManifest)["distill"] == distill
-    config = json.loads((student.parent / "config.json").read_text())
-    assert config["num_hidden_layers"] == 1
     assert not any("project" in name for name in saved_weights(student))
-
-
-def test_a_student_may_learn_with_quantized_outputs(
-    outputs: Path, small: Path, texts: Path, tmp_path: Path
-) -> None:
-    qat = {**RECIPE, "epochs": 1, "scheme": "s8s8", "outputs": True}
-    options = {"qat": qat, "teacher": outputs, "distill": DISTILL}
-    student = train(tmp_path / "student", small, texts, **options)
-    manifest = read_manifest(student, CheckpointManifest)
-    assert manifest["qat"] is not None and manifest["distill"] == DISTILL
-    assert set(manifest["qat"]["outputs"]) == set(manifest["qat"]["ranges"])
-    assert not any("quantizer" in name for name in saved_weights(student))
 
 
 def saved_weights(checkpoint: Path) -> list[str]:
@@ -119,11 +110,10 @@ def test_a_student_of_another_hidden_size_has_the_tokens_of_its_teacher(
 ) -> None:
     narrow = SMALL.replace("hidden_size=32", "hidden_size=16").replace("vocab_size=200&", "")
     source = prepare_source(tmp_path / "source", narrow)
-    student = train(tmp_path / "student", source, texts, RECIPE, teacher=outputs, distill=DISTILL)
+    student = train(tmp_path / "student", source, texts, ONCE, teacher=outputs, distill=DISTILL)
     assert read_manifest(student, CheckpointManifest)["vocabulary"] == 200
     same = [(one.parent / "tokenizer.json").read_text() for one in (student, trained)]
     assert same[0] == same[1]
-    assert accuracy(student, texts) > 0.95
 
 
 def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
@@ -137,7 +127,7 @@ def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
     outputs = ask(folder, trained, texts, unlabelled=notes, column="note")
     assert read_manifest(outputs, TeacherManifest)["unlabelled"] == 2
     options = {"teacher": outputs, "distill": {**DISTILL, "labels": 0.3}}
-    student = train(tmp_path / "student", small, texts, {**RECIPE, "validate": True}, **options)
+    student = train(tmp_path / "student", small, texts, {**ONCE, "validate": True}, **options)
     training = read_manifest(student, CheckpointManifest)["training"]
     assert training is not None
     # a tenth of the 120 labelled texts, none of the two others
@@ -153,7 +143,7 @@ def test_a_teacher_of_other_labels_is_refused_and_other_tokens_allow_logits_alon
     other = prepare_texts(tmp_path / "other", ("no", "yes"))
     with pytest.raises(TightropeError, match=r"it has the labels bad, good, the data .* no, yes"):
         train(tmp_path / "a", small, other, RECIPE, teacher=outputs, distill=DISTILL)
-    shorter = {**RECIPE, "sequence": 4}
+    shorter = {**ONCE, "sequence": 4}
     with pytest.raises(TightropeError, match=r"other tokens than its teacher large.*hidden to 0"):
         train(tmp_path / "b", small, texts, shorter, teacher=outputs, distill=DISTILL)
     alone = {**DISTILL, "hidden": 0}
@@ -161,30 +151,24 @@ def test_a_teacher_of_other_labels_is_refused_and_other_tokens_allow_logits_alon
     assert read_manifest(student, CheckpointManifest)["training"] is not None
 
 
-def test_the_loss_is_none_where_student_and_teacher_agree() -> None:
+def test_the_loss_is_that_of_its_definition_and_none_where_student_and_teacher_agree() -> None:
     draw = torch.Generator().manual_seed(0)
-    states = torch.randn(3, 4, 8, generator=draw)
+    states, found = torch.randn(3, 4, 8, generator=draw), torch.randn(3, 2, generator=draw)
     real = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]).bool()
-    found = torch.randn(3, 2, generator=draw)
-    loss = DistillationLoss(DistillationWeights(2.0, 0.0, 1.0), (8, 8))
-    targets = {
-        "labels": torch.tensor([0, 1, -100]),
-        "teacher_logits": found,
-        "teacher_states": torch.where(real[..., None], states, 0).half(),
-        "teacher_tokens": real,
-    }
+    targets = {"labels": torch.tensor([0, 1, -100]), "teacher_logits": found}
+    targets["teacher_states"] = torch.where(real[..., None], states, 0).half()
+    targets["teacher_tokens"] = real
     outputs = SimpleNamespace(logits=found, hidden_states=[states])
+    loss = DistillationLoss(DistillationWeights(2.0, 0.0, 1.0), (8, 8))
     assert loss(outputs, targets).item() == pytest.approx(0, abs=1e-5)
     # twice the teacher's states: the distance of each token is one
     outputs.hidden_states = [2 * states]
     assert loss(outputs, targets).item() == pytest.approx(1, abs=1e-2)
-
-
-def test_the_divergence_is_that_of_its_definition() -> None:
+    # the divergence
     ours, theirs = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
     p, q = (torch.softmax(one / 2, -1) for one in (theirs, ours))
     expected = 4 * (p * (p / q).log()).sum(-1).mean()
     loss = DistillationLoss(DistillationWeights(2.0, 0.0, 0.0), None)
     targets = {"labels": torch.tensor([0, 1]), "teacher_logits": theirs}
-    found = loss(SimpleNamespace(logits=ours), targets)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    divergence = loss(SimpleNamespace(logits=ours), targets)
+    assert divergence.item() == pytest.approx(expected.item(), rel=1e-5)

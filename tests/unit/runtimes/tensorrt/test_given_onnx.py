@@ -39,9 +39,7 @@ def int8_without_zero_point(model: onnx.ModelProto, node: NodeProto) -> None:
 @pytest.mark.parametrize("way", ["s8s8", "pairs", *KINDS])
 def test_zero_points_0_in_int8_and_e4m3_are_accepted(way: str) -> None:
     require_supported_qdq(given_model(way))
-
-
-def test_so_are_a_file_in_float16_and_one_without_zero_points_that_says_int8() -> None:
+    # and a file in float16, and one without zero-points that says int8
     require_supported_qdq(in_float16(given_model("pairs")))
     require_supported_qdq(given(int8_without_zero_point))
 
@@ -60,9 +58,7 @@ ASYMMETRIC = "TensorRT cannot run QuantizeLinear pixel_values_QuantizeLinear wit
         (given(lambda _, node: node.input.__setitem__(2, "made")), "made, that is no constant"),
     ],
 )
-def test_other_zero_points_and_types_are_refused_with_node_and_remedy(
-    model: onnx.ModelProto, words: str
-) -> None:
+def test_other_zero_points_and_types_are_refused(model: onnx.ModelProto, words: str) -> None:
     with pytest.raises(WorkFailed, match=words) as caught:
         require_supported_qdq(model)
     assert caught.value.transient is False

@@ -51,6 +51,8 @@ CONVOLUTION_INT8 = layer(
     Weights={"Type": "Int8", "Count": 3456},
 )
 REFORMAT = layer("Reformat", ["Row major linear FP32"], ["Row major Int8 format"], Origin="QDQ")
+NO_OP = layer("NoOp", ["Half"], ["Half"])
+FP16_GEMM: Executed = {"gemm": {"fp16": 1}}
 INT8_ROWS = ["Row major Int8 format"]
 
 
@@ -68,39 +70,23 @@ INT8_ROWS = ["Row major Int8 format"]
         ),
         ([CONVOLUTION_INT8, REFORMAT], {"convolution": {"int8": 1}, "Reformat": {"fp32": 1}}),
         # a kernel or weights that make floats of int8
+        ([layer("gemm", INT8_ROWS, ["Half"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn")], FP16_GEMM),
         (
-            [
-                layer("gemm", INT8_ROWS, ["Half"], "sm80_xmma_gemm_f16f16_f16f16_f16_nn"),
-                layer("CaskConvolution", INT8_ROWS, ["Half"], Weights={"Type": "Float"}),
-            ],
-            {"convolution": {"fp32": 1}, "gemm": {"fp16": 1}},
+            [layer("CaskConvolution", INT8_ROWS, ["Half"], Weights={"Type": "Float"})],
+            {"convolution": {"fp32": 1}},
         ),
         # what computes nothing
-        (
-            [
-                *(layer(kind, [], []) for kind in ("signal", "wait", "Constant")),
-                layer("NoOp", ["Half"], ["Half"]),
-                GEMM,
-            ],
-            {"gemm": {"fp16": 1}},
-        ),
+        ([*(layer(kind, [], []) for kind in ("signal", "Constant")), NO_OP, GEMM], FP16_GEMM),
         # the numbers that a layer reads or writes
-        (
-            [
-                layer("kgen", ["Bool", "Half"], ["Half"], "__myl_Sel_0x1"),
-                layer("kgen", ["Int64"], ["Float"], "__myl_CastMul_0x2"),
-                layer("kgen", ["Int64"], ["Int64"], "__myl_Mul_0x3"),
-                layer("shape_call", [], []),
-            ],
-            {"kgen": {"Int64": 1, "fp16": 1, "fp32": 1}, "shape_call": {"unknown": 1}},
-        ),
+        ([layer("kgen", ["Bool", "Half"], ["Half"], "__myl_Sel_0x1")], {"kgen": {"fp16": 1}}),
+        ([layer("kgen", ["Int64"], ["Float"], "__myl_CastMul_0x2")], {"kgen": {"fp32": 1}}),
+        ([layer("kgen", ["Int64"], ["Int64"], "__myl_Mul_0x3")], {"kgen": {"Int64": 1}}),
+        ([layer("shape_call", [], [])], {"shape_call": {"unknown": 1}}),
         # a type apart from its format
         ([layer("gemm", [], [], Inputs=[{"Datatype": "BFloat16"}])], {"gemm": {"bf16": 1}}),
     ],
 )
-def test_layers_are_counted_by_what_they_compute_and_in_which_type(
-    layers: list[Layer], counted: Executed
-) -> None:
+def test_layers_are_counted_by_class_and_type(layers: list[Layer], counted: Executed) -> None:
     assert executed(information(*layers)) == counted
 
 
@@ -108,27 +94,21 @@ def test_layers_are_counted_by_what_they_compute_and_in_which_type(
     ("kind", "kernel", "found"),
     [
         # TensorRT 8.2: github.com/pytorch/pytorch/pull/66683
-        ("MatrixMultiply", "", "gemm"),
         ("CaskGemmMatrixMultiply", "", "gemm"),
         # fused from the front: names of Myelin begin with Fc for such a product
-        ("kgen", "__myl_FcCast_0x77", "gemm"),
         ("kgen", "__myl_CasMulFc_0x77", "gemm"),
         # one row of queries
         ("kgen", "_gemv_mha_v1_0x77", "attention"),
         ("fmha", "", "attention"),
         # convolutions by a product, TensorRT 8 and 10
         ("CaskConvActPool", "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", "convolution"),
-        ("fusion", "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", "convolution"),
         # neither a product nor a convolution: Concat, Softmax
-        ("kgen", "__myl_MoveConc_0x77", "kgen"),
         ("kgen", "__myl_MaxSubExpSumDivMul_0x77", "kgen"),
         # all of it in one layer, TensorRT 8.6: nobody can tell what is in it
         ("Myelin", "", "Myelin"),
     ],
 )
-def test_the_type_of_a_layer_or_its_kernel_says_its_class(
-    kind: str, kernel: str, found: str
-) -> None:
+def test_a_layers_type_or_kernel_says_its_class(kind: str, kernel: str, found: str) -> None:
     assert executed(information(layer(kind, ["Half"], ["Half"], kernel))) == {found: {"fp16": 1}}
     assert is_product(found) is (found in PRODUCTS)
 
@@ -140,27 +120,20 @@ HIDDEN = "N/A due to dynamic shapes"
     ("texts", "kernel", "name"),
     [
         (["Float", "Row major linear FP32"], "", "fp32"),
-        (["Half"], "", "fp16"),
         (["BFloat16", "Row major linear BFloat16 format"], "", "bf16"),
         (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"], "", "fp8"),
-        (["Channel major INT8 format"], "", "int8"),
-        # not ours: kept as they are
-        (["Int4"], "", "Int4"),
+        # not ours: kept as it is
         (["Row major linear UInt8 format"], "", "Row major linear UInt8 format"),
         # a kernel that names tf32 is told from fp32
-        (["Float"], "sm80_xmma_gemm_f32f32_f32f32_f32_nn", "fp32"),
         (["Float"], "sm80_xmma_gemm_f32f32_tf32f32_f32_nn", "tf32"),
         (["Float"], "ampere_sgemm_32x32_sliced1x4_nn", "fp32"),
         (["FP8"], "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_f16_f16", "fp8"),
-        (["FP8"], "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x128", "fp8"),
         # an engine of dynamic shapes, inspected without an execution context
         ([HIDDEN], "sm80_xmma_gemm_i8i8_i8i32_f32_tn_n", "int8"),
         ([HIDDEN], "0x0", HIDDEN),
     ],
 )
-def test_types_are_in_our_words_and_others_are_kept(
-    texts: list[str], kernel: str, name: str
-) -> None:
+def test_types_are_in_our_words_or_kept(texts: list[str], kernel: str, name: str) -> None:
     for text in texts:
         found = executed(information(layer("gemm", [text], ["Half"], kernel)))
         assert found == {"gemm": {name: 1}}
@@ -176,19 +149,16 @@ def test_an_int8_engine_that_runs_in_fp32_fails_with_what_it_ran_in() -> None:
         require_precision(found, "int8-fp16")
 
 
-def test_the_layers_of_one_profile_are_counted() -> None:
+def test_the_layers_of_one_profile_are_counted_and_control_characters_do_no_harm() -> None:
     # trt-engine-explorer: the layers of all but the first have the profile behind their names
     second = {**GEMM_INT8, "Name": "__myl_Fc_myl0_7 [profile 1]"}
     eleventh = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 10]"}
     plan = information(GEMM, second, eleventh)
-    assert executed(plan) == executed(plan, 10) == {"gemm": {"fp16": 1}}
+    assert executed(plan) == executed(plan, 10) == FP16_GEMM
     assert executed(plan, 1) == {"gemm": {"int8": 1}}
-
-
-def test_control_characters_between_the_names_of_fused_operators_do_no_harm() -> None:
-    # TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
+    # between names, TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
     raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
-    assert executed(raw) == {"gemm": {"fp16": 1}}
+    assert executed(raw) == FP16_GEMM
 
 
 @pytest.mark.parametrize(
@@ -197,9 +167,8 @@ def test_control_characters_between_the_names_of_fused_operators_do_no_harm() ->
         # LAYER_NAMES_ONLY: github.com/NVIDIA/TensorRT/issues/4020
         (information("Reformatting CopyNode for Input Tensor 0 to conv0"), "holds no details"),
         (information(), "holds no details"),
-        (information({"Name": "conv0"}), "holds no details"),
         (information(GEMM, "conv0"), r"holds no details .* ProfilingVerbosity\.DETAILED"),
-        *((text, "no JSON with layers") for text in ("", "Name: a", "[]", "{}", "null")),
+        *((text, "no JSON with layers") for text in ("Name: a", "[]", "{}")),
     ],
 )
 def test_an_engine_without_details_fails_with_the_remedy(poor: str, words: str) -> None:

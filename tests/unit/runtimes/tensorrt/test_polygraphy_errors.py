@@ -24,14 +24,11 @@ def build(said: list[str], ends: bool = True) -> int:
 @pytest.mark.parametrize(
     ("said", "reason", "transient"),
     [
-        ([], f"TensorRT: {INVALID}", False),
         (["Error Code 4: no layer\nmore", "then this"], "TensorRT: Error Code 4: no layer", False),
         (["Error Code 9: skipped", "Error Code 2: OutOfMemory"], "TensorRT: Error Code 9", True),
     ],
 )
-def test_the_first_error_that_was_logged_is_the_reason(
-    said: list[str], reason: str, transient: bool
-) -> None:
+def test_the_first_error_is_the_reason(said: list[str], reason: str, transient: bool) -> None:
     with pytest.raises(WorkFailed, match=f"^{reason}") as caught:
         supervised(build, said, limits=LIMITS)
     assert caught.value.transient is transient

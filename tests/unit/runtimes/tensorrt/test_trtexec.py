@@ -54,9 +54,7 @@ def test_what_it_said_last_is_the_error(tmp_path: Path) -> None:
         measured(path, engine(tmp_path), SHAPE)
 
 
-def test_without_trtexec_the_command_says_where_it_comes_from(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_without_trtexec_it_says_where_that_comes_from(repository: Path, tmp_path: Path) -> None:
     command = [sys.executable, "tools/trtexec.py", "engines/a", "a.latency.json"]
     done = subprocess.run(
         command, cwd=repository, capture_output=True, text=True, env={"PATH": str(tmp_path)}

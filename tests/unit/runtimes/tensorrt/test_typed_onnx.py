@@ -1,11 +1,14 @@
+from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper, parser
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx_text import constants_of, makers_of, onnx_model
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.qdq_tensorrt import tensorrt_qdq
@@ -28,7 +31,6 @@ QUANTIZED = {"int8-fp16": (TensorProto.INT8, 127), "fp8": (TensorProto.FLOAT8E4M
 TOLERANCES = {"fp16": 0.005, "bf16": 0.03, "int8-fp16": 0.05, "fp8": 0.15}
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 ADDED = (*PAIR, "Add")
-OPSET_21 = '<ir_version: 10, opset_import: ["" : 21]>'
 
 
 class Typed(NamedTuple):
@@ -62,7 +64,8 @@ class GatherElements(OpRun):
 def known(tiny: TinyModel) -> dict[tuple[str, str], Typed]:
     """Each typed file of a text and an image model, made once."""
     rows = evaluation_rows(tiny)
-    padded = next(start for start in range(0, 80, 16) if len({*map(length, rows[start:][:16])}) > 1)
+    lengths = [len(row["input_ids"]) for row in rows]
+    padded = next(start for start in range(0, 80, 16) if len({*lengths[start:][:16]}) > 1)
     image = make_convolutions()
     names = [node.name for node in weighted_nodes(image)]
     ranges = ranges_of(image, pictures(64, seed=1))
@@ -71,25 +74,16 @@ def known(tiny: TinyModel) -> dict[tuple[str, str], Typed]:
         "text": [stack(rows[padded : padded + 16])],
         "image": [{"pixel_values": pictures(16, seed=2)}],
     }
-    sources = {
-        ("text", "int8-fp16"): load_onnx(tiny.s8s8),
-        ("text", "fp8"): load_onnx(tiny.e4m3),
-        **{
-            ("image", one): tensorrt_qdq(image, ranges, names, kind=kind, outputs=False)
-            for one, (kind, _) in QUANTIZED.items()
-        },
-    }
+    sources = {("text", "int8-fp16"): load_onnx(tiny.s8s8), ("text", "fp8"): load_onnx(tiny.e4m3)}
+    for one, (kind, _) in QUANTIZED.items():
+        made = tensorrt_qdq(image, ranges, names, kind=kind, outputs=False)
+        sources["image", one] = made
     found = {}
-    for name in floats:
-        for precision in FLOATS:
-            source = sources.get((name, precision), floats[name])
-            made = typed(source, precision)
-            found[name, precision] = Typed(precision, floats[name], source, made, batches[name])
+    for name, precision in product(floats, FLOATS):
+        source = sources.get((name, precision), floats[name])
+        made = typed(source, precision)
+        found[name, precision] = Typed(precision, floats[name], source, made, batches[name])
     return found
-
-
-def length(row: Arrays) -> int:
-    return len(row["input_ids"])
 
 
 @pytest.fixture
@@ -98,7 +92,7 @@ def made(request: pytest.FixtureRequest, known: dict[tuple[str, str], Typed]) ->
 
 
 def files(names: tuple[str, ...], precisions: Any) -> pytest.MarkDecorator:
-    both = [(name, precision) for name in names for precision in precisions]
+    both = list(product(names, precisions))
     return pytest.mark.parametrize("made", both, indirect=True, ids="-".join)
 
 
@@ -107,14 +101,6 @@ IN_PAIRS = files(("text", "image"), QUANTIZED)
 TEXTS = files(("text",), FLOATS)
 # of texts tests/unit/int8/test_quantize.py says what is rounded
 OF_IMAGES = files(("image",), QUANTIZED)
-
-
-def constants_of(model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    return {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-
-
-def makers_of(model: onnx.ModelProto) -> dict[str, NodeProto]:
-    return {name: node for node in model.graph.node for name in node.output}
 
 
 def rounded_inputs(model: onnx.ModelProto, node: NodeProto) -> list[str]:
@@ -126,15 +112,6 @@ def in_its_types(model: onnx.ModelProto, batches: list[Arrays]) -> list[np.ndarr
     """Logits by ONNX's reference, which computes in float16 and bfloat16 themselves."""
     reference = ReferenceEvaluator(model, new_ops=[GatherElements])
     return [reference.run(None, batch)[0] for batch in batches]
-
-
-def net(text: str, **constants: Any) -> onnx.ModelProto:
-    """A model of opset 21, if `text` names no other, with these constants."""
-    model = parser.parse_model(text if text.startswith("<") else f"{OPSET_21}\n{text}")
-    model.graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
-    )
-    return model
 
 
 @EVERY
@@ -184,9 +161,7 @@ def test_answers_in_these_types_are_near_those_of_float32(made: Typed) -> None:
 
 
 @TEXTS
-def test_what_is_masked_does_not_count_and_a_row_that_is_masked_whole_is_a_number(
-    made: Typed,
-) -> None:
+def test_what_is_masked_does_not_count_nor_gives_nan(made: Typed) -> None:
     ids = np.arange(5, 17).reshape(2, 6)
     mask = np.array([[1] * 4 + [0] * 2, [0] * 6])
     masked, shown = np.where(mask, ids, 7), np.where(mask, 7, ids)
@@ -246,20 +221,15 @@ def test_weights_have_the_scales_of_their_channels_and_are_the_nearest_numbers(m
 
 
 @OF_IMAGES
-def test_skips_of_convolutions_are_rounded(made: Typed) -> None:
+def test_only_products_and_skips_of_convolutions_read_rounded_tensors(made: Typed) -> None:
     """Of the block that keeps the size its input, of the one that halves it the shortcut."""
     operators, makers = made.operators, makers_of(made.model)
     for name, source in {"block": "stem", "halved": "shortcut"}.items():
         (skip,) = rounded_inputs(made.model, operators[name])
         assert makers[makers[skip].input[0]].input[0] == source
     assert rounded_inputs(made.model, operators["depthwise"])[0] == operators["block"].input[1]
-
-
-@OF_IMAGES
-def test_nothing_else_reads_a_rounded_tensor(made: Typed) -> None:
-    """Neither normalization nor an activation."""
-    weighted = {node.name for node in weighted_nodes(made.floats)}
-    nodes = made.model.graph.node
+    # neither normalization nor an activation
+    weighted, nodes = {node.name for node in weighted_nodes(made.floats)}, made.model.graph.node
     others = [one for one in nodes if one.name not in weighted and one.op_type not in ADDED]
     kinds = {node.op_type for node in others}
     assert kinds > {"LayerNormalization", "Gelu", "Relu", "GlobalAveragePool"}
@@ -282,9 +252,8 @@ def test_a_skip_without_a_range_stays_in_float() -> None:
 
 def test_a_weight_that_is_read_both_ways_has_the_channels_of_each() -> None:
     weight = np.array([[1, 2, 4], [8, 16, 32], [64, 128, 256]], np.float32)
-    model = net(
-        """net (float[n, 3] x) => (float[n, 3] y)
-        {
+    model = onnx_model(
+        """net (float[n, 3] x) => (float[n, 3] y) {
             [one] forth = MatMul (x, w)
             [two] y = Gemm <transB = 1> (forth, w)
         }""",
@@ -304,7 +273,7 @@ def test_a_weight_that_is_read_both_ways_has_the_channels_of_each() -> None:
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_a_mask_survives_the_narrower_range(precision: str) -> None:
     """Two masks and a score of 20 in one sum, as of padding and of what lies ahead."""
-    model = net(
+    model = onnx_model(
         """net (float[rows, 4] scores, bool[rows, 4] padding) => (float[rows, 4] weights)
         {
             masks = Where (padding, lowest, zero)
@@ -325,7 +294,7 @@ def test_a_mask_survives_the_narrower_range(precision: str) -> None:
 
 def test_no_constant_becomes_zero_or_infinite() -> None:
     values = np.array([1e-12, -1e-12, 1e6, -np.inf, np.nan, 0.1, 0], np.float32)
-    model = net("net (float[7] x) => (float[7] y) { y = Add (x, c) }", c=values)
+    model = onnx_model("net (float[7] x) => (float[7] y) { y = Add (x, c) }", c=values)
     expected = [2**-24, -(2**-24), 16376, -np.inf, np.nan, 0.1, 0]
     found = constants_of(typed(model, "fp16"))["c"]
     np.testing.assert_array_equal(found, np.array(expected, np.float16))
@@ -340,7 +309,7 @@ def test_float32_stays_as_it_is(known: dict[tuple[str, str], Typed]) -> None:
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_whatever_says_a_type_says_the_new_one(precision: str) -> None:
     """Constants in attributes and branches, a shape's default of zeros, casts."""
-    model = net(
+    model = onnx_model(
         """net (int64[2] x, bool yes) => (float[2] y)
         {
             half = Constant <value_float = 0.5> ()
@@ -368,7 +337,7 @@ def test_a_constant_that_must_be_float32_stays() -> None:
     """The scales of Resize have no other type."""
     scales = np.array([1, 1, 2, 2], np.float32)
     text = "net (float[1, 1, 2, 2] x) => (float[1, 1, 4, 4] y) { y = Resize (x, , scales) }"
-    found = typed(net(text, scales=scales), "fp16")
+    found = typed(onnx_model(text, scales=scales), "fp16")
     assert constants_of(found)["scales"].dtype == np.float32
     pixels = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     (larger,) = run_onnx(found, [{"x": pixels}], threads=1)
@@ -378,9 +347,8 @@ def test_a_constant_that_must_be_float32_stays() -> None:
 def old_model(operators: str) -> onnx.ModelProto:
     """A product with int8 weights in an opset whose Q/DQ has no float16."""
     draw = np.random.default_rng(0)
-    return net(
-        """<ir_version: 8, opset_import: ["" : 15]>
-        net (float[batch, 4] x) => (float[batch, m] y)
+    return onnx_model(
+        """net (float[batch, 4] x) => (float[batch, m] y)
         {
             q = QuantizeLinear (x, x_scale, zero)
             d = DequantizeLinear (q, x_scale, zero)
@@ -388,11 +356,9 @@ def old_model(operators: str) -> onnx.ModelProto:
             product = MatMul (d, w)
             OPERATORS
         }""".replace("OPERATORS", operators),
-        x_scale=np.float32(0.03125),
-        zero=np.int8(0),
-        weight=draw.integers(-127, 128, (4, 3), dtype=np.int8),
-        w_scale=np.full(3, 0.0078125, np.float32),
-        zeros=np.zeros(3, np.int8),
+        '<ir_version: 8, opset_import: ["" : 15]>',
+        **{"x_scale": 0.03125, "zero": np.int8(0), "w_scale": [0.0078125] * 3},
+        **{"weight": draw.integers(-127, 128, (4, 3), np.int8), "zeros": np.zeros(3, np.int8)},
     )
 
 
@@ -412,14 +378,13 @@ def test_a_file_of_an_old_opset_is_converted_and_still_says_how_many_tokens_it_t
 
 def test_e4m3_raises_the_opset_of_an_old_file() -> None:
     """Q/DQ has float8 from opset 19 on."""
-    model = net(
-        """<ir_version: 7, opset_import: ["" : 13]>
-        net (float[n, 2] x) => (float[n, 1] y)
-        {
+    model = onnx_model(
+        """net (float[n, 2] x) => (float[n, 1] y) {
             [product] wide = MatMul (x, w)
             y = ReduceMean <axes = [-1]> (wide)
         }""",
-        w=np.eye(2, dtype=np.float32),
+        '<ir_version: 7, opset_import: ["" : 13]>',
+        w=np.eye(2),
     )
     kind = TensorProto.FLOAT8E4M3FN
     found = tensorrt_qdq(model, {"x": [-1, 1]}, ["product"], kind=kind, outputs=False)
@@ -444,29 +409,23 @@ def with_constant(tiny: TinyModel, name: str, value: Any) -> onnx.ModelProto:
     return model
 
 
+def tiny_file(name: str) -> Callable[[TinyModel], onnx.ModelProto]:
+    return lambda tiny: load_onnx(getattr(tiny, name))
+
+
+OLD = r"opset 15, 19 is needed, .* cannot be .*export it again"
+
+
 @pytest.mark.parametrize(
     ("source", "precision", "reason"),
     [
-        (lambda tiny: net(STEPS), "fp16", r"^fp16: .*op_type:Range.* tensor\(float16\)"),
+        (lambda _: onnx_model(STEPS), "fp16", r"^fp16: .*op_type:Range.* tensor\(float16\)"),
         # ONNX has LayerNormalization from opset 17 on, a file of opset 15 should not
-        (
-            lambda tiny: old_model("y = LayerNormalization (product, w_scale)"),
-            "int8-fp16",
-            r"opset 15, 19 is needed, .* cannot be .*export it again",
-        ),
+        (lambda _: old_model("y = LayerNormalization (product, w_scale)"), "int8-fp16", OLD),
         # of another scheme
-        (
-            lambda tiny: load_onnx(tiny.u8s8),
-            "int8-fp16",
-            "no ONNX file for int8-fp16: .* has a zero-point that is not 0 of int8",
-        ),
-        (lambda tiny: load_onnx(tiny.s8s8), "fp8", "zero-point that is not 0 of float8_e4m3fn"),
-        (lambda tiny: load_onnx(tiny.simplified), "int8-fp16", "no operator is quantized"),
-        (
-            lambda tiny: with_constant(tiny, "gelu_zero_point", np.array(3, np.int8)),
-            "int8-fp16",
-            "gelu_.*Linear has a zero-point that is not 0 of int8",
-        ),
+        (tiny_file("u8s8"), "int8-fp16", "no ONNX file for int8-fp16: .*not 0 of int8"),
+        (tiny_file("s8s8"), "fp8", "zero-point that is not 0 of float8_e4m3fn"),
+        (tiny_file("simplified"), "int8-fp16", "no operator is quantized"),
         (
             lambda tiny: with_constant(tiny, "gelu_scale", np.array(1e-6, np.float32)),
             "int8-fp16",
