@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mounts import mounted
 from tiny_project import MODEL, RACE, Project
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
@@ -144,17 +144,10 @@ def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[str]:
-    """A file system of 1 MiB with 8 KiB left; skips where this process may not mount."""
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"mounting takes root: {done.stderr.strip()}")
-    try:
+    """A file system of 1 MiB with 8 KiB left."""
+    with mounted(folder, "-o", "size=1m"):
         (folder / "of-others").write_bytes(bytes(2**20 - 8192))
         yield str(folder)
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
