@@ -18,7 +18,6 @@ from tightrope.machine.processes import adopt_orphans, end_children
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE_SECONDS = 2.0  # that jobs have to delete their temporary files
-POLL_SECONDS = 0.1
 STOPPED = threading.Event()  # by a signal
 
 
@@ -53,7 +52,8 @@ def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
         # not SIG_IGN, which a job that starts now would inherit
         signal.signal(one, lambda *_: None)
     # the interrupt may hit Snakemake's event loop anywhere, also when its handlers are removed
-    sys.excepthook = sys.unraisablehook = lambda *_: None
+    sys.excepthook = lambda *_: None
+    sys.unraisablehook = lambda *_: None
     logging.lastResort = logging.NullHandler()
     warnings.simplefilter("ignore")
     STOPPED.set()
@@ -68,4 +68,4 @@ def end_jobs() -> None:
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         end_children(kill=time.monotonic() > deadline)
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.1)
