@@ -70,7 +70,7 @@ def test_what_differs_in_more_is_not_compared() -> None:
     runs = [run(n, [3.0, 2.0, 2.0], 0.5) for n in range(3)]
     others = [{name: value + "2"} for name, value in OTHERS.items()]
     for facts in ({"recipe": {"compile": True, "batch": 8}}, *others):
-        entry, _ = training_entries([record("other", runs, **facts), plain()])
+        _, entry = training_entries([plain(), record("other", runs, **facts)])
         assert entry["reference"] != "plain" and entry["speedup"] is None, facts
 
 
