@@ -10,15 +10,18 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_files import written
 from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
 from page_blocks import blocks
 from splits import prepare_splits
+from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.variants import Variant
@@ -29,7 +32,7 @@ Build = Callable[[Variant], Path]
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 # one without buckets and one with. The programs of all engines are those of
 # docs/using-an-engine.md, which test_using_an_engine.py runs.
-TEXTS = (("onnxruntime", "int8"), ("openvino", "int8"))
+TEXTS = (("onnxruntime", "fp32"), ("openvino", "int8"))
 TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
 QUICK = name_variant("onnxruntime", "fp32")
@@ -88,6 +91,8 @@ def test_a_bundle_of_texts_gives_the_predictions_on_record(
     engine: str, precision: str, tiny: TinyModel, text_bundle: Build
 ) -> None:
     folder = text_bundle(name_variant(engine, precision))
+    words = ["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"]
+    assert subprocess.run(words, cwd=folder, check=False).returncode == 0
     done = verify(folder)
     assert done.returncode == 0, done.stderr
     record = json.loads((folder / "record/accuracy.json").read_text())
@@ -187,12 +192,6 @@ def asked(port: int, body: Any) -> tuple[int, Any]:
             return response.status, json.loads(response.read())
         time.sleep(0.1)
     raise TimeoutError("the service does not listen")
-
-
-def test_sha256sum_takes_its_list(text_bundle: Build) -> None:
-    folder = text_bundle(QUICK)
-    words = ["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"]
-    assert subprocess.run(words, cwd=folder, check=False).returncode == 0
 
 
 def test_changed_bytes_and_missing_files_are_named_before_anything_is_loaded(copy: Path) -> None:
@@ -298,18 +297,23 @@ def test_a_variant_without_a_result_has_no_bundle_and_with_one_always_the_same_b
     paths = measured(tiny, built(QUICK), tmp_path / "one", QUICK, TEXT_SHAPES)
     first, second = (bundled(paths, tmp_path / f"{name}.tar.gz", "onnxruntime") for name in "ab")
     assert first.read_bytes() == second.read_bytes()
-    other = name_variant("onnxruntime", "int8")
-    others = measured(tiny, built(other), tmp_path / "other", other, TEXT_SHAPES)
-    with pytest.raises(TightropeError, match=f"has no {MODEL}/{QUICK}; run snakemake first"):
-        bundled(
-            type(paths)(paths.artifacts, paths.latency, paths.accuracy, others.summary),
-            tmp_path / "bundle.tar.gz",
-            "onnxruntime",
-        )
-    with pytest.raises(TightropeError, match="measured with another engine"):
-        bundled(
-            type(paths)(paths.artifacts, others.latency, paths.accuracy, paths.summary),
-            tmp_path / "bundle.tar.gz",
-            "onnxruntime",
-        )
+    for name, change_of, reason in (
+        ("summary", renamed, f"has no {MODEL}/{QUICK}; run snakemake first"),
+        ("latency", of_another, "measured with another engine"),
+    ):
+        other = tmp_path / f"other.{name}.json"
+        written(other, change_of(read_json(getattr(paths, name))))
+        with pytest.raises(TightropeError, match=reason):
+            bundled(replace(paths, **{name: other}), tmp_path / "bundle.tar.gz", "onnxruntime")
     assert not (tmp_path / "bundle.tar.gz").exists()
+
+
+def renamed(summary: Any) -> Any:
+    """That of another variant alone."""
+    others = [{**one, "variant": "cpu-openvino-fp32"} for one in summary["results"]]
+    return {**summary, "results": others}
+
+
+def of_another(record: Any) -> Any:
+    """The same times of another engine."""
+    return {**record, "engine_sha256": "0" * 64}

@@ -17,7 +17,7 @@ from tightrope.jobs.child import supervised
 from tightrope.measure.profile import measure_profile, operator_times
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
-from tightrope.variants import parse
+from tightrope.variants import Variant
 from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
 
 THREADS = 1
@@ -142,17 +142,26 @@ def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
     return operator_times(engine, run, calls, threads=THREADS)
 
 
-@pytest.mark.parametrize("variant", ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"])
+@pytest.fixture
+def at_batches(tiny: TinyModel, built: Callable[..., Path]) -> Any:
+    """From a variant and batches of 32 tokens to the operators of a call of each."""
+
+    def operators(variant: Variant, *batches: int) -> list[list[OperatorTime]]:
+        shapes = [{"batch": batch, "sequence": 32} for batch in batches]
+        files = tiny.checkpoint, tiny.split("timing")
+        inputs = timing_batches(*files, shapes, max_sequence=LONGEST)
+        return supervised(partial(operators_of, built(variant), *inputs), limits=LIMITS)
+
+    return operators
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "pytorch"])
 def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
-    tiny: TinyModel, built: Callable[..., Path], variant: str
+    at_batches: Any, engine: str
 ) -> None:
-    shapes = [{"batch": batch, "sequence": 32} for batch in (2, 4)]
-    files = tiny.checkpoint, tiny.split("timing")
-    batches = timing_batches(*files, shapes, max_sequence=LONGEST)
-    work = partial(operators_of, built(parse(variant)), *batches)
     small, large = (
         sum(one.operations for one in found if one.group == "products")
-        for found in supervised(work, limits=LIMITS)
+        for found in at_batches(name_variant(engine, "fp32"), 2, 4)
     )
     layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
     # of the second layer the ONNX file computes the first token only
@@ -165,18 +174,16 @@ def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
 def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
 ) -> None:
-    variant = "cpu-onnxruntime-fp32"
+    variant = name_variant("onnxruntime", "fp32")
     speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
     peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
     written(tmp_path / "peaks.json", {"peaks": peaks})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
     measure_profile(
-        artifacts_of(tiny, built(parse(variant)), split="timing"),
-        tmp_path / "requests.json",
-        tmp_path / "peaks.json",
-        tmp_path / "record.json",
+        artifacts_of(tiny, built(variant), split="timing"),
+        *(tmp_path / f"{name}.json" for name in ("requests", "peaks", "record")),
         model="tiny",
-        variant=variant,
+        variant=str(variant),
         max_sequence=LONGEST,
         execution=EXECUTION,
     )
@@ -184,15 +191,9 @@ def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
 
 
-def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
-    tiny: TinyModel, built: Callable[..., Path]
-) -> None:
+def test_the_kernels_of_tvm_do_the_work_of_the_bucket(at_batches: Any) -> None:
     """Of BERT with two layers, 64 channels, 128 in between and three labels."""
-    shape = {"batch": 2, "sequence": 32}
-    files = tiny.checkpoint, tiny.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs)
-    (kernels,) = supervised(work, limits=LIMITS)
+    (kernels,) = at_batches(name_variant("tvm", "fp32"), 2)
     done: dict[str, float] = {}
     for one in kernels:
         done[one.group] = done.get(one.group, 0.0) + one.operations
@@ -204,15 +205,9 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     assert not [one for one in kernels if one.name.startswith("vm.")]
 
 
-def test_a_package_names_its_attention_and_each_product_once(
-    tiny: TinyModel, built: Callable[..., Path]
-) -> None:
+def test_a_package_names_its_attention_and_each_product_once(at_batches: Any) -> None:
     """Attention is no primitive of oneDNN, and was taken for overhead."""
-    shape = {"batch": 2, "sequence": 32}
-    files = tiny.checkpoint, tiny.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(name_variant("inductor", "int8")), inputs)
-    (kernels,) = supervised(work, limits=LIMITS)
+    (kernels,) = at_batches(name_variant("inductor", "int8"), 2)
     attention = [one for one in kernels if one.group == "attention"]
     assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
     assert "dispatch" in {one.group for one in kernels}
