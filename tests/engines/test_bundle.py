@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifact_files import written
+from artifact_files import flip, written
 from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
 from page_blocks import blocks
 from splits import prepare_splits
@@ -195,10 +195,7 @@ def asked(port: int, body: Any) -> tuple[int, Any]:
 
 
 def test_changed_bytes_and_missing_files_are_named_before_anything_is_loaded(copy: Path) -> None:
-    weights = copy / "engine/model.onnx"
-    content = bytearray(weights.read_bytes())
-    content[len(content) // 2] ^= 1
-    weights.write_bytes(content)
+    flip(copy / "engine/model.onnx", 20_000)
     (copy / "bundled/engine.py").write_text("raise SystemExit('loaded')")
     line = refusal(copy)
     assert "engine/model.onnx has other bytes" in line

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_files import flip
 from onnx import helper
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
@@ -110,12 +112,11 @@ def test_an_unknown_operator_is_a_failure_that_names_it(
 def test_a_harmed_onnx_file_is_an_error_and_no_failure_of_the_variant(
     tiny: TinyModel, tmp_path: Path, engine: str, share: float
 ) -> None:
-    content = bytearray(tiny.simplified.read_bytes())
-    content[int(share * len(content))] ^= 1
-    (tmp_path / "model.onnx").write_bytes(content)
+    source = Path(shutil.copy(tiny.simplified, tmp_path / "model.onnx"))
+    flip(source, int(share * source.stat().st_size))
     target = tmp_path / "out" / "engine.json"
     with pytest.raises(ArtifactError, match=r"model\.onnx: "):
-        build_variant(tiny, name_variant(engine, "fp32"), target, source=tmp_path / "model.onnx")
+        build_variant(tiny, name_variant(engine, "fp32"), target, source=source)
     assert not target.exists()
 
 
