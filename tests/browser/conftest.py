@@ -16,7 +16,7 @@ def browser():
         made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def open_page(browser):
     """Open a page offline; `page.seen` has each request, console message and error."""
     contexts = []

@@ -1,7 +1,6 @@
 """The report's look inside the ONNX files, in a browser that has no network."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from tightrope.report.graphs.write import describe_graph
 from tightrope.report.page import render_page
 from tiny_model import TinyModel
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
-
-ROOT = Path(__file__).parents[2]
 LIMITS = Limits(memory_bytes=4e9, seconds=60)
 LAYER = "bert.encoder.layer"
 
@@ -38,28 +32,21 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
         describe_graph(source, known, *files, title=f"tiny {name}", limits=LIMITS)
     write_failure(graphs / "s8s8-minmax-8.json", reason="not quantized: <b>", transient=False)
     records = [graphs / f"{name}.json" for name in (*sources, "s8s8-minmax-8")]
-    target = folder / "summary.html"
-    summary = folder / "summary.json"
+    target, summary = folder / "summary.html", folder / "summary.json"
     written(summary, {"schema": 3, "results": []})  # no chart, which takes its time
     render_page(summary, target, graphs=records, **PARTS)
     return target
 
 
 @pytest.fixture(scope="module")
-def visit(report: Path) -> Iterator[Callable]:
-    with playwright.sync_playwright() as runner:
-        browser = runner.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+def visit(open_page, report: Path) -> Callable:
+    def opened(width: int = 1400):
+        page = open_page(report, width)
+        for one in page.locator("#inside summary").all():
+            one.click()
+        return page
 
-        def opened(width: int = 1400, scheme: str = "light"):
-            size = {"width": width, "height": 900}
-            page = browser.new_context(viewport=size, color_scheme=scheme, offline=True).new_page()
-            page.goto(report.as_uri())
-            for one in page.locator("#inside summary").all():
-                one.click()
-            return page
-
-        yield opened
-        browser.close()
+    return opened
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -1,14 +1,13 @@
 """A real tiny engine beside the same one without a cause of its time."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from artifact_files import written
+from short_timing import timing_settings
 from tightrope.artifacts.descent import identity
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import open_manifest
@@ -17,7 +16,6 @@ from tightrope.jobs.child import supervised
 from tightrope.measure.causes import verify_causes
 from tightrope.measure.peaks import peaks_of
 from tightrope.measure.profile import measure_profile
-from tightrope.measure.run import TimingSettings
 from tightrope.records.profile import CausesRecord
 from tiny_model import (
     EXECUTION,
@@ -56,18 +54,12 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     written(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
     measure_profile(
         artifacts_of(tiny, engine),
-        made / "requests.json",
-        made / "peaks.json",
-        made / "profile.json",
+        *(made / f"{name}.json" for name in ("requests", "peaks", "profile")),
         max_sequence=LONGEST,
-        execution=execution(),
+        execution=EXECUTION,
         **NAMES,
     )
     return made
-
-
-def execution() -> Any:
-    return replace(EXECUTION, threads=1, limits=LIMITS)
 
 
 @pytest.fixture
@@ -77,14 +69,7 @@ def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ve
 
     def verified(profile: Path) -> CausesRecord:
         target = profile.with_name("causes.json")
-        settings = TimingSettings(
-            shapes=SHAPES,
-            plan={},
-            quiet_seconds=0.0,
-            max_sequence=LONGEST,
-            terminal=sys.__stderr__,
-            execution=execution(),
-        )
+        settings = replace(timing_settings(), shapes=SHAPES)
         engine = folder / "engines" / VARIANT / "engine.json"
         sources = {"source": str(tiny.simplified)}
         verify_causes(artifacts_of(tiny, engine), sources, profile, target, settings, **NAMES)
@@ -109,23 +94,14 @@ def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
     assert not list((folder / "work").iterdir())
 
 
-def test_an_engine_that_cannot_be_built_leaves_the_reason(
+def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(
     folder: Path, tmp_path: Path, verify: Verify
 ) -> None:
-    profile = tmp_path / "profile.json"
-    planted = read_json(folder / "profile.json")
+    profile, planted = tmp_path / "profile.json", read_json(folder / "profile.json")
+    record = verify(written(profile, {**planted, "unprofiled": "no profiler"}))
+    assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])
     planted["shapes"][0]["batch"] = -5
-    written(profile, planted)
-    record = verify(profile)
+    record = verify(written(profile, planted))
     (cause,) = record.causes
     assert (record.status, cause["rounds"]) == ("ok", [])
     assert cause["reason"].startswith("not built: ")
-
-
-def test_a_variant_without_a_profiler_is_a_failed_record_with_the_reason(
-    folder: Path, tmp_path: Path, verify: Verify
-) -> None:
-    profile = tmp_path / "profile.json"
-    written(profile, {**read_json(folder / "profile.json"), "unprofiled": "no profiler"})
-    record = verify(profile)
-    assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])

@@ -13,11 +13,12 @@ from tightrope.machine import energy, nvml
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/gpu"
 COPY = "pytorch-fp32, a second copy"
-# an environment in which the packages of the first words are not installed
+# an environment in which the packages of the first words are not installed, and those of the second
+# are imported at once, not by each of the children: their files are the same
 WITHOUT = """
-import runpy, sys
+import importlib, runpy, sys
 from importlib.machinery import PathFinder
-missing = sys.argv.pop(1).split(",")
+missing, imported = sys.argv.pop(1).split(","), sys.argv.pop(1).split()
 class Finder(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -26,6 +27,8 @@ class Finder(PathFinder):
 sys.meta_path[:] = [Finder if one is PathFinder else one for one in sys.meta_path]
 sys.path.insert(0, sys.argv[1].rpartition("/")[0])
 del sys.argv[0]
+for name in imported:
+    importlib.import_module(name)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -38,8 +41,10 @@ def on_path() -> Any:
         yield
 
 
-def checked(folder: Path, *options: str, missing: str = "nothing") -> tuple[Any, str, int]:
-    words = [sys.executable, "-c", WITHOUT, missing, str(FOLDER / "check.py")]
+def checked(
+    folder: Path, *options: str, missing: str = "nothing", imported: str = ""
+) -> tuple[Any, str, int]:
+    words = [sys.executable, "-c", WITHOUT, missing, imported, str(FOLDER / "check.py")]
     words += [*options, "--out", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
     file = folder / "gpu-check.json"
@@ -58,7 +63,9 @@ def test_without_a_gpu_nothing_is_run_whatever_is_installed(missing: str, tmp_pa
 def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_path: Path) -> None:
     """The ratio to a second copy has an interval around 1 on a quiet machine alone."""
     options = ["--device", "cpu", "--tiny", "--case", COPY]
-    found, output, _ = checked(tmp_path, *options, missing="pynvml,msgspec,snakemake,pytest,onnx")
+    missing = "pynvml,msgspec,snakemake,pytest,onnx"
+    imported = "torch transformers.models.bert.modeling_bert"
+    found, output, _ = checked(tmp_path, *options, missing=missing, imported=imported)
     parts = found["parts"]
     assert found["not_installed"] == ["msgspec", "pynvml"]
     assert {parts[name]["result"] for name in ("tests", "pipeline")} == {"not run: --device cpu"}

@@ -25,7 +25,10 @@ BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}
 @pytest.fixture(scope="module")
 def batches(tiny: TinyModel) -> list[Arrays]:
     rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
-    return [stack(rows[:1]), stack(rows[3:6]), stack(rows[-2:]), stack(rows[:1])]
+    first = stack(rows[:1])
+    # other logits of the same program, which must not come into those of before
+    other = {**first, "input_ids": first["input_ids"][:, ::-1].copy()}
+    return [first, stack(rows[3:6]), stack(rows[-2:]), other]
 
 
 class Counting:
@@ -86,45 +89,64 @@ def test_only_the_last_used_programs_are_kept() -> None:
     assert [shape for shape, one in made.items() if one.released] == [(1, 2), (1, 3)]
 
 
-def torch_answers(checkpoint: Path, batches: list[Arrays]) -> Any:
+def of_pytorch(checkpoint: Path, buckets: Buckets | None = None) -> tuple[ByShape, Any]:
+    """Programs of the module in bf16, and a function that calls it without any."""
     import torch
     from tightrope.model.module import logits_module, runner
     from tightrope.runtimes.cuda_program import CudaProgram, Queue
 
     module = logits_module(checkpoint, torch.bfloat16)
-    run = ByShape(lambda: lambda inputs: CudaProgram(module, inputs, Queue()), None)
-    plain = runner(module)
+    run = ByShape(lambda: lambda inputs: CudaProgram(module, inputs, Queue()), buckets)
+    return run, runner(module)
+
+
+def of_onnxruntime(folder: Path, buckets: Buckets | None = None) -> tuple[ByShape, Any]:
+    """A session per queue, as on a GPU, where a session computes on one stream, and a plain one."""
+    from tightrope.engines.onnxruntime import FILE
+    from tightrope.runtimes.cuda_program import CudaProgram, Queue
+    from tightrope.runtimes.onnxruntime.gpu import NO_GRAPH, BoundProgram
+    from tightrope.runtimes.onnxruntime.session import open_session, session_options
+
+    options = {"optimization": "all", "spinning": True, "arena": True}
+
+    def session() -> Any:
+        return open_session(folder / FILE, session_options(1, options))
+
+    def on_new_queue() -> Any:
+        opened = session()
+        return lambda inputs: CudaProgram(BoundProgram(opened, NO_GRAPH), inputs, Queue())
+
+    plain = session()
+    return ByShape(on_new_queue, buckets), lambda batch: plain.run(None, batch)[0]
+
+
+RUNS: dict[str, Callable[..., tuple[ByShape, Any]]] = {
+    "pytorch": of_pytorch,
+    "onnxruntime": of_onnxruntime,
+}
+
+
+@pytest.fixture
+def files(runtime: str, tiny: TinyModel, built: Build) -> Path:
+    """What the programs of the runtime are made from."""
+    return tiny.checkpoint if runtime == "pytorch" else built(FP32).parent
+
+
+def answers(runtime: str, files: Path, batches: list[Arrays]) -> Any:
+    run, plain = RUNS[runtime](files)
     first = [run(batch) for batch in batches]
     copies = [logits.copy() for logits in first]
     again = [run(batch) for batch in batches]
     return first, copies, again, [plain(batch) for batch in batches]
 
 
+@pytest.mark.parametrize("runtime", RUNS)
 def test_logits_through_buffers_are_those_without_and_stay(
-    tiny: TinyModel, batches: list[Arrays]
+    runtime: str, files: Path, batches: list[Arrays]
 ) -> None:
-    answers = supervised(torch_answers, tiny.checkpoint, batches, limits=LIMITS)
-    for first, copy, again, plain in zip(*answers, strict=True):
+    found = supervised(answers, runtime, files, batches, limits=LIMITS)
+    for first, copy, again, plain in zip(*found, strict=True):
         assert first.dtype == np.float32
-        np.testing.assert_array_equal(first, copy)
-        np.testing.assert_array_equal(first, again)
-        np.testing.assert_array_equal(first, plain)
-
-
-def bound_answers(folder: Path, batches: list[Arrays]) -> Any:
-    run, session = onnxruntime_run(folder), session_of(folder)
-    first = [run(batch) for batch in batches]
-    copies = [logits.copy() for logits in first]
-    again = [run(batch) for batch in batches]
-    return first, copies, again, [session.run(None, batch)[0] for batch in batches]
-
-
-def test_logits_of_bound_buffers_are_those_of_a_plain_session_and_stay(
-    built: Build, batches: list[Arrays]
-) -> None:
-    folder = built(FP32).parent
-    answers = supervised(bound_answers, folder, batches, limits=LIMITS)
-    for first, copy, again, plain in zip(*answers, strict=True):
         np.testing.assert_array_equal(first, copy)
         np.testing.assert_array_equal(first, again)
         np.testing.assert_array_equal(first, plain)
@@ -202,44 +224,9 @@ def test_torchao_rounds_linear_layers_to_int8_and_the_profiler_sees_it(tiny: Tin
     assert 1e-5 < difference < 0.05
 
 
-@pytest.fixture(scope="module")
-def batch(tiny: TinyModel) -> Arrays:
-    rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
-    return stack(rows[-2:])
-
-
-def pytorch_run(checkpoint: Path, buckets: Buckets | None) -> ByShape:
-    import torch
-    from tightrope.model.module import logits_module
-    from tightrope.runtimes.cuda_program import CudaProgram, Queue
-
-    module = logits_module(checkpoint, torch.float32)
-    return ByShape(lambda: lambda inputs: CudaProgram(module, inputs, Queue()), buckets)
-
-
-def session_of(folder: Path) -> Any:
-    from tightrope.engines.onnxruntime import FILE
-    from tightrope.runtimes.onnxruntime.session import open_session, session_options
-
-    options = {"optimization": "all", "spinning": True, "arena": True}
-    return open_session(folder / FILE, session_options(1, options))
-
-
-def onnxruntime_run(folder: Path) -> ByShape:
-    """A session per queue, as on a GPU, where a session computes on one stream."""
-    from tightrope.runtimes.cuda_program import CudaProgram, Queue
-    from tightrope.runtimes.onnxruntime.gpu import NO_GRAPH, BoundProgram
-
-    def on_new_queue() -> Any:
-        session = session_of(folder)
-        return lambda inputs: CudaProgram(BoundProgram(session, NO_GRAPH), inputs, Queue())
-
-    return ByShape(on_new_queue, None)
-
-
-def in_turn(make: Callable[..., ByShape], *arguments: Any, batch: Arrays) -> Any:
+def in_turn(runtime: str, files: Path, batch: Arrays) -> Any:
     """All programs are queued with the same inputs before any is waited for, then with others."""
-    run = make(*arguments)
+    run, _ = RUNS[runtime](files, Buckets(BUCKETS) if runtime == "pytorch" else None)
     changed = {**batch, "input_ids": batch["input_ids"][::-1].copy()}
     programs, whole = run.on_streams(batch, COUNT)
     others, _ = run.on_streams(changed, 1)
@@ -255,33 +242,16 @@ def in_turn(make: Callable[..., ByShape], *arguments: Any, batch: Arrays) -> Any
     return [program.wait()[:rows] for program in programs], run(batch), len(buffers)
 
 
+@pytest.mark.parametrize("runtime", RUNS)
 def test_programs_on_streams_give_what_the_single_program_gives_from_buffers_of_their_own(
-    tiny: TinyModel, batch: Arrays
+    runtime: str, files: Path, batches: list[Arrays]
 ) -> None:
     """With inputs between host and device, and logits, there are 5 buffers a program."""
-    found = supervised(with_buckets, tiny.checkpoint, batch, limits=LIMITS)
-    answers, alone, buffers = found
+    found = supervised(in_turn, runtime, files, batches[2], limits=LIMITS)
+    on_streams, alone, buffers = found
     assert buffers == 5 * (COUNT + 1)
-    for logits in answers:
+    for logits in on_streams:
         np.testing.assert_array_equal(logits, alone)
-
-
-def with_buckets(checkpoint: Path, batch: Arrays) -> Any:
-    return in_turn(pytorch_run, checkpoint, Buckets(BUCKETS), batch=batch)
-
-
-def test_sessions_of_onnxruntime_on_streams_give_what_the_single_session_gives(
-    built: Build, batch: Arrays
-) -> None:
-    folder = built(Variant("cpu", "onnxruntime", "fp32")).parent
-    answers, alone, buffers = supervised(with_sessions, folder, batch, limits=LIMITS)
-    assert buffers == 5 * (COUNT + 1)
-    for logits in answers:
-        np.testing.assert_array_equal(logits, alone)
-
-
-def with_sessions(folder: Path, batch: Arrays) -> Any:
-    return in_turn(onnxruntime_run, folder, batch=batch)
 
 
 def measured(checkpoint: Path, batch: Arrays) -> Any:
@@ -291,16 +261,16 @@ def measured(checkpoint: Path, batch: Arrays) -> Any:
     def check(logits: Any, inputs: Arrays) -> None:
         check_logits(logits, inputs, classes=3)
 
-    run = pytorch_run(checkpoint, None)
+    run, _ = of_pytorch(checkpoint)
     engine = TimedEngine(lambda: (run, {}), [batch], [0], check)
     engine.run = run
     return engine("streams", 0, COUNT, 30.0), len(run.programs)
 
 
 def test_a_real_engine_is_timed_on_streams_and_keeps_none_of_their_programs(
-    tiny: TinyModel, batch: Arrays
+    tiny: TinyModel, batches: list[Arrays]
 ) -> None:
-    found, kept = supervised(measured, tiny.checkpoint, batch, limits=LIMITS)
+    found, kept = supervised(measured, tiny.checkpoint, batches[2], limits=LIMITS)
     assert kept == 0
     assert len(found["calls"]) == len(found["seconds"]) == len(found["gpu"]) == 5
     assert all(calls > 0 for calls in found["calls"])

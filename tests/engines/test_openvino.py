@@ -150,18 +150,12 @@ def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
     return found
 
 
-def test_a_program_is_compiled_when_its_bucket_first_comes(built: Build, tiny: TinyModel) -> None:
-    path = built(name_variant("openvino", "fp32"))
-    found = supervised(compiled_after, path, tiny, limits=LIMITS)
-    assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), (16, 64)]]
-
-
-def test_beyond_the_static_programs_one_dynamic_program_serves_all(
-    tiny: TinyModel, other: Other
+@pytest.mark.parametrize(("static", "last"), [(None, (16, 64)), (1, None)])
+def test_a_program_is_compiled_when_its_bucket_first_comes_and_beyond_the_static_ones_a_dynamic_one(
+    static: int | None, last: object, tiny: TinyModel, other: Other
 ) -> None:
-    path = other("fp32", static_programs=1)
-    found = supervised(compiled_after, path, tiny, limits=LIMITS)
-    assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), None]]
+    found = supervised(compiled_after, other("fp32", static_programs=static), tiny, limits=LIMITS)
+    assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), last]]
 
 
 def types_of_tables(folder: Path) -> set[str]:
@@ -181,11 +175,12 @@ def types_of_tables(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("precision", "type_name"), [("fp32", "f32"), ("int8", "f16")])
-def test_embedding_tables_take_two_bytes_a_value_but_in_fp32(
-    built: Build, precision: str, type_name: str
+def test_embedding_tables_take_two_bytes_a_value_but_in_fp32_and_no_file_has_a_path(
+    built: Build, tiny: TinyModel, precision: str, type_name: str
 ) -> None:
     folder = built(name_variant("openvino", precision)).parent
     assert type_name in supervised(types_of_tables, folder, limits=LIMITS)
+    assert str(tiny.simplified.parent) not in (folder / "model.xml").read_text()
 
 
 def test_a_table_beyond_float16_stays_in_float32() -> None:
@@ -248,13 +243,12 @@ def test_every_option_gives_the_same_answers(
         assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
 
 
-def test_the_route_from_pytorch_keeps_attention_whole(other: Other) -> None:
+def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(
+    other: Other,
+) -> None:
     path = other("fp32", route="pytorch")
     assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
     assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
-
-
-def test_blobs_are_part_of_the_engine(other: Other) -> None:
     files = read_manifest(other("fp32", blobs=True), EngineManifest)["files"]
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
@@ -266,12 +260,6 @@ def test_a_batch_beyond_the_buckets_is_an_error_that_names_the_range(
         supervised(
             in_shapes, built(name_variant("openvino", "fp32")), tiny, [(17, 32)], limits=LIMITS
         )
-
-
-def test_no_path_of_this_machine_is_in_the_files(tiny: TinyModel, built: Build) -> None:
-    for precision in ("fp32", "int8"):
-        content = (built(name_variant("openvino", precision)).parent / "model.xml").read_text()
-        assert str(tiny.simplified.parent) not in content
 
 
 def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(

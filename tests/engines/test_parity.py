@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from artifact_files import flip
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -24,6 +25,8 @@ from tiny_model import LIMITS, LONGEST, TinyModel, name_variant, skip_where_emul
 
 Build = Callable[[Variant], Path]
 Ask = Callable[[str, Variant], Any]
+EngineOf = Callable[[str, Variant], Path]
+ONNXRUNTIME = name_variant("onnxruntime", "fp32")
 # The norm of the difference of a batch's logits over the norm of its logits.
 TOLERANCES = {
     (TEXT, "pytorch", "fp32"): 1e-5,
@@ -70,9 +73,7 @@ TEXT_VARIANTS = [case.values[1] for case in CASES if case.values[0] == TEXT]
 
 
 @pytest.fixture
-def answered(
-    task: str, variant: Variant, answers: Ask, engine_of: Callable[[str, Variant], Path]
-) -> Any:
+def answered(task: str, variant: Variant, answers: Ask, engine_of: EngineOf) -> Any:
     """The answers of the case; skips where this CPU lacks the precision."""
     engine = json.loads(engine_of(task, variant).read_text())
     skip_where_emulated(variant, engine)
@@ -140,7 +141,7 @@ def test_the_manifest_says_what_was_built_and_what_runs(
     task: str,
     variant: Variant,
     answered: Any,
-    engine_of: Callable[[str, Variant], Path],
+    engine_of: EngineOf,
     tiny: TinyModel,
     tiny_images: TinyModel,
 ) -> None:
@@ -176,12 +177,11 @@ def test_a_harmed_engine_is_refused_by_the_name_of_its_file(
     for file in path.parent.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     name = max(read_manifest(path, EngineManifest)["files"])
-    content = bytearray((tmp_path / name).read_bytes())
+    content = (tmp_path / name).read_bytes()
     if harm == "truncated":
         (tmp_path / name).write_bytes(content[:-1])
     elif harm == "changed":
-        content[len(content) // 2] ^= 1
-        (tmp_path / name).write_bytes(content)
+        flip(tmp_path / name, len(content) // 2)
     else:
         (tmp_path / name).unlink()
     with pytest.raises(ArtifactError, match=rf"{name}: "):
@@ -213,25 +213,20 @@ def asked(path: Path, batch: Arrays) -> Any:
     return load_engine(path, threads=1)[0](batch)
 
 
+WIDE = rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"
+
+
 @pytest.mark.parametrize(
-    ("task", "inputs", "said"),
+    ("task", "name", "shape", "said"),
     [
-        (TEXT, {"input_ids": (1, LONGEST + 1)}, rf"{LONGEST + 1}.* 1 to {LONGEST}"),
-        (
-            IMAGE,
-            {"pixel_values": (1, 3, SIDE, SIDE + 1)},
-            rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch",
-        ),
+        (TEXT, "input_ids", (1, LONGEST + 1), rf"{LONGEST + 1}.* 1 to {LONGEST}"),
+        (IMAGE, "pixel_values", (1, 3, SIDE, SIDE + 1), WIDE),
     ],
 )
 def test_a_request_beyond_the_range_is_an_error_that_names_it(
-    task: str,
-    inputs: dict[str, tuple[int, ...]],
-    said: str,
-    engine_of: Callable[[str, Variant], Path],
+    task: str, name: str, shape: tuple[int, ...], said: str, engine_of: EngineOf
 ) -> None:
-    batch = {name: np.zeros(shape, np.int64) for name, shape in inputs.items()}
-    path = engine_of(task, name_variant("onnxruntime", "fp32"))
+    batch, path = {name: np.zeros(shape, np.int64)}, engine_of(task, ONNXRUNTIME)
     with pytest.raises(WorkFailed, match=said) as caught:
         supervised(asked, path, batch, limits=LIMITS)
     assert not caught.value.transient
@@ -259,7 +254,7 @@ def of_any_size(path: Path, batches: list[Arrays], few: int) -> list[np.ndarray]
 def test_torch_compile_makes_a_program_for_one_and_one_for_several(
     task: str,
     few: int,
-    engine_of: Callable[[str, Variant], Path],
+    engine_of: EngineOf,
     batches: dict[str, list[Arrays]],
     expected: dict[str, list[np.ndarray]],
 ) -> None:

@@ -20,12 +20,11 @@ def source(tiny: TinyModel) -> Source:
     return Source(tiny.checkpoint.parent, tiny.simplified, examples, SAMPLES, LONGEST)
 
 
-def test_a_part_of_the_split_calibrates_and_all_of_it_judges(source: Source) -> None:
+def test_a_part_of_the_split_calibrates_all_of_it_judges_and_too_few_texts_are_refused(
+    source: Source, tiny: TinyModel
+) -> None:
     assert len(source.texts) == SAMPLES < len(source.examples)
     assert source.texts == [example["text"] for example in source.examples[:SAMPLES]]
-
-
-def test_too_few_texts_are_refused_with_the_remedy(tiny: TinyModel) -> None:
     with pytest.raises(ValueError, match="has 40 examples, 41 are asked for: --samples fewer"):
         read_examples(tiny.split("calibration"), 41)
 

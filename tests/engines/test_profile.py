@@ -5,9 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from artifact_files import written
 from tightrope.artifacts.failures import write_failure
 from tightrope.engines.load import load_engine
@@ -17,120 +15,13 @@ from tightrope.jobs.child import supervised
 from tightrope.measure.profile import measure_profile, operator_times
 from tightrope.records.profile import ProfileRecord
 from tightrope.runtimes.operator_times import OperatorTime
-from tightrope.variants import parse
+from tightrope.variants import Variant
 from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
 
 THREADS = 1
 CALLS = 5
-SIDE, ELEMENTS = 64, 2**12
-
-
-class Product(torch.nn.Module):
-    """A product of matrices."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(SIDE, SIDE)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.linear(x)
-
-
-class Elementwise(torch.nn.Module):
-    """Sums for each element of a tensor."""
-
-    def forward(self, x: torch.Tensor) -> Any:
-        x = x + 1.0
-        for _ in range(4):
-            x = x.abs_().add_(1.0)
-        return x
-
-
-MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
-    "product": (Product, (SIDE, SIDE)),
-    "elements": (Elementwise, (ELEMENTS,)),
-}
-
-
-def exported(name: str, target: Path) -> None:
-    make, shape = MODELS[name]
-    torch.onnx.export(make(), (torch.ones(shape),), target, input_names=["x"], verbose=False)
-
-
-def in_pytorch(name: str, folder: Path) -> list[OperatorTime]:
-    from tightrope.runtimes.torch.operator_times import operator_times
-
-    torch.set_num_threads(THREADS)
-    make, shape = MODELS[name]
-    module, x = make(), torch.ones(shape)
-    with torch.inference_mode():
-        return operator_times(lambda: module(x), CALLS)
-
-
-def in_onnxruntime(name: str, folder: Path) -> list[OperatorTime]:
-    from tightrope.runtimes.onnxruntime.operator_times import operator_times
-
-    exported(name, folder / "a.onnx")
-    options = {"optimization": "all", "arena": True, "spinning": True}
-    inputs = {"x": np.ones(MODELS[name][1], np.float32)}
-    (found,) = operator_times(folder / "a.onnx", THREADS, options, [(inputs, CALLS)])
-    return found
-
-
-def in_openvino(name: str, folder: Path) -> list[OperatorTime]:
-    import openvino
-    from tightrope.runtimes.openvino import COUNTERS, operator_times, settings_of
-
-    exported(name, folder / "a.onnx")
-    core, settings = openvino.Core(), settings_of("fp32", THREADS)
-    model = core.read_model(folder / "a.onnx")
-    inputs = {"x": np.ones(MODELS[name][1], np.float32)}
-    counted = core.compile_model(model, "CPU", {**settings, **COUNTERS})
-    return operator_times(counted, inputs, CALLS)
-
-
-def in_tvm(name: str, folder: Path) -> list[OperatorTime]:
-    import tvm
-    from tightrope.engines.tvm import host_target, set_threads
-    from tightrope.runtimes.tvm.operator_times import operator_times
-    from tightrope.runtimes.tvm.programs import lowered, scheduled, transposed
-    from tvm.relax.frontend.torch import from_exported_program
-
-    set_threads(THREADS)
-    make, shape = MODELS[name]
-    exported_program = torch.export.export(transposed(make()), (torch.ones(shape),))
-    module = from_exported_program(exported_program, unwrap_unit_return_tuple=True)
-    with host_target(THREADS) as host:
-        library = tvm.compile(scheduled(lowered(module)), host)
-    library.export_library(folder / "a.so")
-    return operator_times(folder / "a.so", [np.ones(shape, np.float32)], CALLS)
-
-
-RUNTIMES = {
-    "pytorch": in_pytorch,
-    "onnxruntime": in_onnxruntime,
-    "openvino": in_openvino,
-    "tvm": in_tvm,
-}
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(
-    runtime: str, tmp_path: Path
-) -> None:
-    found = {
-        name: supervised(partial(RUNTIMES[runtime], name, tmp_path), limits=LIMITS)
-        for name in MODELS
-    }
-    products = [one for one in found["product"] if one.group == "products"]
-    assert sum(one.operations for one in products) == 2 * SIDE**3
-    # of constants OpenVINO says nothing
-    assert sum(one.bytes for one in products) >= 2 * 4 * SIDE**2
-    assert "products" not in {one.group for one in found["elements"]}
-    # read and written once, if all is fused
-    assert sum(one.bytes for one in found["elements"]) >= 2 * 4 * ELEMENTS
-    assert sum(one.operations for one in found["elements"]) >= ELEMENTS
-    assert all(one.seconds >= 0 for one in found["elements"]) and products[0].seconds > 0
+# tokens of the bucket of those that pad: 16 x 32, 16 x 64
+PADDED = {"openvino": 512, "tvm": 1024}
 
 
 def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
@@ -142,41 +33,56 @@ def operators_of(engine: Path, *batches: Arrays) -> list[list[OperatorTime]]:
     return operator_times(engine, run, calls, threads=THREADS)
 
 
-@pytest.mark.parametrize("variant", ["cpu-onnxruntime-fp32", "cpu-pytorch-fp32"])
-def test_an_engine_that_is_loaded_once_has_the_operators_of_each_shape(
-    tiny: TinyModel, built: Callable[..., Path], variant: str
+@pytest.fixture
+def at_batches(tiny: TinyModel, built: Callable[..., Path]) -> Any:
+    """From a variant and batches of 32 tokens to the operators of a call of each."""
+
+    def operators(variant: Variant, *batches: int) -> list[list[OperatorTime]]:
+        shapes = [{"batch": batch, "sequence": 32} for batch in batches]
+        files = tiny.checkpoint, tiny.split("timing")
+        inputs = timing_batches(*files, shapes, max_sequence=LONGEST)
+        return supervised(partial(operators_of, built(variant), *inputs), limits=LIMITS)
+
+    return operators
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "pytorch", *PADDED])
+def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(
+    at_batches: Any, engine: str
 ) -> None:
-    shapes = [{"batch": batch, "sequence": 32} for batch in (2, 4)]
-    files = tiny.checkpoint, tiny.split("timing")
-    batches = timing_batches(*files, shapes, max_sequence=LONGEST)
-    work = partial(operators_of, built(parse(variant)), *batches)
-    small, large = (
-        sum(one.operations for one in found if one.group == "products")
-        for found in supervised(work, limits=LIMITS)
-    )
-    layer = 2 * 2 * 32 * (4 * 64 * 64 + 2 * 64 * 128)
-    # of the second layer the ONNX file computes the first token only
-    assert small > layer
+    """Of an engine that is loaded once for all of them."""
+    found = []
+    asked = at_batches(name_variant(engine, "fp32"), 2, 4)
+    for batch, operators in zip((2, 4), asked, strict=True):
+        tokens = PADDED.get(engine, batch * 32)
+        products = [one for one in operators if one.group == "products"]
+        layer = 2 * tokens * (4 * 64 * 64 + 2 * 64 * 128)
+        found.append(sum(one.operations for one in products))
+        # of the second layer the ONNX file computes the first token only
+        assert found[-1] > layer
+        assert sum(one.bytes for one in products) >= 4 * tokens * (2 * 64 + 2 * 128)
+        (first, *_) = [one for one in operators if one.group == "normalization"]
+        # read and written once, if all is fused
+        assert first.bytes >= 2 * 4 * tokens * 64 and first.operations >= tokens * 64
+        assert all(one.seconds >= 0 for one in operators) and products[0].seconds > 0
     # but for an operator on one number, which is the same in both
-    assert large == pytest.approx(2 * small)
+    assert found[1] == pytest.approx(found[0] * (1 if engine in PADDED else 2))
 
 
 @pytest.mark.parametrize("failed", ["requests", "peaks"])
 def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
 ) -> None:
-    variant = "cpu-onnxruntime-fp32"
+    variant = name_variant("onnxruntime", "fp32")
     speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
     peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
     written(tmp_path / "peaks.json", {"peaks": peaks})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
     measure_profile(
-        artifacts_of(tiny, built(parse(variant)), split="timing"),
-        tmp_path / "requests.json",
-        tmp_path / "peaks.json",
-        tmp_path / "record.json",
+        artifacts_of(tiny, built(variant), split="timing"),
+        *(tmp_path / f"{name}.json" for name in ("requests", "peaks", "record")),
         model="tiny",
-        variant=variant,
+        variant=str(variant),
         max_sequence=LONGEST,
         execution=EXECUTION,
     )
@@ -184,15 +90,9 @@ def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
     assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
 
 
-def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
-    tiny: TinyModel, built: Callable[..., Path]
-) -> None:
+def test_the_kernels_of_tvm_do_the_work_of_the_bucket(at_batches: Any) -> None:
     """Of BERT with two layers, 64 channels, 128 in between and three labels."""
-    shape = {"batch": 2, "sequence": 32}
-    files = tiny.checkpoint, tiny.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(parse("cpu-tvm-fp32")), inputs)
-    (kernels,) = supervised(work, limits=LIMITS)
+    (kernels,) = at_batches(name_variant("tvm", "fp32"), 2)
     done: dict[str, float] = {}
     for one in kernels:
         done[one.group] = done.get(one.group, 0.0) + one.operations
@@ -204,15 +104,9 @@ def test_the_kernels_of_tvm_do_the_work_of_the_bucket(
     assert not [one for one in kernels if one.name.startswith("vm.")]
 
 
-def test_a_package_names_its_attention_and_each_product_once(
-    tiny: TinyModel, built: Callable[..., Path]
-) -> None:
+def test_a_package_names_its_attention_and_each_product_once(at_batches: Any) -> None:
     """Attention is no primitive of oneDNN, and was taken for overhead."""
-    shape = {"batch": 2, "sequence": 32}
-    files = tiny.checkpoint, tiny.split("timing")
-    (inputs,) = timing_batches(*files, [shape], max_sequence=LONGEST)
-    work = partial(operators_of, built(name_variant("inductor", "int8")), inputs)
-    (kernels,) = supervised(work, limits=LIMITS)
+    (kernels,) = at_batches(name_variant("inductor", "int8"), 2)
     attention = [one for one in kernels if one.group == "attention"]
     assert [one.kind for one in attention if "scaled_dot_product" in one.kind]
     assert "dispatch" in {one.group for one in kernels}

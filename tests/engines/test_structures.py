@@ -56,16 +56,9 @@ def table(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def analysed(tiny: TinyModel, source: Path) -> Callable[[], Any]:
-    return partial(
-        structure_choice.analysis,
-        source,
-        tiny.split("train"),
-        names=None,
-        sequence=LONGEST,
-        seed=0,
-        threads=1,
-    )
+def analysed(source: Path, train: Path, sequence: int = LONGEST) -> Callable[[], Any]:
+    facts = {"names": None, "sequence": sequence, "seed": 0, "threads": 1}
+    return partial(structure_choice.analysis, source, train, **facts)
 
 
 def pruned(source: Path, data: Path, structure: Path, target: Path) -> dict[str, Any]:
@@ -78,7 +71,10 @@ def pruned(source: Path, data: Path, structure: Path, target: Path) -> dict[str,
     return read_json(target)
 
 
-def test_the_table_has_rounds_of_each_structure_beside_the_model_itself(table: Path) -> None:
+def test_the_table_has_rounds_of_each_structure_beside_the_model_itself_and_none_is_left(
+    tiny: TinyModel, table: Path
+) -> None:
+    assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
     document = read_json(table)
     assert (document["variant"], document["shape"]) == (VARIANT, SHAPE)
     groups = document["groups"]
@@ -93,16 +89,12 @@ def test_the_table_has_rounds_of_each_structure_beside_the_model_itself(table: P
     assert all(ratio > 0 for ratio in ratios.values())
 
 
-def test_nothing_of_the_measured_structures_is_left(tiny: TinyModel, table: Path) -> None:
-    assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
-
-
 def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     tiny: TinyModel, source: Path, table: Path, tmp_path: Path
 ) -> None:
     target, speedup = tmp_path / "structure.json", 100.0
     files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
-    judged = analysed(tiny, source)
+    judged = analysed(source, tiny.split("train"))
     structure_choice.choose_by_latency(target, judged, speedup, settings(), **files, host="here")
     document = read_json(target)
     assert 1 <= len(document["tried"]) <= structure_choice.TRIES
@@ -127,8 +119,8 @@ def test_a_number_of_parameters_is_kept_to_and_nothing_is_measured(
 ) -> None:
     whole = read_json(tiny.checkpoint)["parameters"]
     target = tmp_path / "structure.json"
-    limit = round(0.8 * whole)
-    structure_choice.choose_by_parameters(target, analysed(tiny, source), limit, limits=LIMITS)
+    limit, judged = round(0.8 * whole), analysed(source, tiny.split("train"))
+    structure_choice.choose_by_parameters(target, judged, limit, limits=LIMITS)
     document = read_json(target)
     assert "tried" not in document
     manifest = pruned(source, tiny.data, target, tmp_path / "checkpoint" / "checkpoint.json")
@@ -141,7 +133,7 @@ def test_too_few_parameters_get_the_smallest_structure_and_say_so(
 ) -> None:
     target = tmp_path / "structure.json"
     for heads in (False, True):
-        given = analysed(tiny, source)
+        given = analysed(source, tiny.split("train"))
         structure_choice.choose_by_parameters(target, given, 100, limits=LIMITS, fewer_heads=heads)
         document = read_json(target)
         assert document["structure"] == Structure((1,), 64, 1 if heads else 2).document()
@@ -193,8 +185,7 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     assert set(read_ratios(table)[1]) == measured
     # 100 parameters are less than any structure has: one narrow block of each stage is left
     source = tmp_path / "source" / "checkpoint.json"
-    files, options = (source, split_of(data, "train")), {"names": None, "sequence": 1}
-    judged = partial(structure_choice.analysis, *files, **options, seed=0, threads=1)
+    judged = analysed(source, split_of(data, "train"), 1)
     structure_choice.choose_by_parameters(target, judged, 100, limits=LIMITS)
     kept = read_json(target)["prune"]["blocks"]
     assert [len(stage) for stage in kept] == [1, 1]

@@ -1,14 +1,12 @@
 """LoadGen's traffic on an engine of images: decoded before the clock starts, and not padded."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from studies import measured
 from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.run import TimingSettings
-from tightrope.measure.traffic import measure_traffic
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
@@ -18,13 +16,7 @@ from tiny_model import EXECUTION, TinyModel, artifacts_of
 
 NAME = "cpu-onnxruntime-fp32"
 SCENARIOS = ("single_stream", "offline")
-PLAN = {
-    "scenarios": list(SCENARIOS),
-    "padding": ["none"],
-    "batch": 4,
-    "seconds": 0.2,
-    "p99_bound_s": 2.0,
-}
+PLAN = {"scenarios": list(SCENARIOS), "padding": ["none"]}
 IMAGE_BYTES = 3 * SIDE * SIDE * 4
 
 
@@ -36,17 +28,9 @@ def engine(built_images: Callable[[Variant], Path]) -> Path:
 def measure(
     tiny: TinyModel, engine: Path, target: Path, room: int = 2**30, **plan: Any
 ) -> TrafficRecord:
-    settings = TimingSettings(
-        max_sequence=128,
-        plan={**PLAN, **plan},
-        quiet_seconds=0.0,
-        terminal=sys.__stderr__,
-        execution=EXECUTION,
+    return measured(
+        "traffic", tiny, engine, target, facts={"image_bytes": room}, **{**PLAN, **plan}
     )
-    measure_traffic(
-        artifacts_of(tiny, engine), target, settings, model="tiny", variant=NAME, image_bytes=room
-    )
-    return TrafficRecord.read(target)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +56,7 @@ def test_the_record_and_its_entry_have_the_size_of_the_images_and_no_lengths(
     record: TrafficRecord,
 ) -> None:
     assert (record.height, record.width, record.longest) == (SIDE, SIDE, None)
-    assert (record.lengths, record.edges, record.plan) == ([], [], PLAN)
+    assert (record.lengths, record.edges) == ([], [])
     entry = traffic_entry(record, accept_disturbed=True)
     (row,) = entry["rows"]
     assert (row["padding"], row["gain"], row["padding_share"]) == ("none", None, None)

@@ -11,6 +11,7 @@ from tightrope.bundle.triton import triton_files
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
+from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
 from tiny_model import LIMITS
 from triton_engines import MODEL, TEMPLATES, result, row
@@ -125,20 +126,14 @@ def of_torchscript(path: Path, config: Any) -> None:
 CHECKS = {"onnxruntime": of_onnxruntime, "openvino": of_openvino, "torchscript": of_torchscript}
 
 
+@pytest.mark.parametrize("task", [TEXT, IMAGE])
 @pytest.mark.parametrize("engine", CHECKS)
-def test_the_file_of_a_text_engine_has_the_inputs_and_logits_of_its_configuration(
-    built: Build, engine: str
+def test_the_file_of_an_engine_has_the_inputs_and_logits_of_its_configuration(
+    engine_of: Callable[[str, Variant], Path], task: str, engine: str
 ) -> None:
-    path = built(Variant("cpu", engine, "fp32"))
-    supervised(check, engine, path, LABELS, limits=LIMITS)
-
-
-@pytest.mark.parametrize("engine", CHECKS)
-def test_the_file_of_an_image_engine_has_the_inputs_and_logits_of_its_configuration(
-    built_images: Build, engine: str
-) -> None:
-    path = built_images(Variant("cpu", engine, "fp32"))
-    supervised(check, engine, path, [str(digit) for digit in range(10)], limits=LIMITS)
+    path = engine_of(task, Variant("cpu", engine, "fp32"))
+    labels = LABELS if task == TEXT else [str(digit) for digit in range(10)]
+    supervised(check, engine, path, labels, limits=LIMITS)
 
 
 def test_with_a_maximal_batch_openvino_would_refuse_smaller_ones(built: Build) -> None:

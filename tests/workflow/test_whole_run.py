@@ -116,6 +116,7 @@ def test_throughput_has_each_division_of_the_cores_at_each_batch(whole: Project)
 def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Any) -> None:
     found = IdlenessRecord.read(whole / f"reports/{SMALL}/{LEARNT}.idleness.json")
     assert found.shape == {"batch": 1, "sequence": 8}
+    assert found.warmup["calls"] > 0
     assert Counter(call["pause_s"] for call in found.calls) == {0.01: 30, 0.05: 30}
     assert all(call["paused_s"] >= call["pause_s"] for call in found.calls)
     (entry,) = summary["idleness"]
