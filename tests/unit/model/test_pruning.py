@@ -109,6 +109,7 @@ def test_heads_that_do_nothing_go_first(kind: str) -> None:
     [
         ("bert", {"layers": 5}, r"layers = 5: BertForSequenceClassification has layers 0 to 3"),
         ("bert", {"layers": [2, 1]}, r"layers = \[2, 1\]: .*in ascending order"),
+        ("bert", {"layers": [0, 4]}, r"layers = \[0, 4\]: .*layers 0 to 3"),
         ("bert", {"intermediate": 33}, "intermediate = 33: keep 1 to 32, which are there"),
         ("bert", {"heads": 3}, "heads = 3: keep 1 to 2, which are there"),
         ("convnext", {"heads": 1}, "heads = 1: ConvNextModel has no attention of a known form"),
