@@ -30,9 +30,7 @@ TEST_ENV := .venv/made-from-test.txt
 # Apart from the others: each start of Snakemake imports all plugins of its environment.
 STORAGE := .venv/storage
 PIP := .venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input
-INSTALL := $(PIP) install --no-compile
-# With all processors, where pip takes one. What cannot be compiled are templates of packages.
-COMPILE := { .venv/bin/python -W ignore -m compileall -qq -j 0 .venv || :; }
+INSTALL := $(PIP) install --compile
 
 # Many containers set it. Then each job would compile again what it imports: 1.6 s of an idle run.
 unexport PYTHONDONTWRITEBYTECODE
@@ -122,7 +120,6 @@ $(RUN_ENV): envs/cpu.txt
 	 CUDA or NVIDIA libraries, take PyTorch's CPU wheel index (the README says more):\
 	 make TORCH_INDEX=<address>" >&2; exit 1; }
 	$(INSTALL) --no-deps -r envs/cpu.txt
-	$(COMPILE)
 	rm .venv/unfinished
 	touch $@
 
@@ -132,6 +129,5 @@ $(TEST_ENV): $(RUN_ENV) envs/test.txt envs/storage.txt envs/test-storage.txt
 	$(INSTALL) --no-deps -r envs/test.txt
 	rm -rf $(STORAGE)
 	$(INSTALL) --no-deps -r envs/storage.txt -r envs/test-storage.txt --target $(STORAGE)
-	$(COMPILE)
 	rm .venv/unfinished
 	touch $@
