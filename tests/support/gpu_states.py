@@ -2,26 +2,14 @@
 
 from typing import Any
 
-STATE = {
-    "sm_clock_mhz": 1980,
-    "memory_clock_mhz": 2619,
-    "temperature_c": 61,
-    "power_w": 400.0,
-    "throttled": [],
-    "application_clocks": False,
-    "other_processes": 0,
-    "memory_bytes": 3 * 10**9,
+BOTH = {
+    **{"sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "temperature_c": 61, "power_w": 400.0},
+    **{"throttled": [], "other_processes": 0},
 }
+STATE = {**BOTH, "application_clocks": False, "memory_bytes": 3 * 10**9}
 GPU = {
-    "sm_clock_mhz": 1980,
-    "lowest_sm_clock_mhz": 1965,
-    "memory_clock_mhz": 2619,
-    "power_w": 400.0,
-    "temperature_c": 61,
-    "throttled": [],
-    "clocks_locked": False,
-    "other_processes": 0,
-    "memory_bytes": 3_120_000_000,
+    **BOTH,
+    **{"lowest_sm_clock_mhz": 1965, "clocks_locked": False, "memory_bytes": 3_120_000_000},
 }
 
 

@@ -64,21 +64,12 @@ def write_records(
 
 def timing_settings_of_races(limits: Limits = LIMITS) -> TimingSettings:
     """Settings of a race at SHAPES that waits for no quiet machine."""
-    return TimingSettings(
-        shapes=SHAPES,
-        plan=PLAN,
-        quiet_seconds=0.0,
-        max_sequence=LONGEST,
-        execution=Execution(threads=1, limits=limits, libraries={}),
-        terminal=io.StringIO(),
-    )
+    known = {"shapes": SHAPES, "plan": PLAN, "quiet_seconds": 0.0, "max_sequence": LONGEST}
+    execution = Execution(threads=1, limits=limits, libraries={})
+    return TimingSettings(**known, execution=execution, terminal=io.StringIO())
 
 
 def race_settings(baseline: str, *, accept_disturbed: bool = False) -> RaceSettings:
     """Settings of a race that ends as soon as each load has its fewest rounds."""
-    return RaceSettings(
-        baseline=baseline,
-        decision={"seconds": 0.0, "equal_within": 0.02},
-        budget=0.01,
-        accept_disturbed=accept_disturbed,
-    )
+    known = {"decision": {"seconds": 0.0, "equal_within": 0.02}, "budget": 0.01}
+    return RaceSettings(baseline=baseline, accept_disturbed=accept_disturbed, **known)

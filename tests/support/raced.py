@@ -40,26 +40,18 @@ def race_shape(
     """
     known = {name: list(calls) for name, calls in times.items()}
     rounds = max(map(len, known.values()), default=0)
+    pairs_of_blocks = [WAITED] * disturbed + [QUIET] * (rounds - disturbed)
+    blocks, facts = {}, {}
+    for name, calls in known.items():
+        blocks[name] = [None if one is None else [one] for one in calls]
+        both = zip(calls, pairs_of_blocks, strict=False)
+        facts[name] = [None if one is None else pair for one, pair in both]
     return {
         **SHAPE,
         "contenders": list(known) if contenders is None else contenders,
-        "pairs": [list(pair) for pair in pairs],
-        "blocks_s": {
-            name: [None if one is None else [one] for one in calls] for name, calls in known.items()
-        },
-        "facts": {
-            name: [
-                None if one is None else WAITED if place < disturbed else QUIET
-                for place, one in enumerate(calls)
-            ]
-            for name, calls in known.items()
-        },
+        **{"pairs": [list(pair) for pair in pairs], "blocks_s": blocks, "facts": facts},
         "loads": [0] * (rounds // 2) + [1] * (rounds - rounds // 2),
-        "foreign_cores": BUSY,
-        "out": {},
-        "stop": "one left",
-        "seconds": 1.0,
-        **changes,
+        **{"foreign_cores": BUSY, "out": {}, "stop": "one left", "seconds": 1.0, **changes},
     }
 
 
@@ -74,16 +66,9 @@ def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any
 def race_record(*heats: list[dict[str, Any]], **changes: Any) -> RaceRecord:
     """The record of a race on the CPU of model m; a heat is a list of its shapes."""
     known = {
-        "model": "m",
-        "variant": RACE,
-        "device": "cpu",
-        "host": HOST,
-        "libraries": {},
-        "threads": 1,
-        "plan": {"pairs": 12, "loads": 1},
-        "decision": {"seconds": 60, "equal_within": 0.02},
-        "processors": [0],
-        "engines_sha256": {},
+        **{"model": "m", "variant": RACE, "device": "cpu", "host": HOST, "libraries": {}},
+        **{"plan": {"pairs": 12, "loads": 1}, "decision": {"seconds": 60, "equal_within": 0.02}},
+        **{"threads": 1, "processors": [0], "engines_sha256": {}},
         "heats": [{"shapes": heat} for heat in heats],
     }
     return RaceRecord(**{**known, **changes})

@@ -8,14 +8,14 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 import pytest
-import vl_convert
 from colour_vision import SIGHT, contrast, lab, linear
+from drawn_charts import drawn
 from tightrope.report.charts import log_ticks
 from tightrope.report.page import sections
 from tightrope.report.sections.figures import accuracy_latency_chart
 from tightrope.report.sections.speedups import speedup_chart
 from tightrope.report.sections.traffic import BARS, length_bars, length_chart
-from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES, chart_config
+from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "tests/data/summary.json"
@@ -54,11 +54,6 @@ def row(variant, ratio, tie=False):
 def histogram(edges, longest):
     bars = length_bars({"tokens": [5, 6, 40], "samples": [10, 30, 20]})
     return length_chart(bars, edges=edges, longest=longest, description="words")
-
-
-def drawn(specification, scheme="light"):
-    fixed = {**specification, "width": 400}
-    return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -71,15 +71,15 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp
     own = {"truncation": {"evaluation": cut}, "baselines": {"cpu": "a"}, "chance": 0.55}
     models = {"m": own, "n": {"truncation": {}}}
     none = recommendation(None, why="no variant keeps the accuracy")
-    _, row, *lines = words(tmp_path, {**document([none], results), "models": models})
+    _, row, *lines, poor = words(tmp_path, {**document([none], results), "models": models})
     assert row.split() == [SIZES, "none", "not", "decided"]
     assert lines == [
         f"m, {SIZES}: no variant keeps the accuracy",
         "m: 37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
         f"Report: {tmp_path / 'summary.html'}",
         "2 failed, the report says why: m/b, m/d",
-        POOR,
     ]
+    assert poor.startswith("m: the baseline itself is poor: its accuracy is 60.0 % (50.0 to 70.0)")
 
 
 def test_the_baseline_is_called_so() -> None:
@@ -87,12 +87,6 @@ def test_the_baseline_is_called_so() -> None:
         alone = result("base", latency=[{**SHAPE, "paired_s": 0.02, "speedup": baseline}])
         table = decision_table(document([recommendation("base")], [alone]))
         assert table.splitlines()[1].endswith("baseline") and "20.0" in table
-
-
-POOR = (
-    "m: the baseline itself is poor: its accuracy is 60.0 % (50.0 to 70.0), and always giving the "
-    "most frequent label has 55.0 %; check the labels and their order, or train the model longer"
-)
 
 
 @pytest.mark.parametrize("provisional", [True, False])

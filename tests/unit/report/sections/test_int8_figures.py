@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-import vl_convert
+from drawn_charts import drawn
 from tightrope.report.sections.int8_figures import (
     accuracy_over_samples,
     agreement_over_samples,
@@ -28,11 +28,6 @@ def point(method, samples, delta=-1.0, agreement=95.0, precision="int8"):
 def bar(operator, millinats, in_float=False):
     text = {"name": operator, "label": f"{millinats}", "agreement": "99 %"}
     return {"operator": operator, "millinats": millinats, "in_float": in_float, **text}
-
-
-def drawn(specification, scheme="light"):
-    fixed = {**specification, "width": 400}
-    return vl_convert.vegalite_to_svg(json.dumps(fixed), config=chart_config(scheme))
 
 
 def accuracy(points, budget=1.0):

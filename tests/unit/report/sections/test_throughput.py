@@ -6,11 +6,11 @@ from typing import Any
 
 import altair as alt
 import pytest
-import vl_convert
 from colour_vision import contrast
+from drawn_charts import drawn
 from report_pages import MODEL, page
 from tightrope.report.sections.throughput import division, throughput_section
-from tightrope.report.style.palette import HEAT, INKS, chart_config
+from tightrope.report.style.palette import HEAT, INKS
 
 VARIANT = "cpu-openvino-int8-bf16-nncf-512"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -50,11 +50,6 @@ def entry(**changes: Any) -> dict[str, Any]:
 def words(**changes: Any) -> str:
     (figure,) = throughput_section([entry(**changes)], {})
     return " ".join(figure["sentences"])
-
-
-def drawn(chart: Any, scheme: str = "light") -> str:
-    fixed = json.dumps({**chart, "width": 400})
-    return vl_convert.vegalite_to_svg(fixed, config=chart_config(scheme))
 
 
 DISTURBED = point(2, 4, 16, 1240.0, provisional=True, disturbed="other programs used 2.0 cores")
