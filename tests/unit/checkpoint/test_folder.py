@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import save_file
-from tightrope.checkpoint.folder import copy, without_code
-from tightrope.checkpoint.source import known_outputs, local_files, longest_sequence, unusable_head
+from tightrope.checkpoint.folder import check_folder, copy, without_code
+from tightrope.checkpoint.source import (
+    known_outputs,
+    local_files,
+    longest_sequence,
+    parse_source,
+    unusable_head,
+)
 from tightrope.errors import ConfigError, TightropeError, in_foreign_files, printable
 
 CONFIG: dict[str, Any] = {
@@ -54,6 +60,13 @@ def test_fields_that_load_code_are_left_out_of_the_copy(folder: Path, tmp_path: 
     # settings without such fields keep their bytes
     content = b'{"b": 1,\n   "a": 2}\n'
     assert without_code("path:mine", "config.json", content) is content
+
+
+def test_a_tokenizer_that_cannot_be_read_is_one_line(folder: Path, tmp_path: Path) -> None:
+    (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "another"}}')
+    with pytest.raises(TightropeError, match=r"\.json cannot be read: .*; save") as caught:
+        check_folder(parse_source(f"path:{folder}"), folder)
+    assert "\n" not in str(caught.value)
 
 
 LIBRARY = {"quant_method": "gptq"}
