@@ -11,10 +11,8 @@ from tightrope.checkpoint.source import known_outputs, local_files, longest_sequ
 from tightrope.errors import ConfigError, TightropeError, in_foreign_files, printable
 
 CONFIG: dict[str, Any] = {
-    "model_type": "bert",
-    "architectures": ["BertForSequenceClassification"],
-    "max_position_embeddings": 64,
-    "num_labels": 2,
+    **{"model_type": "bert", "architectures": ["BertForSequenceClassification"]},
+    **{"max_position_embeddings": 64, "num_labels": 2},
 }
 
 
@@ -56,9 +54,6 @@ def test_fields_that_load_code_are_left_out_of_the_copy(folder: Path, tmp_path: 
     assert without_code("path:mine", "config.json", content) is content
 
 
-LIBRARY = {"quant_method": "gptq"}
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -70,11 +65,10 @@ LIBRARY = {"quant_method": "gptq"}
         (json.dumps({**CONFIG, "model_type": "roberta", "pad_token_id": "x"}), ""),
         (json.dumps({**CONFIG, "problem_type": ["a"]}), ""),
         # weights that are quantized by another library
-        (
-            json.dumps({**CONFIG, "quantization_config": LIBRARY}),
-            "quantization_config: its weights",
+        *(
+            (json.dumps({**CONFIG, key: {"quant_method": "gptq"}}), f"{key}: its weights")
+            for key in ("quantization_config", "compression_config")
         ),
-        (json.dumps({**CONFIG, "compression_config": LIBRARY}), "compression_config: its weights"),
     ],
 )
 def test_a_config_of_another_shape_is_one_line(folder: Path, content: str, said: str) -> None:
