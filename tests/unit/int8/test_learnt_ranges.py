@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from manifests import CHECKPOINT
 from onnx_text import onnx_model
 from safetensors.numpy import save_file
 from tightrope.artifacts.manifest import write_manifest
@@ -17,10 +18,8 @@ def checkpoint_of(folder: Path, weights: dict[str, np.ndarray]) -> Path:
     folder.mkdir()
     stored = {f"{name}.weight": np.ascontiguousarray(one) for name, one in weights.items()}
     save_file(stored, folder / "model.safetensors")
-    facts = {"task": "image-classification", "source": "model:m", "labels": ["a", "b"]}
-    none = dict.fromkeys(("architecture", "max_sequence", "recipe", "training"))
     qat = {"scheme": "u8s8", "ranges": {name: RANGES[name] for name in weights}}
-    write_manifest(folder / "checkpoint.json", **facts, **none, parameters=1, qat=qat)
+    write_manifest(folder / "checkpoint.json", **CHECKPOINT, qat=qat)
     return folder / "checkpoint.json"
 
 

@@ -39,13 +39,8 @@ def test_the_first_convolution_depthwise_ones_and_the_head_stay_in_float() -> No
 
 
 def test_small_products_stay_in_float_and_in_fp8_those_of_other_multiples() -> None:
-    sizes = {
-        "wide": (32, 64),
-        "narrow": (64, 8),
-        "odd": (8, 40),
-        "back": (40, 32),
-        "head": (32, 32),
-    }
+    sizes = {"wide": (32, 64), "narrow": (64, 8), "odd": (8, 40), "back": (40, 32)}
+    sizes |= {"head": (32, 32)}
     weights = {f"w_{name}": drawn(*size) for name, size in sizes.items()}
     model = onnx_model(TEXTS, table=drawn(50, 32), zero=0, **weights)
     small = "fewer than 16 channels"

@@ -109,9 +109,8 @@ def test_other_logits_are_refused(found: Any, expected: np.ndarray, reason: str)
     # the difference is relative to the largest logit of its batch
     pairs = [np.array([[1.0, -4.2]])], [np.array([[1.0, -4.0]])]
     assert require_equal(*pairs, path="a.onnx", tolerance=0.1) == pytest.approx(0.05)
-    with pytest.raises(ArtifactError, match=re.escape(f"a.onnx: {reason}")) as caught:
+    with pytest.raises(ArtifactError, match=re.escape(f"a.onnx: {reason}")):
         require_equal([np.array(found)], [expected], path="a.onnx", tolerance=1e-4)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_model_of_other_answers_is_not_simplified(tiny: TinyModel, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """An ONNX file of images of another's making: given the pipeline's input, or refused by name."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -89,10 +90,8 @@ FIXED = "is fixed to any x 3 x any x 9 (batch x channels x height x width), prep
     ],
 )
 def test_inputs_that_do_not_fit_are_named(model: onnx.ModelProto, reason: str) -> None:
-    with pytest.raises(TightropeError) as caught:
+    with pytest.raises(TightropeError, match=f"^onnx:m: .*{re.escape(reason)}"):
         standardized(model, INPUTS, source="onnx:m", size=SIZE)
-    assert str(caught.value).startswith("onnx:m: ") and "\n" not in str(caught.value)
-    assert reason in str(caught.value)
 
 
 def prepared(folder: Path) -> Path:

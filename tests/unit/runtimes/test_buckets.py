@@ -7,7 +7,6 @@ from tightrope.plan.shapes import buckets_of
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.program_by_shape import padded
 
-TEXTS = {"task": "text-classification"}
 BUCKETS = Buckets({"batch": [16, 1, 4], "sequence": [128, 32, 64]})
 
 
@@ -25,8 +24,8 @@ def config(*shapes: tuple[int, int], longest: int) -> dict[str, Any]:
         "buckets": "auto",
         "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],
         "models": {
-            "m": {**TEXTS, "max_sequence": longest},
-            "other": {**TEXTS, "max_sequence": 4096},
+            name: {"task": "text-classification", "max_sequence": most}
+            for name, most in {"m": longest, "other": 4096}.items()
         },
         "traffic": {"variants": ["cpu-openvino-fp32"], "batch": 8},
     }

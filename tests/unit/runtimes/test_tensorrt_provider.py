@@ -16,12 +16,9 @@ def test_tensorrt_comes_before_cuda_with_one_profile_and_its_caches(tmp_path: Pa
     (name, settings), (other, cuda) = providers_of(engine, of_texts(), "fp16", options, state)
     assert (name, other) == ("TensorrtExecutionProvider", "CUDAExecutionProvider")
     assert settings == {
-        "device_id": "0",
-        "trt_engine_cache_enable": "True",
-        "trt_engine_cache_path": str(engine),
-        "trt_timing_cache_enable": "True",
-        "trt_timing_cache_path": str(state),
-        "trt_fp16_enable": "True",
+        **{"trt_engine_cache_enable": "True", "trt_engine_cache_path": str(engine)},
+        **{"trt_timing_cache_enable": "True", "trt_timing_cache_path": str(state)},
+        **{"device_id": "0", "trt_fp16_enable": "True"},
         "trt_profile_min_shapes": "input_ids:1x1,attention_mask:1x1",
         "trt_profile_opt_shapes": "input_ids:16x32,attention_mask:16x32",
         "trt_profile_max_shapes": "input_ids:16x128,attention_mask:16x128",

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from manifests import CHECKPOINT
 from onnx import ModelProto
 from safetensors.torch import save_file
 from tightrope.artifacts.manifest import write_manifest
@@ -82,12 +83,10 @@ def checkpoint_of(folder: Path, model: Any, pairs: dict[str, list[float]]) -> Pa
     folder.mkdir()
     weights = {name: one.contiguous() for name, one in model.state_dict().items()}
     save_file(weights, folder / "model.safetensors")
-    facts = {"task": "image-classification", "source": "model:m", "labels": ["a", "b"]}
-    none = dict.fromkeys(("architecture", "max_sequence", "recipe", "training"))
     outputs = {name.removesuffix(OUTPUT): pairs[name] for name in pairs if name.endswith(OUTPUT)}
     ranges = {name: pair for name, pair in pairs.items() if not name.endswith(OUTPUT)}
     qat = {"scheme": "s8s8", "ranges": ranges, "outputs": outputs}
-    write_manifest(folder / "checkpoint.json", **facts, **none, parameters=1, qat=qat)
+    write_manifest(folder / "checkpoint.json", **CHECKPOINT, qat=qat)
     return folder / "checkpoint.json"
 
 
