@@ -31,6 +31,7 @@ ARCHITECTURES = {
     "bert": SIZES,
     "distilbert": OF_DISTILBERT,
     "roberta": SIZES,
+    "electra": f"embedding_size=16&{SIZES}",
     "albert": f"embedding_size=16&{SIZES}",
     "mpnet": SIZES,
     # as in DeBERTa v3

@@ -1,7 +1,7 @@
 """List the public names of TensorRT's Python module from the wheel of its bindings.
 
     pip download --no-deps --dest wheels tensorrt-cu13-bindings==11.4.0.106
-    python tests/tensorrt_names.py wheels/*.whl > tests/data/tensorrt-11-names.txt
+    python tests/support/tensorrt_names.py wheels/*.whl > tests/data/tensorrt-11-names.txt
 
 The Python of the wheel's tag (cp311), a C compiler and Linux are needed, TensorRT and a GPU are
 not: the extension is imported beside libraries of TensorRT's names in which nothing works, which
@@ -41,7 +41,7 @@ HEADER = """\
 # Public names of TensorRT's Python module: classes, enum values, methods, properties, functions.
 # Read from {wheel}
 # (package tensorrt-cu13-bindings of PyPI): what pybind11 registers when tensorrt.so is imported,
-# and what __init__.py adds. Made by tests/tensorrt_names.py, which says how to do it again.
+# and what __init__.py adds. Made by tests/support/tensorrt_names.py, which says how to do it again.
 """
 
 
