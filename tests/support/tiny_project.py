@@ -178,13 +178,16 @@ class Project:
         programs = Path(sys.executable).parent
         return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", **variables}
 
-    def snakemake(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def snakemake(
+        self, *words: str, cold: bool = False, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """Snakemake's answer, errors in the same stream as the rest.
 
-        Variables of the environment may be for Python itself, so they take a Python of its own.
+        A `cold` one and each of its jobs is a Python of its own, as where a user starts it; others
+        are forks of a process that has imported what they do.
         """
-        if not variables:
-            settings = (self.options(*words), self.folder, self.environment())
+        if not cold:
+            settings = (self.options(*words), self.folder, self.environment(**variables))
             return warm_snakemake.snakemake(*settings, seconds=self.seconds)
         return subprocess.run(
             self.command(*words),
@@ -209,13 +212,13 @@ class Project:
             start_new_session=True,
         )
 
-    def run(self, *words: str, **variables: str) -> set[str]:
+    def run(self, *words: str, **settings: Any) -> set[str]:
         """The jobs that were run, `{rule}/{wildcards}`; a run that fails fails the test."""
-        return self.jobs(self.snakemake(*words, **variables))
+        return self.jobs(self.snakemake(*words, **settings))
 
-    def plan(self, *words: str, **variables: str) -> set[str]:
+    def plan(self, *words: str, **settings: Any) -> set[str]:
         """The jobs that would be run."""
-        return self.run("--dry-run", *words, **variables)
+        return self.run("--dry-run", *words, **settings)
 
     def jobs(self, done: subprocess.CompletedProcess[str]) -> set[str]:
         """The jobs of a Snakemake that must have gone well.

@@ -21,7 +21,7 @@ def fresh(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
 @pytest.fixture(scope="session")
 def finished(fresh: Project, made_once: Callable[..., Path]) -> Project:
     """The tiny project after one whole run; to be copied or read, not to be changed."""
-    return Project(made_once("finished", lambda folder: fresh.copy(folder).run()))
+    return Project(made_once("finished", lambda folder: fresh.copy(folder).run(cold=True)))
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,25 @@
 
 Importing it takes a second, which each of some hundred dry runs would pay. Each line of the input
 is a request as JSON, see `warm_snakemake`; each line of the output an exit code. The name of this
-file is what a job knows its Snakemake by.
+file is what a job knows its Snakemake by. Jobs are forks as well, see `jobs.py`.
 """
 
 import gc
 import importlib
 import json
 import os
+import shutil
 import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 from snakemake import cli
 
+sys.path.append(str(Path(__file__).parent))
+import jobs
+
+sys.path.pop()
 # what each run imports besides, but for the project's own modules, which tests change
 for name in (
     "jsonschema",
@@ -32,26 +40,38 @@ gc.freeze()
 
 
 def main() -> None:
-    """Answer requests until the input ends; a fork returns from here as Snakemake would end."""
+    """Answer requests until the input ends; a fork ends as Snakemake would."""
     for line in sys.stdin:
+        request = json.loads(line)
+        if "--dry-run" not in request[0]:
+            jobs.import_libraries()
+            gc.freeze()
+        place = Path(tempfile.mkdtemp(prefix="tests-jobs-"))
         pid = os.fork()
         if not pid:
-            run(**json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+            jobs.end_as(run, place, *request)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        shutil.rmtree(place)
+        print(code, flush=True)
 
 
-def run(words: list[str], folder: str, environment: dict[str, str], output: str) -> None:
-    """End this process as `python -m snakemake` with these words would, in that folder."""
+def run(
+    place: Path, words: list[str], folder: str, environment: dict[str, str], output: str
+) -> None:
+    """Do what `python -m snakemake` with these words would, in that folder."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     for number, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (output, os.O_WRONLY)]):
         os.dup2(os.open(path, flags), number)
     os.dup2(1, 2)
-    sys.path.insert(0, folder)
+    sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    with suppress(ImportError):
+        importlib.import_module("sitecustomize")
+    if "torch" in sys.modules:
+        sys.executable = str(jobs.serve(place))  # what Snakemake starts jobs with
     sys.argv = ["snakemake", *words]
     cli.main()
-    sys.exit()
 
 
 main()
