@@ -56,7 +56,7 @@ def words_for(folder: Path, provider: str, prefix: str) -> list[str]:
 
 def apart(project: Project, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Snakemake's answer, with the plugins for storage."""
-    return project.snakemake(*words, cold=True, PYTHONPATH=str(PACKAGES), **variables)
+    return project.snakemake(*words, PYTHONPATH=str(PACKAGES), **variables)
 
 
 @contextmanager

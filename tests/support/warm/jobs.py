@@ -1,8 +1,8 @@
 """Jobs as forks of a process that has imported PyTorch and transformers, but no module of ours.
 
-A job that loads a model takes three seconds for them. `serve` gives the name of a program that
-stands for Python where Snakemake starts a job: it hands the job's script, environment, folder and
-files to a server, and ends as the job does. The process that forks has one thread, and has loaded
+A job that loads a model takes three seconds for them. `serve` makes a program that stands for
+Python where Snakemake starts a job, or a Snakemake on a node: it hands the job's words, environment,
+folder and files to a server, and ends as the job does. The process that forks has one thread, and has loaded
 no library that another thread could be in: of forks of one that had loaded NNCF, OpenVINO and
 OpenBLAS with threads, two waited for a lock for ever.
 """
@@ -18,7 +18,6 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,12 +35,13 @@ MODULES = (
 )
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
-if len(sys.argv) != 2 or "/.snakemake/scripts/" not in sys.argv[1]:
-    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+words = sys.argv[1:]
+if words[:2] != ["-m", "snakemake"] and "/.snakemake/scripts/" not in words[0]:
+    os.execv({python!r}, [{python!r}, *words])
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 socket.send_fds(server, [b"."], [0, 1, 2])
-server.sendall(json.dumps([sys.argv[1], os.getcwd(), dict(os.environ)]).encode())
+server.sendall(json.dumps([words, os.getcwd(), dict(os.environ)]).encode())
 server.shutdown(socket.SHUT_WR)
 code = int(server.recv(16))
 os.kill(os.getpid(), -code) if code < 0 else sys.exit(code)
@@ -58,11 +58,13 @@ def import_libraries() -> None:
     assert len(os.listdir("/proc/self/task")) == 1
 
 
-def serve(folder: Path) -> Path:
-    """Serve jobs in a fork, which ends with this process; return the program that asks it."""
+def serve(folder: Path) -> None:
+    """Serve jobs in a fork, which ends with this process; the program that asks is its Python."""
     address, client = folder / "jobs", folder / "python"
     client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
     client.chmod(0o700)
+    sys.executable = str(client)
+    os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"  # a node's Snakemake is found in it
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(address))
     listener.listen()
@@ -77,7 +79,6 @@ def serve(folder: Path) -> Path:
                 serve_one(connection)
             connection.close()
     listener.close()
-    return client
 
 
 def serve_one(connection: socket.socket) -> NoReturn:
@@ -100,8 +101,10 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run_job(files: list[int], script: str, folder: str, environment: dict[str, str]) -> None:
-    """Run the script in this process as Python would."""
+def run_job(
+    files: list[int], words: list[str], folder: str, environment: dict[str, str]
+) -> None:
+    """Run the script or the module in this process as Python would."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -110,8 +113,12 @@ def run_job(files: list[int], script: str, folder: str, environment: dict[str, s
     os.environ.update(environment)
     random.seed()
     sys.modules["numpy"].random.seed()
-    sys.argv = [script]
-    runpy.run_path(script, run_name="__main__")
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
 
 
 def end_as(program: Callable[..., None], *words: Any) -> NoReturn:
@@ -125,7 +132,7 @@ def end_as(program: Callable[..., None], *words: Any) -> NoReturn:
     except SystemExit as error:
         code = error.code
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         code = 1
     threading._shutdown()  # waits for the threads that are no daemons
     atexit._run_exitfuncs()

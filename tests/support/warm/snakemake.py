@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from snakemake import cli
@@ -62,14 +61,13 @@ def run(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    tempfile.tempdir = None  # it is another in this environment
     for number, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (output, os.O_WRONLY)]):
         os.dup2(os.open(path, flags), number)
     os.dup2(1, 2)
-    sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    with suppress(ImportError):
-        importlib.import_module("sitecustomize")
+    sys.path.insert(0, folder)
     if "torch" in sys.modules:
-        sys.executable = str(jobs.serve(place))  # what Snakemake starts jobs with
+        jobs.serve(place)
     sys.argv = ["snakemake", *words]
     cli.main()
 
