@@ -61,10 +61,12 @@ bundle: summary
 	python -m snakemake --cores 1 $$bundles
 	printf '%s\n' $$bundles
 
-# Lint runs beside the first tests, of engines, which time nothing.
-test: $(TEST_ENV)
+test: TESTED := tests --ignore tests/cluster --ignore tests/gpu
+check: TESTED := tests/unit
+# Lint runs beside the first tests.
+test check: $(TEST_ENV)
 	@{ $(LINT); } >.venv/lint.log 2>&1 & lint=$$!
-	tests=0; $(TESTS) tests --ignore tests/cluster --ignore tests/gpu || tests=$$?
+	tests=0; $(TESTS) $(TESTED) || tests=$$?
 	if wait $$lint; then echo "lint: clean"; else cat .venv/lint.log; tests=1; fi
 	exit $$tests
 
@@ -73,10 +75,6 @@ test-cluster: $(TEST_ENV)
 	@python -m pytest tests/cluster
 
 environment: $(TEST_ENV)
-
-check: $(TEST_ENV)
-	@{ $(LINT); } || exit 1
-	$(TESTS) tests/unit
 
 lint: $(TEST_ENV)
 	@$(LINT)
