@@ -1,7 +1,6 @@
 """Snakemake's command line without the second that importing it takes; see warm/snakemake.py."""
 
 import json
-import os
 import select
 import subprocess
 import sys

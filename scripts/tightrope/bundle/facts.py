@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from tightrope.bundle.subject import Subject
 from tightrope.inputs.image_settings import load_settings
+from tightrope.inputs.texts import cut_side
 from tightrope.machine.interference import undisturbed
 from tightrope.measure.answers import largest_batch
 from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord
@@ -43,6 +44,7 @@ def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
         "threads": latency.threads,
         "batch": largest_batch(subject.engine["options"]),
         "longest": None if images else longest,
+        "cut": None if images else cut_side(subject.paths.artifacts.checkpoint.parent),
         "image": image_settings(subject.paths.artifacts.checkpoint.parent) if images else None,
         "machine": platform.machine(),
         "requires": required(subject),

@@ -19,11 +19,13 @@ WEIGHTS = "model.safetensors"
 NEEDED = ("config.json", WEIGHTS)
 # suffixes of files that PyTorch and others pickle
 PICKLES = {".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth", ".th"}
+# tokenizers that take the library sentencepiece to be read
+SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 # files of the tokenizer or the image processor
 ENCODERS = (
     *(PROCESSOR, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),
-    *("spiece.model", "sentencepiece.bpe.model"),
+    *SENTENCEPIECE,
 )
 FILES = (*NEEDED, *ENCODERS)
 # files of settings
@@ -121,9 +123,16 @@ def check_sha256(source: str, file: Path, expected_sha256: str | None) -> None:
 
 
 def check_encoder(source: str, folder: Path) -> None:
-    """Raise TightropeError if the tokenizer.json in `folder`, if any, cannot be read."""
+    """Raise TightropeError if the tokenizer.json in `folder` cannot be read, or has to be made."""
     file = folder / "tokenizer.json"
     if not file.is_file():
+        for name in SENTENCEPIECE:
+            if (folder / name).is_file():
+                raise TightropeError(
+                    f"{source}: has {name} but no tokenizer.json, which transformers makes of it "
+                    "where sentencepiece is installed: AutoTokenizer's from_pretrained, then its "
+                    "save_pretrained"
+                )
         return
     from tokenizers import Tokenizer
 

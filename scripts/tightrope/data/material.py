@@ -13,6 +13,7 @@ ROLE_WORDS = {
     "test": {"test"},
 }
 Item = TypeVar("Item")
+NUMBER = re.compile("-?[0-9]+")
 
 # a text or a StoredImage, and the index of its label
 Row = tuple[Any, int]
@@ -36,16 +37,20 @@ class Material(NamedTuple):
 
 
 def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
-    """Return Material whose labels are numbered in sorted order."""
-    values = {label for _, label in train + (evaluation or [])}
-    ordered = sorted(values, key=lambda value: (isinstance(value, str), value))
-    index = {value: number for number, value in enumerate(ordered)}
+    """Return Material whose labels are numbered in sorted order: by value if all are numbers.
+
+    A number is the same label as its digits in another table.
+    """
+    names = {str(label) for _, label in train + (evaluation or [])}
+    numbers = all(NUMBER.fullmatch(name) for name in names)
+    ordered = sorted(names, key=lambda name: (int(name) if numbers else 0, name))
+    index = {name: number for number, name in enumerate(ordered)}
 
     def rows(part: list[Labelled]) -> list[Row]:
-        return [(content, index[label]) for content, label in part]
+        return [(content, index[str(label)]) for content, label in part]
 
     return Material(
-        labels=[str(value) for value in ordered],
+        labels=ordered,
         train=rows(train),
         evaluation=None if evaluation is None else rows(evaluation),
     )

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +28,8 @@ CALIBRATION_SEEDS = 500_000
 
 
 def fingerprint(text: str) -> str:
-    """Normalize case, spacing and punctuation of a text; equal fingerprints are duplicates."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(re.findall(r"\w+", text)) or "".join(text.split())
+    """Normalize case, spacing and Unicode form of a text; equal fingerprints are duplicates."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def identity(content: Any) -> str:

@@ -2,18 +2,26 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
 from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
+from tightrope.artifacts.manifest_types import (
+    CheckpointManifest,
+    DataManifest,
+    LabelsManifest,
+    SplitManifest,
+)
 from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
 from tightrope.signature import IMAGE
 
 Example = dict[str, Any]
 SUFFIX = ".arrow"
+# as many texts tell whether a tokenizer is that of the model
+SOME = 4096
 COLUMNS = ("label", "image", "name")
 Encoder = Callable[[Sequence[Example]], Sequence[Arrays]]
 
@@ -82,6 +90,18 @@ def read_split(split: Path | str) -> Sequence[Example]:
     if rows and not {rows[0], rows[-1]} <= set(range(len(lines))):
         raise ArtifactError(f"{split}: rows beyond those of {file}; delete it and run again")
     return [json.loads(lines[row]) for row in rows]
+
+
+def some_texts(data: Path | str) -> list[str]:
+    """Return the first SOME texts of data.json or of a split; none of images or random inputs."""
+    if "split" in read_manifest(data, LabelsManifest):
+        return [one["text"] for one in read_split(data)[:SOME] if "text" in one]
+    manifest = read_manifest(data, DataManifest)
+    if manifest["task"] == IMAGE:
+        return []
+    parts = (Path(data).parent / one["file"] for one in manifest["parts"].values())
+    lines = (line for part in parts for line in part.read_text().splitlines())
+    return [json.loads(line)["text"] for line in islice(lines, SOME)]
 
 
 def require_split(split: Path | str, manifest: SplitManifest) -> None:

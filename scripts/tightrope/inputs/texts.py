@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TextIO, TypedDict
 
 import numpy as np
 from tokenizers import Tokenizer
 
+from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
+from tightrope.inputs.encode import some_texts
 
+# share of unknown tokens, above which a tokenizer is another model's, and which is told
+MOST_UNKNOWN, TOLD_UNKNOWN = 0.2, 0.02
 Arrays = dict[str, np.ndarray]
 Example = dict[str, Any]
 
@@ -62,7 +66,7 @@ def text_encoder(
         with in_foreign_files(f"{file}: cannot be read", "save the tokenizer again"):
             tokenizer = Tokenizer.from_file(str(file))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_sequence)
+        tokenizer.enable_truncation(max_sequence, direction=cut_side(file.parent))
 
     def encode(examples: Sequence[Example]) -> EncodedTexts:
         texts = [example["text"] for example in examples if "text" in example]
@@ -71,6 +75,7 @@ def text_encoder(
             if tokenizer is None:
                 raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
             encoded = tokenizer.encode_batch(texts)
+            require_known(f"{source}: {file.name}", encoded, vocabulary)
         following = iter(encoded)
         rows = [
             text_arrays(next(following).ids)
@@ -83,10 +88,59 @@ def text_encoder(
     return encode
 
 
+def cut_side(folder: Path) -> str:
+    """Return where transformers cuts long texts, `right` or `left`, as the files in `folder` say.
+
+    tokenizer_config.json has precedence over tokenizer.json.
+    """
+    files = (folder / f"tokenizer{name}.json" for name in ("_config", ""))
+    settings, own = (read_json(one, dict[str, Any]) if one.is_file() else {} for one in files)
+    side = settings.get("truncation_side") or (own.get("truncation") or {}).get("direction")
+    return str(side or "right").lower()
+
+
+def check_tokenizer(
+    source: str, folder: Path, data: Path | str, vocabulary: int, terminal: TextIO
+) -> None:
+    """Encode texts of `data`, data.json or a split, with the tokenizer in `folder`, if any.
+
+    Tells the share of tokens that it does not know. Raises TightropeError where that is more than
+    MOST_UNKNOWN, and for an id that is no row of an embedding table of `vocabulary` rows.
+    """
+    file, texts = folder / "tokenizer.json", some_texts(data)
+    if not texts or not file.is_file():
+        return
+    tokenizer = Tokenizer.from_file(str(file))
+    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+    require_known(f"{source}: {file.name}", encoded, vocabulary)
+    model = read_json(file, dict[str, Any])["model"]
+    unknown, ids = model.get("unk_id"), [number for one in encoded for number in one.ids]
+    if unknown is None and model.get("unk_token") is not None:
+        unknown = tokenizer.token_to_id(model["unk_token"])
+    share = ids.count(unknown) / max(len(ids), 1)
+    words = f"{source}: {file.name} does not know {share:.0%} of the tokens of the texts"
+    if share > MOST_UNKNOWN:
+        raise TightropeError(f"{words}; take this model's, and texts of its language")
+    if share > TOLD_UNKNOWN:
+        print(words, file=terminal)
+
+
 def require_sequence(source: str, token_limit: int | None, tokens: int, *, key: str) -> None:
     """Raise TightropeError if the model from `source` takes fewer than `tokens`."""
     if token_limit is not None and tokens > token_limit:
         raise TightropeError(f"{source}: takes {token_limit} tokens, {key} is {tokens}; lower it")
+
+
+def require_known(tokenizer: str, encoded: Sequence[Any], vocabulary: int) -> None:
+    """Raise TightropeError for an id that is no row of an embedding table of `vocabulary` rows."""
+    for one in encoded:
+        if one.ids and max(one.ids) >= vocabulary:
+            number = max(one.ids)
+            raise TightropeError(
+                f"{tokenizer} gives {one.tokens[one.ids.index(number)]!r} the id {number}, the "
+                f"embedding table of the model has {vocabulary} rows; take the tokenizer of this "
+                "model, or resize its embeddings"
+            )
 
 
 def text_arrays(ids: Any) -> Arrays:

@@ -15,6 +15,7 @@ from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.model.activations import restore_activation
 from tightrope.model.config import (
     OTHER_PROBLEMS,
+    PADDING_COUNTS,
     SINGLE_LABEL,
     is_classifier,
     output_order,
@@ -121,10 +122,7 @@ def require_masked_padding(model: Any, source: str) -> None:
             input_ids=torch.cat([ids, padding], 1), attention_mask=torch.cat([mask, padding], 1)
         ).logits
     if (unpadded - padded).abs().max() > 1e-3 * unpadded.abs().max():
-        raise TightropeError(
-            f"{source}: not supported yet: its logits depend on the padding behind a text, "
-            "though it is masked; use an encoder model"
-        )
+        raise TightropeError(f"{source}: {PADDING_COUNTS}")
 
 
 def label_fields(labels: list[str]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ OTHER_HEADS = {
     "ForCausalLM": "generates text",
     "LMHeadModel": "generates text",
     "ForConditionalGeneration": "generates text",
+    "ForImageClassificationWithTeacher": "has two heads, whose mean is its answer",
     "ForObjectDetection": "finds objects in an image",
     "ForSemanticSegmentation": "classifies each pixel",
     "ForImageSegmentation": "classifies each pixel",
@@ -40,6 +41,13 @@ OTHER_PROBLEMS = {
     "multi_label_classification": "gives an example any number of labels",
     "regression": "predicts a number, not a label",
 }
+
+
+PADDING_COUNTS = (
+    "not supported yet: its logits depend on the padding behind a text, though it is masked, so "
+    "texts of several lengths cannot be in one batch (a decoder finds its last token by the "
+    "padding, MobileBERT's embeddings read the next token, some ONNX files do not use their mask)"
+)
 
 
 class ConfigJson(TypedDict, total=False):
@@ -92,6 +100,11 @@ def unusable_head(config: Mapping[str, Any]) -> str | None:
 
     A head for another task is refused by its name. Training replaces any head by a new one.
     """
+    if "pretrained_cfg" in config and not config.get("model_type"):
+        return (
+            "config.json has no model_type, so it is one of timm, none of transformers; "
+            "export the model to ONNX and give checkpoint: onnx:FILE"
+        )
     name = next(iter(architectures(config)), "")
     for suffix, purpose in OTHER_HEADS.items():
         if name.endswith(suffix):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import onnx
@@ -13,16 +14,20 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.image_settings import load_settings
-from tightrope.model.config import output_order, require_names
+from tightrope.inputs.texts import check_tokenizer
+from tightrope.model.config import PADDING_COUNTS, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
-from tightrope.onnx.interface import TOKENS, standardized, with_outputs_in
+from tightrope.onnx.interface import MASK, TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import IMAGE
 
 FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL
+HALVES = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+# tokens of a text and its padding, and the longest sequence for which a position table is sought
+PROBE, MOST_POSITIONS = 8, 16_384
 OLDEST_OPSET = 13  # the first with per-channel quantization
 
 
@@ -49,7 +54,24 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
             f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
             "with onnx.version_converter"
         )
+    require_unoptimized(source, model)
     return model
+
+
+def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
+    """Raise TightropeError for weights of half precision, and for token ids that are embedded by
+    an operator of ONNX Runtime's own."""
+    halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
+    if any(len(tensor.dims) > 1 for tensor in halves):
+        raise TightropeError(
+            f"{source}: has weights in float16 ({halves[0].name}); give the file in float32, the "
+            "engines are built in the precisions that you configure"
+        )
+    if any(node.op_type == "EmbedLayerNormalization" for node in model.graph.node):
+        raise TightropeError(
+            f"{source}: has EmbedLayerNormalization, an operator that onnxruntime.transformers "
+            "(optimum-cli --optimize) has fused; give the file as it was exported"
+        )
 
 
 def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -75,6 +97,7 @@ def import_checkpoint(
     inputs: dict[str, str],
     labels: list[str] | None = None,
     model: str | None = None,
+    terminal: TextIO,
 ) -> None:
     """Write the output of train_model for an ONNX file: model, tokenizer or processor, manifest.
 
@@ -88,9 +111,14 @@ def import_checkpoint(
     given, size = read_onnx_file(path, folder / FILE), image_size(folder, origin["task"])
     standard = float_model(standardized(given, inputs, source=path, size=size), path)
     known, order = label_order(standard, material["labels"], labels, path)
+    longest = None if size else longest_sequence(standard)
+    if not size:
+        require_masked_padding(standard, path, longest or PROBE)
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))
+    if not size:
+        check_tokenizer(path, target, data, vocabulary(standard, path), terminal)
     write_manifest(
         manifest,
         **named(model),
@@ -98,7 +126,7 @@ def import_checkpoint(
         labels=known,
         output_order=order,
         parameters=sum(int(np.prod(tensor.dims)) for tensor in standard.graph.initializer),
-        max_sequence=None,
+        max_sequence=longest,
         architecture=None,
         source=origin["source"],
         inputs=inputs,
@@ -110,6 +138,43 @@ def import_checkpoint(
             else {"vocabulary": vocabulary(standard, path)}
         ),
     )
+
+
+def longest_sequence(model: onnx.ModelProto) -> int | None:
+    """Return how many tokens a standardized model of texts takes, None without a limit.
+
+    That is the number of rows of a table which is looked up by the position, or less: a model that
+    takes one token more than the table has rows has another use for it.
+    """
+    tables = {t.dims[0] for t in model.graph.initializer if len(t.dims) == 2 and t.dims[0] > 1}
+    taken, refused = 0, None
+    for rows in sorted(one for one in tables if one <= MOST_POSITIONS):
+        if refused is None and not takes(model, rows + 1):
+            refused = rows + 1
+    while refused is not None and refused - taken > 1:
+        middle = (taken + refused) // 2
+        taken, refused = (middle, refused) if takes(model, middle) else (taken, middle)
+    return None if refused is None else taken
+
+
+def takes(model: onnx.ModelProto, tokens: int) -> bool:
+    """Return whether the standardized model runs for a text of so many tokens."""
+    try:
+        run_onnx(model, [example_of(signature_of(model), 1, tokens=tokens)], threads=1)
+    except ArtifactError:
+        return False
+    return True
+
+
+def require_masked_padding(model: onnx.ModelProto, source: str, longest: int) -> None:
+    """Raise TightropeError if masked padding after a text changes a standardized model's logits."""
+    tokens = min(PROBE, longest) // 2
+    ids = np.arange(1, tokens + 1)[None] % vocabulary(model, source)
+    alone = {TOKENS: ids, MASK: np.ones_like(ids)}
+    padded = {name: np.pad(array, ((0, 0), (0, tokens))) for name, array in alone.items()}
+    first, second = run_onnx(model, [alone, padded], threads=1)
+    if np.abs(first - second).max() > 1e-3 * np.abs(first).max():
+        raise TightropeError(f"{source}: {PADDING_COUNTS}")
 
 
 def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:

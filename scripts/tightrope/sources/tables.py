@@ -1,5 +1,6 @@
 """Columns of local tables: csv, tsv, json, jsonl and parquet, plain or .gz."""
 
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,11 @@ from tightrope.sources.local import opened
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
 # options of pandas.read_csv by the suffix of tables of separated values
-SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t", "quoting": 3}}
+SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t"}}
+PLAIN = {"quoting": 3}
+# a table whose every field with a quotation mark is quoted as a whole, the marks in it doubled
+QUOTED = re.compile(rb'(?:(?:"(?:[^"]++|"")*+"|[^"\t\r\n]*+)(?:\t|\r?\n|\Z))*+')
+DECIMAL = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
 MOST_COLUMNS, LONGEST_HEADER = 10_000, 2**20
 # of a file of JSON lines: a row without the column is an error in any case
 FIRST_ROWS = 100
@@ -31,6 +36,8 @@ def table_suffix(file: Path) -> str:
 def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     """Return the pandas column of texts or images, and labels as int or str; blanks are errors.
 
+    Labels of tables of separated values are as written: 01 and 1 are two.
+
     `columns` maps `text` or `image`, and `label`, to column names. Raises TightropeError naming the
     file, and the row and column of the error.
     """
@@ -48,7 +55,7 @@ def read_texts(file: Path, column: str) -> Any:
 def read_rows(file: Path, columns: dict[str, str], content: str) -> Any:
     """Return the pandas table in `file`; raise TightropeError without rows or one of `columns`."""
     with table_errors(file):
-        table = read_table(file, columns[content])
+        table = read_table(file, [columns[content], *filter(None, [columns.get("label")])])
         names = header(file) if table_suffix(file) in SEPARATED else []
     for column in columns.values():
         if names.count(column) > 1:
@@ -66,21 +73,41 @@ def read_rows(file: Path, columns: dict[str, str], content: str) -> Any:
     return table
 
 
-def read_table(file: Path, content: str) -> Any:
-    """Read the file as a pandas table; column `content` is not converted."""
+def read_table(file: Path, texts: list[str]) -> Any:
+    """Read the file as a pandas table; of separated values those columns are not converted."""
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options: dict[str, Any] = {"dtype": {content: str}, "keep_default_na": False, "na_values": [""]}
+    options: dict[str, Any] = {
+        "dtype": dict.fromkeys(texts, str),
+        "keep_default_na": False,
+        "na_values": [""],
+    }
     suffix = table_suffix(file)
     if suffix in SEPARATED:
         require_narrow(file)
     with opened(file, text=suffix != ".parquet") as stream:
         if suffix in SEPARATED:
-            return pandas.read_csv(stream, **SEPARATED[suffix], **options)
+            return pandas.read_csv(stream, **separated(file), **options)
         if suffix == ".parquet":
             return pandas.read_parquet(stream)
         return pandas.read_json(stream, lines=suffix != ".json", dtype=False)
+
+
+def separated(file: Path) -> dict[str, Any]:
+    """Return the options of pandas.read_csv for a table of separated values.
+
+    In a tsv quotation marks are those of the texts, as in GLUE's, unless all of them quote fields
+    as pandas does and one is doubled, in the first name, or in a field of several lines.
+    """
+    suffix = table_suffix(file)
+    if suffix == ".csv":
+        return SEPARATED[suffix]
+    with opened(file, text=True) as stream:
+        content = stream.read()
+    told = content.startswith(b'"') or b'""' in content
+    told = told or any(line.count(b'"') % 2 for line in content.split(b"\n"))
+    return {**SEPARATED[suffix], **({} if told and QUOTED.fullmatch(content) else PLAIN)}
 
 
 def require_narrow(file: Path) -> None:
@@ -105,7 +132,7 @@ def header(file: Path) -> list[str]:
 
     with opened(file, text=True) as stream:
         options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
-        first = pandas.read_csv(stream, **SEPARATED[table_suffix(file)], **options)
+        first = pandas.read_csv(stream, **separated(file), **options)
     return [str(name) for name in first.iloc[0].tolist()]
 
 
@@ -122,6 +149,9 @@ def table_errors(file: Path) -> Iterator[None]:
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
     """Return labels as int or str; raise TightropeError for blanks, fractions and other types."""
     labels = filled(file, column, values).tolist()
+    # as pandas writes whole numbers of a column in which one is missing, and fractions
+    if all(map(DECIMAL.fullmatch, map(str, labels))) and any("." in str(one) for one in labels):
+        labels = [float(one) for one in labels]
     for row, label in enumerate(labels, start=1):
         # pandas holds whole numbers of a column as floats where one is missing
         if not isinstance(label, str | int) and not (
@@ -177,7 +207,7 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
         elif suffix == ".parquet":
             frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
         elif suffix in SEPARATED:
-            frame = pandas.read_csv(stream, nrows=0, **SEPARATED[suffix])
+            frame = pandas.read_csv(stream, nrows=0, **separated(file))
         else:
             frame = pandas.read_json(stream, lines=True, nrows=FIRST_ROWS, dtype=False)
     return [str(name) for name in frame.columns]

@@ -14,7 +14,7 @@ from torch.utils.data import Subset
 
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import Example
-from tightrope.inputs.texts import Truncation, text_arrays, truncated
+from tightrope.inputs.texts import Truncation, require_known, text_arrays, truncated
 from tightrope.training.teaching import LABELS, Teaching
 
 # batches per window that is sorted by length: saves padding, but keeps examples mixed
@@ -79,13 +79,16 @@ class Subject:
         return len(indices), max(self.lengths[index] for index in indices)
 
 
-def text_subject(
-    model: Any, tokenizer: Tokenizer, examples: list[Example], *, sequence: int
-) -> Subject:
-    """Return labelled texts truncated to `sequence` tokens; batches pad to their longest text."""
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(sequence)
-    encoded = tokenizer.encode_batch([example["text"] for example in examples])
+def text_subject(model: Any, tokenizer: Any, examples: list[Example], *, sequence: int) -> Subject:
+    """Return labelled texts truncated to `sequence` tokens; batches pad to their longest text.
+
+    `tokenizer` is a fast one of transformers.
+    """
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.enable_truncation(sequence, direction=tokenizer.truncation_side)
+    encoded = backend.encode_batch([example["text"] for example in examples])
+    require_known("the tokenizer", encoded, model.config.vocab_size)
     rows = [text_arrays(item.ids) for item in encoded]
     return Subject(
         model=model,

@@ -121,7 +121,7 @@ def start_of_texts(
         {"vocabulary": model.config.vocab_size, "max_sequence": token_limit},
         lambda folder: save_tokenizer(tokenizer, folder),
         lambda training_recipe: text_subject(
-            model, tokenizer.backend_tokenizer, list(examples), sequence=training_recipe["sequence"]
+            model, tokenizer, list(examples), sequence=training_recipe["sequence"]
         ),
     )
 

@@ -11,7 +11,9 @@ from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
+from tightrope.inputs.texts import check_tokenizer
 from tightrope.model.changes import Changes
+from tightrope.signature import TEXT
 from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
@@ -72,7 +74,7 @@ def train_model(
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
         keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
-        return keep(manifest, source=source, data=data, model=settings.model)
+        return keep(manifest, source=source, data=data, model=settings.model, terminal=terminal)
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
     start = load_start(
@@ -96,6 +98,9 @@ def train_model(
     with storage_errors(folder):
         model.save_pretrained(folder)
         start.save(folder)
+    # else the tokenizer is this project's own
+    if origin["task"] == TEXT and not origin["source"].startswith("scratch:"):
+        check_tokenizer(origin["source"], folder, data, model.config.vocab_size, terminal)
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},

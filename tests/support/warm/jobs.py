@@ -1,10 +1,10 @@
 """Jobs as forks of a process that has imported PyTorch and transformers, but no module of ours.
 
 A job that loads a model takes three seconds for them. `serve` makes a program that stands for
-Python where Snakemake starts a job, or a Snakemake on a node: it hands the job's words, environment,
-folder and files to a server, and ends as the job does. The process that forks has one thread, and has loaded
-no library that another thread could be in: of forks of one that had loaded NNCF, OpenVINO and
-OpenBLAS with threads, two waited for a lock for ever.
+Python where Snakemake starts a job, or a Snakemake on a node: it hands the job's words,
+environment, folder and files to a server, and ends as the job does. The process that forks has one
+thread, and has loaded no library that another thread could be in: of forks of one that had loaded
+NNCF, OpenVINO and OpenBLAS with threads, two waited for a lock for ever.
 """
 
 import atexit
@@ -55,7 +55,7 @@ def import_libraries() -> None:
         importlib.import_module(name)
     for name in HIDDEN:
         del sys.modules[name]
-    assert len(os.listdir("/proc/self/task")) == 1
+    assert len(list(Path("/proc/self/task").iterdir())) == 1
 
 
 def serve(folder: Path) -> None:
@@ -101,9 +101,7 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run_job(
-    files: list[int], words: list[str], folder: str, environment: dict[str, str]
-) -> None:
+def run_job(files: list[int], words: list[str], folder: str, environment: dict[str, str]) -> None:
     """Run the script or the module in this process as Python would."""
     for number, file in enumerate(files):
         os.dup2(file, number)

@@ -40,10 +40,10 @@ def ones(rows: list) -> int:
 
 
 def test_a_text_is_taken_once_and_with_two_labels_not_at_all() -> None:
-    """Other case, spacing or punctuation make no other text."""
-    assert fingerprint(":-)") != fingerprint(":-(")
-    rows = [("A  good, film!", 1), ("a good film .", 1), (" ", 0), ("fine", 1), ("Fine!", 0)]
-    assert unique([*rows, ("fine", 1), ("bad", 0)]) == [("A  good, film!", 1), ("bad", 0)]
+    """Other case, spacing or Unicode form make no other text; punctuation does."""
+    rows = [("A  good, film!", 1), ("a good, \uff46ilm!", 1), (" ", 0), ("fine", 1), ("Fine", 0)]
+    kept = [("C", 0), ("C++", 1), ("C#", 0), ("bad", 0)]
+    assert unique([*rows, ("fine", 1), *kept]) == [("A  good, film!", 1), *kept]
 
 
 def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> None:
@@ -85,7 +85,7 @@ def test_timing_takes_the_first_of_the_evaluation_order_whatever_its_size() -> N
 
 
 def test_nothing_of_the_evaluation_split_is_trained_on_or_calibrated_with() -> None:
-    evaluation = [(text.upper() + "!", label) for text, label in POOL[:100]]
+    evaluation = [(f" {text.upper()}", label) for text, label in POOL[:100]]
     parts = split(Material(["a", "b"], POOL, evaluation), evaluation=10)
     taken = {fingerprint(text) for text, _ in evaluation}
     rest = parts["train"] + parts["calibration"]

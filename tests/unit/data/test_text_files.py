@@ -83,6 +83,17 @@ def test_quotes_and_na_are_texts_and_whole_numbers_labels_in_order(tmp_path: Pat
     material = read(file)
     assert material.labels == ["1", "2", "10"]
     assert material.train == [('"quoted and open', 2), ("NA", 1), ("null", 0), ("10", 2)]
+    rows = [['say "C++" now', 0], ["C#", 1]]
+    write_table(file, rows)  # as pandas quotes
+    assert [text for text, _ in read(file).train] == [text for text, _ in rows]
+    file = tmp_path / "a.csv"
+    file.write_text("sentence,mood\nx,001\ny,01\nz,10\n")
+    assert read(file).labels == ["001", "01", "10"]
+    # whole numbers of a column in which one was missing
+    file.write_text("sentence,mood\nx,1.0\ny,0.0\n")
+    # the same label in another table
+    (tmp_path / "dev.json").write_text(rows_with(mood="0"))
+    assert read(tmp_path / "*.*[nv]").labels == ["0", "1"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
@@ -117,7 +128,7 @@ def rows_with(**second: object) -> str:
         ("a.csv", f"{'a,' * 200_000}\n", "has more than 10000 columns"),
         ("a.csv", f"{'x' * 2**21}\n", "its first line has more than 1048576 bytes"),
         ("b.parquet", "PAR1 and no more", "cannot be read as a table"),
-        ("a.csv", "sentence,mood\none,1\ntwo,inf\n", "row 2 .*'mood' holds inf; labels are whole"),
+        ("a.csv", "sentence,mood\none,1\ntwo,0.5\n", "row 2 .*'mood' holds 0.5; labels are whole"),
         ("a.json", rows_with(sentence=True), "row 2 .*'sentence' holds True, no text; set"),
         ("a.json", rows_with(mood=0.5), "row 2 .*'mood' holds 0.5; labels are whole"),
     ],

@@ -1,6 +1,8 @@
 """An ONNX file of images of another's making: given the pipeline's input, or refused by name."""
 
 import re
+import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +112,8 @@ def prepared(folder: Path) -> Path:
 def test_a_file_is_kept_with_its_processor_in_the_order_of_the_labels(tmp_path: Path) -> None:
     data = prepare_digits(tmp_path / "data.json")
     source, kept = prepared(tmp_path), tmp_path / "checkpoint/checkpoint.json"
-    import_checkpoint(kept, source=source, data=data, inputs=INPUTS)
+    keep = partial(import_checkpoint, kept, source=source, data=data, inputs=INPUTS)
+    keep(terminal=sys.stdout)
     manifest = read_manifest(kept, CheckpointManifest)
     assert set(manifest["files"]) == {"model.onnx", "preprocessor_config.json"}
     assert (manifest["task"], manifest["height"], manifest["width"]) == (IMAGE, *SIZE)
@@ -119,7 +122,7 @@ def test_a_file_is_kept_with_its_processor_in_the_order_of_the_labels(tmp_path: 
     require_answers(standard_model(kept))
     # the outputs of the file have these names
     names = [str(digit) for digit in (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)]
-    import_checkpoint(kept, source=source, data=data, inputs=INPUTS, labels=names)
+    keep(labels=names, terminal=sys.stdout)
     assert read_manifest(kept, CheckpointManifest)["labels"] == manifest["labels"]
     (found,) = original_outputs(kept, [pixels(*SIZE)], threads=1)
     np.testing.assert_allclose(found[:, [int(name) for name in names]], expected(), atol=1e-5)

@@ -121,7 +121,7 @@ def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
 ) -> None:
     judged = read_split(split_of(texts, "evaluation"))[0]["text"]
     known = read_split(split_of(texts, "train"))[0]["text"]
-    lines = ["note", "a fine day 7", judged.upper(), known, "an awful day 8", "A fine day, 7!"]
+    lines = ["note", "a fine day 7", judged.upper(), known, "an awful day 8", "A fine  DAY 7"]
     (tmp_path / "notes.csv").write_text("\n".join(f'"{line}"' for line in lines))
     notes, folder = f"files:{tmp_path}/notes.csv", tmp_path / "outputs"
     outputs = ask(folder, trained, texts, unlabelled=notes, column="note")

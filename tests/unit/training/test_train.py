@@ -128,7 +128,7 @@ def test_labels_that_are_not_those_of_the_data_and_a_model_without_a_head_are_re
 
 def test_without_a_recipe_another_count_of_labels_is_no_use(trained: Path, tmp_path: Path) -> None:
     source = prepare_source(tmp_path / "source", f"path:{trained.parent}")
-    lines = [f"text {i},{i % 3}" for i in range(60)]
+    lines = [f"film {i},{i % 3}" for i in range(60)]
     (tmp_path / "three.csv").write_text("\n".join(["text,label", *lines]))
     data, columns = tmp_path / "data/data.json", {"text": "text", "label": "label"}
     sizes = {"train": None, "evaluation": 9}

@@ -7,12 +7,12 @@ from tokenizers import Tokenizer
 def load_request(folder, facts):
     """Return batches(texts), which yields indices and inputs, int64 [batch, tokens].
 
-    Texts are cut at `longest` tokens. Those of similar length are in one batch, of at most `batch`
-    texts, padded with zeros up to its longest.
+    Texts are cut at `longest` tokens, on the side `cut`. Those of similar length are in one batch,
+    of at most `batch` texts, padded with zeros up to its longest.
     """
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(facts["longest"])
+    tokenizer.enable_truncation(facts["longest"], direction=facts["cut"])
 
     def batches(texts):
         rows = [one.ids for one in tokenizer.encode_batch(list(texts))]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material
+from tightrope.data.material import NUMBER, Material
 from tightrope.data.sources.image_folders import (
     Links,
     kind_of,
@@ -162,7 +162,7 @@ def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
                 f"{name}: column {columns['image']!r} holds {excerpt(value)}, no file name; set "
                 "columns.image of the model to the column of file names"
             )
-        if isinstance(label, int) and label < 0:
+        if NUMBER.fullmatch(str(label)) and int(label) < 0:
             raise TightropeError(f"{name}: label {label}; a class has a number from 0 or a name")
         yield Row(name, value.strip() if isinstance(value, str) else value, label)
 

@@ -1,0 +1,220 @@
+"""Models that others bring answer as in transformers, one text at a time, or are refused."""
+
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pandas
+import pytest
+import torch
+from onnx import numpy_helper
+from onnx_text import drawn, onnx_model
+from splits import prepare_splits
+from tightrope.artifacts.files import write_json
+from tightrope.checkpoint.source import prepare_checkpoint
+from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import stack
+from tightrope.inputs.encode import load_encoder
+from tightrope.model.module import load_module
+from tightrope.onnx.imported import original_outputs
+from tightrope.training.train import TrainingSettings, train_model
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+WORDS = [a + b + c for a in "bdfgklmn" for b in "aeiou" for c in "rstz"]
+VOCABULARY = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
+NAMES = {name: name for name in ("input_ids", "attention_mask", "token_type_ids")}
+LONGEST = 16
+TOKENIZER = "tokenizer.json"
+
+
+def save_tokenizer(folder: Path, **settings: Any) -> None:
+    tokenizer = Tokenizer(models.WordLevel(VOCABULARY, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.save(str(folder / TOKENIZER))
+    named = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    write_json(folder / "tokenizer_config.json", {**named, **kind, **settings})
+
+
+def bring(
+    folder: Path, *, words: int = 6, classes: int = 2, positions: int = 64, **kind: Any
+) -> Any:
+    """Save a BERT whose outputs have no names; its answers to texts, each alone, as a table."""
+    save_tokenizer(folder, **kind)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 64, "vocab_size": len(VOCABULARY)}
+    sizes |= {"max_position_embeddings": positions, "num_labels": classes}
+    model = BertForSequenceClassification(BertConfig(**sizes, initializer_range=0.3)).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    draw = random.Random(0)
+    texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, words))) for _ in range(300)]
+
+    def logits() -> torch.Tensor:
+        cut = {"truncation": True, "max_length": LONGEST, "return_tensors": "pt"}
+        with torch.inference_mode():
+            return torch.cat([model(**tokenizer(text, **cut)).logits for text in texts])
+
+    model.classifier.bias.data -= logits().mean(0)  # each class is the answer to some text
+    model.save_pretrained(folder)
+    return pandas.DataFrame({"text": texts, "label": logits().argmax(1).numpy()})
+
+
+def export(folder: Path) -> onnx.ModelProto:
+    """The ONNX file of the BERT in the folder, as most exporters of it write it."""
+    model = BertForSequenceClassification.from_pretrained(folder, attn_implementation="eager")
+    ids, names, file = (
+        torch.ones(2, 8, dtype=torch.int64),
+        ["input_ids", "attention_mask"],
+        io.BytesIO(),
+    )
+    axes = {name: {0: "batch", 1: "sequence"} for name in names} | {"logits": {0: "batch"}}
+    options = {"input_names": names, "output_names": ["logits"], "dynamo": False}
+    torch.onnx.export(model, (ids, ids), file, dynamic_axes=axes, **options)
+    return onnx.load_from_string(file.getvalue())
+
+
+def accuracy(folder: Path, table: Path, *, file: bool) -> float:
+    """The share of all texts that the prepared model answers as their labels say, in batches."""
+    checkpoint = f"onnx:{folder}/model.onnx" if file else f"path:{folder}"
+    source, data, kept = (folder / name / "checkpoint.json" for name in ("source", "data", "kept"))
+    prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
+    columns, sizes = {"text": "text", "label": "label"}, {"train": 8, "evaluation": 200}
+    prepare_splits(data, source=f"files:{table}", splits=sizes, pool=40, columns=columns, seed=0)
+    settings = TrainingSettings(recipe=None, inputs=NAMES, threads=1, seed=0)
+    train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
+    (part,) = data.parent.glob("*.jsonl")
+    rows = [json.loads(line) for line in part.read_text().splitlines()]
+    encoded = load_encoder(kept, max_sequence=LONGEST)(rows)
+    batches = [stack(encoded[start : start + 16]) for start in range(0, len(rows), 16)]
+    if file:
+        found = original_outputs(kept, batches, threads=1)
+    else:
+        module = load_module(kept.parent, torch.float32)
+        tensors = [{name: torch.from_numpy(one) for name, one in each.items()} for each in batches]
+        with torch.inference_mode():
+            found = [module(**one).logits.numpy() for one in tensors]
+    assert len(rows) > 250
+    return float(np.mean(np.concatenate(found).argmax(1) == [row["label"] for row in rows]))
+
+
+def as_json_lines(folder: Path, rows: Any) -> Path:
+    rows.astype(str).to_json(folder / "texts.jsonl", orient="records", lines=True)
+    return folder / "texts.jsonl"
+
+
+def as_csv(folder: Path, rows: Any) -> Path:
+    rows.to_csv(folder / "texts.csv", index=False)
+    return folder / "texts.csv"
+
+
+@pytest.mark.parametrize(
+    ("brought", "write", "file"),
+    [
+        ({"classes": 12}, as_json_lines, False),
+        ({"classes": 12}, as_json_lines, True),
+        ({"classes": 12}, as_csv, False),
+        ({"words": 40, "truncation_side": "left"}, as_csv, False),
+        ({"words": 40, "truncation_side": "left"}, as_csv, True),
+        ({"words": 40}, as_csv, False),
+    ],
+)
+def test_every_answer_is_that_of_transformers_to_the_text_alone(
+    brought: dict[str, Any], write: Callable[[Path, Any], Path], file: bool, tmp_path: Path
+) -> None:
+    rows = bring(tmp_path, **brought)
+    if file:
+        onnx.save(export(tmp_path), tmp_path / "model.onnx")
+    assert accuracy(tmp_path, write(tmp_path, rows), file=file) == 1.0
+
+
+UNMASKED = """
+m (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
+=> (float[batch, 2] logits) {
+    embedded = Gather(table, input_ids)
+    mean = ReduceMean<keepdims = 0>(embedded, axes)
+    logits = MatMul(mean, weight)
+}"""
+
+
+def token_beyond_the_table(folder: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.add_tokens([WORDS[0] + WORDS[1]])
+    tokenizer.save(str(folder / TOKENIZER))
+    table = pandas.read_csv(folder / "texts.csv")
+    table.loc[7, "text"] = WORDS[0] + WORDS[1]
+    as_csv(folder, table)
+
+
+def tokenizer_of_another_model(folder: Path) -> None:
+    table = pandas.read_csv(folder / "texts.csv")
+    table["text"] = [f"{text} a word of another language" for text in table["text"]]
+    as_csv(folder, table)
+
+
+def sentencepiece_alone(folder: Path) -> None:
+    (folder / TOKENIZER).rename(folder / "spm.model")
+
+
+def weights_in_half(folder: Path) -> None:
+    model = onnx.load(folder / "model.onnx")
+    for tensor in model.graph.initializer:
+        if tensor.name.endswith("word_embeddings.weight"):
+            half = numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(numpy_helper.from_array(half, "half"))
+            model.graph.node.insert(0, onnx.helper.make_node("Cast", ["half"], [tensor.name], to=1))
+            model.graph.node[0].output[0] = "bert.embeddings.word_embeddings.weight"
+    onnx.save(model, folder / "model.onnx")
+
+
+def mask_not_used(folder: Path) -> None:
+    axes = np.array([1])
+    model = onnx_model(UNMASKED, table=drawn(len(VOCABULARY), 8), weight=drawn(8, 2), axes=axes)
+    onnx.save(model, folder / "model.onnx")
+
+
+def few_positions(folder: Path) -> None:
+    bring(folder, positions=LONGEST - 1)
+    onnx.save(export(folder), folder / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("change", "file", "said"),
+    [
+        (
+            token_beyond_the_table,
+            False,
+            r"'barbas' the id 164, the embedding table .* has 164 rows",
+        ),
+        (token_beyond_the_table, True, r"'barbas' the id 164, the embedding table .* has 164 rows"),
+        (tokenizer_of_another_model, False, r"tokenizer.json does not know 5\d% of the tokens"),
+        (sentencepiece_alone, False, r"has spm.model but no tokenizer.json"),
+        (sentencepiece_alone, True, r"has spm.model but no tokenizer.json"),
+        (weights_in_half, True, r"has weights in float16 \(half\); give the file in float32"),
+        (
+            mask_not_used,
+            True,
+            r"its logits depend on the padding behind a text, though it is masked",
+        ),
+        (few_positions, True, r"takes 15 tokens, max_sequence is 16; lower it"),
+    ],
+)
+def test_what_would_be_misread_is_refused_in_one_line(
+    change: Callable[[Path], None], file: bool, said: str, tmp_path: Path
+) -> None:
+    as_csv(tmp_path, bring(tmp_path))
+    if file:
+        onnx.save(export(tmp_path), tmp_path / "model.onnx")
+    change(tmp_path)
+    with pytest.raises(TightropeError, match=said):
+        accuracy(tmp_path, tmp_path / "texts.csv", file=file)
