@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
-from onnx_text import constants_of, drawn, makers_of, onnx_model
+from onnx import TensorProto
+from onnx_text import drawn, makers_of, onnx_model
 from quantized_files import answers, quantized, with_ranges
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.calibrate import read_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of
 from tightrope.int8.schemes import SCHEMES, attention_to_quantize
@@ -22,7 +20,6 @@ from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 
 FOR_TENSORRT = pytest.mark.parametrize("scheme", ["s8s8", "e4m3"])
-E4M3 = helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT8E4M3FN)
 LARGEST = {"s8s8": 127, "e4m3": 448}
 PRECISION = {"s8s8": "int8-fp16", "e4m3": "fp8"}
 HEADS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
@@ -73,24 +70,6 @@ def test_pairs_stand_at_the_four_operands_and_every_other_operator_is_as_before(
     assert {makers[makers[name].input[0]].input[0] for name in read} == operands
     # nobody else reads what was rounded for a product
     assert all(sum(name in node.input for node in nodes.values()) == 1 for name in read)
-
-
-@FOR_TENSORRT
-def test_a_scale_is_one_number_of_float16_and_that_of_probabilities_is_one_over_the_largest(
-    tiny: TinyModel, files: dict[str, Path], scheme: str
-) -> None:
-    attention, model = first_layer(tiny), load_onnx(files[scheme])
-    ranges = read_cache(tiny.minmax, model=tiny.simplified)["ranges"]
-    constants = constants_of(model)
-    wanted = {name: max(map(abs, ranges[name])) for name in attention.measured}
-    wanted[attention.probabilities] = 1.0
-    for name, largest in wanted.items():
-        scale, zero = (constants[one] for one in pairs_of(model)[name])
-        assert (scale.shape, zero.shape, scale.dtype) == ((), (), np.float32)
-        assert zero.dtype == {"s8s8": np.int8, "e4m3": E4M3}[scheme]
-        assert not zero.astype(np.float32)
-        assert scale.astype(np.float16) == scale
-        assert scale == pytest.approx(largest / LARGEST[scheme], rel=2**-11)
 
 
 @pytest.mark.parametrize(

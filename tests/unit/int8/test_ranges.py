@@ -9,10 +9,9 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.ranges import BINS, LEVELS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
-from tightrope.onnx.attention import attention_in
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import weighted_nodes, with_outputs
+from tightrope.onnx.weights import with_outputs
 from tiny_model import LIMITS, LONGEST, TinyModel
 
 
@@ -45,20 +44,6 @@ def outputs_of(model: TinyModel, names: list[str], rows: list[Arrays]) -> dict[s
     session = open_model(with_outputs(load_onnx(model.simplified), names), threads=1)
     each = [session.run(names, {name: one[None] for name, one in row.items()}) for row in rows]
     return dict(zip(names, zip(*each, strict=True), strict=True))
-
-
-def test_what_is_quantized_has_ranges_and_channels(tiny: TinyModel, pool: list[Arrays]) -> None:
-    found = statistics_of(tiny.simplified, pool[:2])
-    nodes = weighted_nodes(load_onnx(tiny.simplified))
-    assert len(nodes) == 14  # query, key, value, output and feed-forward of 2 layers; head
-    attention, _ = attention_in(load_onnx(tiny.simplified))
-    multiplied = {name for one in attention for name in one.measured}
-    assert len(multiplied) == 6  # query, key and value of 2 layers
-    assert {name for node in nodes for name in (node.input[0], node.output[0])} == (
-        set(found.ranges) - multiplied
-    )
-    assert multiplied < set(found.ranges)
-    assert {node.input[0] for node in nodes} == set(found.channels)
 
 
 def test_ranges_and_channels_are_those_of_the_values(tiny: TinyModel, pool: list[Arrays]) -> None:

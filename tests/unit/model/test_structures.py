@@ -74,12 +74,6 @@ def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
     assert (cost, structure) == (cheapest[0], Structure((cheapest[2],), cheapest[1]))
 
 
-def test_what_narrowing_costs_is_borne_by_the_layers_whose_neurons_are_lost() -> None:
-    layers = [Importance([3.0, 1.0], 1.0), Importance([2.0, 0.0], 1.0)]
-    judged = Judged([layers], {1: 0.5, 2: 0.0})
-    assert (judged.values(2), judged.values(1)) == ([[1.0, 1.0]], [[0.5, 1.0]])
-
-
 @pytest.mark.parametrize("kind", ["wide_bert", "distilbert"])
 def test_the_table_of_parameters_counts_as_a_pruned_model_does(kind: str) -> None:
     model = model_of(kind)
@@ -91,22 +85,6 @@ def test_the_table_of_parameters_counts_as_a_pruned_model_does(kind: str) -> Non
     assert table[width, 2].of([2]) == parameters(model)
     prune(model, heads=1)
     assert table[width, 1].of([2]) == parameters(model)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_other_structure_with_fewer_heads_keeps_more(seed: int) -> None:
-    draw = random.Random(seed)
-    layers = [
-        Importance([draw.random() for _ in range(4)], 2 * draw.random(), [draw.random(), 1.0])
-        for _ in range(3)
-    ]
-    judged = Judged([layers], {2: draw.random(), 4: 0.0}, {1: draw.random(), 2: 0.0})
-    table: Table = {
-        (width, heads): Costs(0.1, [[depth * (width / 4 + heads / 2) for depth in (1, 2, 3)]])
-        for width in (2, 4)
-        for heads in (1, 2)
-    }
-    require_best(judged, table, 3.0, [3])
 
 
 def test_the_most_important_layers_neurons_and_heads_are_kept() -> None:
