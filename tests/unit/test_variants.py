@@ -81,15 +81,6 @@ def test_an_impossible_name_is_rejected_with_its_reason() -> None:
         assert str(caught.value).startswith(f"{shown}: ")
 
 
-def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtime() -> None:
-    for source in ("hub:owner/name@1", "path:onnx", "package:onnx/model", "scratch:bert"):
-        assert not variants.is_onnx(source)
-        assert str(variants.baseline("cpu", source)) == "cpu-pytorch-fp32"
-    assert variants.is_onnx("onnx:model.onnx")
-    assert str(variants.baseline("cpu", "onnx:model.onnx")) == "cpu-onnxruntime-fp32"
-    assert str(variants.baseline("cuda", "onnx:model.onnx")) == "cuda-onnxruntime-fp32"
-
-
 def test_the_scheme_belongs_to_the_target() -> None:
     for name, scheme in (
         ("cpu-onnxruntime-int8-minmax-512", "u8s8"),

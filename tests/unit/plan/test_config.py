@@ -208,6 +208,7 @@ WIDE = {**BUCKETS, "batch": [99]}
 SHORT = {"tensorrt": {"profiles": [{"batch": [1, 2, 3], "sequence": [1, 4, 8]}]}}
 IMAGES = {"shapes": [{"batch": 1, "height": 8, "width": 8}, {"batch": 1, "sequence": 8}]}
 OF_IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext"}
+LOADED = {"variants": ["cpu-pytorch-fp32", "cpu-openvino-fp32"], "batch": 8}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # a wrong entry is named by its place, counted from one
     ({"calibration": {"samples": {"minmax": 8}}}, "calibration.samples = {'minmax': 8}: must"),
@@ -267,6 +268,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**ON_SHAPE, "buckets": {**BUCKETS, "sequence": [63]}}, "shapes: sequence = 64: beyond bucke"),
     ({**ON_SHAPE, **LONG, "buckets": BUCKETS}, "models.long.max_sequence = 65: beyond buckets.seq"),
     ({"buckets": None, "engines": {"tvm": ["fp32"]}}, "buckets = null: tvm compiles static shapes"),
+    (
+        {**ON_SHAPE, "engines": {"openvino": ["fp32"]}, "traffic": LOADED},
+        "traffic.batch = 8: beyond buckets.batch = [1, 4];",
+    ),
     (
         {"devices": ["cuda"], "engines": {"compile": ["fp16"]}, "buckets": WIDE},
         "shapes: sequence = 128: beyond buckets.sequence = [64]",
@@ -342,18 +347,6 @@ ON_GPU = {"devices": ["cuda"], "engines": {"tvm": ["fp32"], "tensorrt": ["fp16"]
 )
 def test_what_fits_together_is_accepted(keys: dict[str, Any]) -> None:
     configured(**keys)
-
-
-@pytest.mark.parametrize("auto", [False, True])
-def test_a_batch_of_traffic_beyond_the_buckets_of_a_static_engine_is_refused(auto: bool) -> None:
-    """The batches of auto are those of the shapes, 1 among them."""
-    keys = {**ON_SHAPE, "buckets": "auto" if auto else {**BUCKETS, "batch": [1, 4]}}
-    keys["engines"] = {"openvino": ["fp32"], "tvm": ["fp32"]}
-    for variant in ("cpu-openvino-fp32", "cpu-tvm-fp32"):
-        traffic = {"variants": ["cpu-pytorch-fp32", variant], "batch": 8}
-        message = refused(**keys, traffic=traffic)
-        assert message.startswith("config: traffic.batch = 8: beyond buckets.batch = [1, 4];")
-        configured(**keys, traffic={**traffic, "batch": 4})
 
 
 def test_traffic_of_a_variant_that_one_of_the_models_has_is_accepted(tmp_path: Path) -> None:

@@ -152,13 +152,6 @@ def test_without_hosts_all_jobs_have_the_constraint_of_the_profile(config) -> No
         require_nodes(config, local=True)
 
 
-def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
-    for host, found in (("", ["cpu@genoa", "cpu@rome"]), ("@rome", ["cpu@rome"])):
-        config = whole(traffic={"variants": [f"cpu{host}-onnxruntime-fp32"]})
-        names = [str(variant) for _, variant in plan_of(config).traffic]
-        assert names == [f"{place}-onnxruntime-fp32" for place in found]
-
-
 def test_hosts_that_make_no_sense_are_one_line() -> None:
     for changes, words in (
         ({"host": "cpu-node"}, "host = cpu-node: there are hosts too"),
