@@ -125,17 +125,6 @@ def test_what_a_script_can_reach_changes_its_digest(digest, change) -> None:
     assert digest(change) != digest()
 
 
-@pytest.mark.parametrize("place", ["tightrope/deep/moved.py", "tightrope/moved.py"])
-def test_a_definition_that_moves_to_another_file_changes_no_digest(digest, place) -> None:
-    text, module = FILES["tightrope/later.py"], place.removesuffix(".py").replace("/", ".")
-    # what uses it names its new place, or its old place imports it
-    near = ("tightrope/near.py", "from tightrope.later", f"from {module}")
-    old = ("tightrope/later.py", text, "")
-    imported = ("tightrope/later.py", text, f"from {module} import late\n")
-    for changes in ((old, near), (imported,)):
-        assert digest((place, "", text), *changes) == digest()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -156,14 +145,6 @@ def test_a_relative_import_is_an_error_that_names_its_line(digest: Digest) -> No
     for line in ("from . import far", "from .far import VALUE"):
         with pytest.raises(TightropeError, match=r"near\.py:3: relative import; write the full"):
             digest(("tightrope/near.py", "import json", line))
-
-
-def test_what_is_loaded_by_name_is_a_whole_module_or_one_definition(digest: Digest) -> None:
-    change = ("tightrope/other.py", "return 1", "return 2")
-    for entry in ("tightrope/other.py", "tightrope/other.py:other"):
-        assert digest(change, entries=(entry,)) != digest(entries=(entry,))
-    entry = "tightrope/deep/deepest.py:SEED"
-    assert digest(change, entries=(entry,)) == digest(entries=(entry,))
 
 
 @pytest.mark.parametrize("harm", ["{", "[]", "{}", '{"key": 1}'])
