@@ -12,13 +12,11 @@ from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
 
 SOURCE = "docstrings:networkx,sklearn"
-SIZES = {"train": 60, "evaluation": 31}
 
 
-def prepare(folder: Path, source: str = SOURCE, seed: int = 0, **sizes: int) -> Path:
-    manifest = folder / "data.json"
-    splits = {**SIZES, **sizes}
-    prepare_splits(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
+def prepare(folder: Path, seed: int = 0) -> Path:
+    manifest, splits = folder / "data.json", {"train": 60, "evaluation": 31}
+    prepare_splits(manifest, source=SOURCE, columns={}, splits=splits, pool=20, seed=seed)
     return manifest
 
 

@@ -251,27 +251,21 @@ def test_another_models_cache_and_no_weights_are_refused(tiny: TinyModel, tmp_pa
     assert not target.exists()
 
 
-def test_outputs_stay_in_float_unless_a_repair_says_otherwise(
+def test_outputs_stay_in_float_and_ranges_are_their_own_unless_repairs_say_otherwise(
     tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
 ) -> None:
     def readers_of_outputs(graph: Graph) -> set[str]:
         outputs = {node.output[0] for node in graph.weighted()}
         return {node.op_type for node in graph.nodes if outputs & set(node.input)}
 
-    assert "QuantizeLinear" not in readers_of_outputs(graphs["u8s8"])
-    usual = Graph(quantized(tiny, tmp_path / "a.onnx", outputs=True))
+    def zero_points(graph: Graph) -> set[int]:
+        return {int(graph.constants[node.input[2]]) for node in graph.activations()}
+
+    plain, options = graphs["u8s8"], {"outputs": True, "activations": "symmetric"}
+    assert "QuantizeLinear" not in readers_of_outputs(plain)
+    usual = Graph(quantized(tiny, tmp_path / "a.onnx", **options))
     assert readers_of_outputs(usual) == {"QuantizeLinear"}
-
-
-def test_symmetric_activations_have_the_middle_as_zero_point(
-    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
-) -> None:
-    symmetric = Graph(quantized(tiny, tmp_path / "a.onnx", activations="symmetric"))
-    usual, found = (
-        {int(graph.constants[node.input[2]]) for node in graph.activations()}
-        for graph in (graphs["u8s8"], symmetric)
-    )
-    assert len(usual) > 1 and found <= {127, 128}
+    assert len(zero_points(plain)) > 1 and zero_points(usual) <= {127, 128}
 
 
 def test_all_in_float_is_the_model(tiny: TinyModel, batches: list[Arrays], tmp_path: Path) -> None:

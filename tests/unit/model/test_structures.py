@@ -16,8 +16,6 @@ from tightrope.model.structures import (
     Table,
     choose,
     kept_parts,
-    width_step,
-    widths_up_to,
 )
 
 
@@ -121,9 +119,3 @@ def test_neurons_of_stages_are_kept_in_proportion() -> None:
     kept = {"blocks": [[0], [0]], "intermediate": 1, "neurons": [[1], [0, 2]]}
     assert kept_parts(judged, Structure((1, 1), 1)) == kept
     assert judged.values(1) == [[1.0 - 0.5 * 1 / 4], [1.0 - 0.5 * 3 / 4]]
-
-
-def test_widths_are_finer_where_the_first_stage_is_narrow() -> None:
-    assert (width_step(4, 384), width_step(4, 160), width_step(1, 160)) == (64, 16, 64)
-    assert (widths_up_to(32), widths_up_to(48, 16)) == ([32], [16, 32, 48])
-    assert str(Structure((1, 3), 48)) == "1 + 3 blocks of 48 neurons in the first stage"
