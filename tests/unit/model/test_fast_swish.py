@@ -1,19 +1,15 @@
 """FastSwish: its curve, its slope, what it keeps for the backward, and what compilers see of it."""
 
 import importlib.util
-import io
 import os
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 from tightrope.jobs.child import Limits, supervised
-from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import FastSwish, fast_swish, fast_swish_slope
-from tightrope.onnx.session import run_all
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._subclasses import FakeTensorMode
@@ -127,24 +123,6 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     assert len(graphs) == 2  # forward and backward
     assert not any("tightrope" in graph.code for graph in graphs)
-
-
-def every(x: torch.Tensor) -> list[torch.Tensor]:
-    """Each activation of the same inputs."""
-    return [make_activation(name)(x) for name in ACTIVATIONS]
-
-
-def test_onnx_runtime_runs_each_activation_by_standard_operators() -> None:
-    """By the older exporter, which takes a tenth of the time."""
-    x, stream = torch.randn(3, 16) * 5, io.BytesIO()
-    traced = torch.jit.trace(lambda x: tuple(every(x)), x)
-    torch.onnx.export(traced, (x,), stream, opset_version=20, dynamo=False, input_names=["x"])
-    model = onnx.load_from_string(stream.getvalue())
-    assert {node.domain for node in model.graph.node} == {""}
-    assert not model.functions
-    (outputs,) = run_all(model, [{"x": x.numpy()}], threads=1)
-    for expected, found in zip(every(x), outputs, strict=True):
-        np.testing.assert_allclose(found, expected.numpy(), 1e-5, 1e-5)
 
 
 def compare_kernels() -> None:

@@ -18,7 +18,6 @@ from transformers import (
     AutoConfig,
     AutoModelForImageClassification,
     AutoModelForSequenceClassification,
-    ConvNextForImageClassification,
 )
 
 ENCODERS = ("bert", "distilbert", "roberta")
@@ -179,28 +178,6 @@ def test_lines_of_the_page_load_it(kind: str, changes: Any, heading: str, tmp_pa
     exec(block("pruning.md", "python", heading), names)
     loaded: Any = names["model"]
     torch.testing.assert_close(logits(loaded), logits(model))
-
-
-def test_it_is_trained_and_pruned_again_and_its_child_too(tmp_path: Path) -> None:
-    model = narrow(tmp_path / "first")
-    config = json.loads((tmp_path / "first/config.json").read_text())
-    assert config[FIELD] == {"inner": [16, 32, 48, 64]}
-    child: Any = load_module(tmp_path / "first", torch.float32)
-    assert type(child) is ConvNextForImageClassification
-    torch.testing.assert_close(logits(child), logits(model))
-    before = child.base_model.encoder.stages[0].layers[0].pwconv1.weight.detach().clone()
-    optimizer = torch.optim.SGD(child.parameters(), lr=0.1)
-    child.train()(
-        pixel_values=torch.randn(2, 3, 32, 32), labels=torch.tensor([0, 1])
-    ).loss.backward()
-    optimizer.step()
-    assert not torch.equal(child.base_model.encoder.stages[0].layers[0].pwconv1.weight, before)
-    prune(child.eval(), blocks=[[0], [1], [0, 2], [0]], intermediate=8)
-    child.save_pretrained(tmp_path / "second")
-    again: Any = load_module(tmp_path / "second", torch.float32)
-    assert stage_widths(again) == [8, 16, 24, 32]
-    assert again.config.depths == [1, 1, 2, 1]
-    torch.testing.assert_close(logits(again), logits(child))
 
 
 def test_it_gets_a_new_head_and_keeps_its_neurons(tmp_path: Path) -> None:
