@@ -81,17 +81,3 @@ def test_an_impossible_name_is_rejected_with_its_reason() -> None:
         assert str(caught.value).startswith(f"{shown}: ")
 
 
-def test_the_scheme_belongs_to_the_target() -> None:
-    for name, scheme in (
-        ("cpu-onnxruntime-int8-minmax-512", "u8s8"),
-        ("cuda-onnxruntime-int8-minmax-512", "s8s8"),
-        ("cuda-tensorrt-int8-fp16-minmax-512", "s8s8"),
-        ("cuda-tensorrt-fp8-minmax-512", "e4m3"),
-        ("cpu-onnxruntime-fp32", None),
-        ("cpu-openvino-int8-nncf-512", None),
-        ("cpu-openvino-int8-qat-512", "u8s8"),
-        ("cpu-inductor-int8-minmax-512", None),
-        ("cpu-onnxruntime-int8-dynamic", None),
-        ("cuda-tensorrt-given", None),
-    ):
-        assert variants.parse(name).scheme == scheme
