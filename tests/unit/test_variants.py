@@ -79,5 +79,3 @@ def test_an_impossible_name_is_rejected_with_its_reason() -> None:
             variants.parse(name)
         shown = name.replace("\n", "\\n")  # a message stays one line
         assert str(caught.value).startswith(f"{shown}: ")
-
-

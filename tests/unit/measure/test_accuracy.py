@@ -10,11 +10,8 @@ from manifests import ENGINE
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import read_split
-from tightrope.jobs import child
-from tightrope.jobs.child import Limits
 from tightrope.measure import accuracy, answers
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.answers import largest_batch
@@ -129,13 +126,3 @@ def test_without_an_engine_it_fails_and_without_labels_it_predicts_nothing(measu
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
     found = measured(data=split_of(data, "evaluation"))
     assert (found.status, found.predictions, found.labels) == ("ok", [], None)
-
-
-def test_beyond_its_limits_it_is_tried_again_before_it_has_failed(measured, tmp_path, monkeypatch):
-    monkeypatch.setattr(child, "POLL_SECONDS", 0.001)  # these few texts take no half second
-    tight = Limits(memory_bytes=1e6, seconds=60, last_attempt=False)
-    with pytest.raises(TightropeError, match=f"{QUICK}: killed .* another attempt follows"):
-        measured(limits=tight)
-    assert not (tmp_path / "accuracy.json").exists()
-    found = measured(limits=replace(tight, last_attempt=True))
-    assert (found.status, found.transient) == ("failed", True)
