@@ -186,20 +186,6 @@ def test_one_wild_pair_of_twenty_hardly_moves_a_speedup(wild: float) -> None:
     assert disturbed.high - disturbed.low < 1.5 * (steady.high - steady.low)
 
 
-def test_no_number_of_pairs_tells_more_than_the_loads_do() -> None:
-    for count in (10, 1000):
-        found = speedup(*pairs_of([2.0] * count))
-        assert found.high / found.value >= math.exp(1.95 * LOAD_SPREAD)
-        assert found.value / found.low >= math.exp(1.95 * LOAD_SPREAD)
-    # engines that were loaded once are known less well
-    ratios = np.random.default_rng(5).lognormal(0, 0.01, 20).tolist()
-    once, twice = (speedup(*pairs_of(ratios), loads=loads) for loads in (1, 2))
-    assert once.value == twice.value
-    assert once.low < twice.low and once.high > twice.high
-    alone = [speedup(*pairs_of([1.0] * 20), loads=loads).high for loads in (1, 2)]
-    assert math.log(alone[0]) / math.log(alone[1]) == pytest.approx(math.sqrt(2))
-
-
 @pytest.mark.parametrize("loads", [1, 2])
 def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(loads: int) -> None:
     draw, held = np.random.default_rng(6), 0

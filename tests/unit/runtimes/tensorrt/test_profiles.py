@@ -53,29 +53,6 @@ def test_profiles_of_the_configuration_are_taken_as_they_are_and_one_may_cover_a
     assert Profile.of([list(shape) for shape in profiles[1]]) == profiles[1]
 
 
-THREE = (1, 64), (1, 128), (16, 128)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "profiles", "request_", "place"),
-    [
-        # the one tuned for the nearest shape, in doublings
-        (THREE, "auto", (1, 90), 0),
-        (THREE, "auto", (1, 91), 1),
-        (THREE, "auto", (3, 64), 0),
-        (THREE, "auto", (5, 128), 2),
-        # of two that are as near the first
-        (((1, 32), (1, 128)), "auto", (1, 64), 0),
-        # a near one that does not hold the request
-        (((1, 64),), TWO, (9, 64), 1),
-    ],
-)
-def test_a_request_goes_to_the_nearest_profile_that_holds_it(
-    shapes: Any, profiles: Any, request_: tuple[int, int], place: int
-) -> None:
-    assert choose(profiles_of(config(*shapes, profiles=profiles), "m"), *request_) == place
-
-
 def test_a_request_in_no_profile_is_refused_with_the_ranges() -> None:
     profiles = profiles_of(config((1, 64), profiles=TWO), "m")
     ranges = "batches 1 to 8 and sequences 1 to 128, or batches 1 to 256 and sequences 1 to 64"
