@@ -125,6 +125,17 @@ def test_what_a_script_can_reach_changes_its_digest(digest, change) -> None:
     assert digest(change) != digest()
 
 
+@pytest.mark.parametrize("place", ["tightrope/deep/moved.py", "tightrope/moved.py"])
+def test_a_definition_that_moves_to_another_file_changes_no_digest(digest, place) -> None:
+    text, module = FILES["tightrope/later.py"], place.removesuffix(".py").replace("/", ".")
+    # what uses it names its new place, or its old place imports it
+    near = ("tightrope/near.py", "from tightrope.later", f"from {module}")
+    old = ("tightrope/later.py", text, "")
+    imported = ("tightrope/later.py", text, f"from {module} import late\n")
+    for changes in ((old, near), (imported,)):
+        assert digest((place, "", text), *changes) == digest()
+
+
 @pytest.mark.parametrize(
     "line",
     [
