@@ -3,28 +3,6 @@ from tightrope import variants
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 
-POSSIBLE = [
-    variants.Variant(device, engine, precision, calibration)
-    for engine, facts in ENGINES.items()
-    for device, precisions in facts.precisions.items()
-    for precision in precisions
-    for calibration in (
-        [f"{method}-{count}" for method in facts.methods for count in (1, 512, 12000)]
-        if precision in variants.CALIBRATED
-        else [None]
-    )
-]
-POSSIBLE += [
-    variants.Variant(one, name, "given") for name, facts in ENGINES.items() for one in facts.given
-]
-
-
-def test_names_are_read_as_the_variants_that_they_were_written_from() -> None:
-    assert [variants.parse(str(variant)) for variant in POSSIBLE] == POSSIBLE
-    assert len({*map(str, POSSIBLE)}) == len(POSSIBLE) > 40
-    two_words = variants.parse("cpu-openvino-int8-bf16-nncf-512")
-    assert (two_words.precision, two_words.calibration) == ("int8-bf16", "nncf-512")
-
 
 def test_the_host_of_a_name_is_part_of_the_place_of_its_variant() -> None:
     found = variants.parse("cpu@genoa-openvino-int8-nncf-512")

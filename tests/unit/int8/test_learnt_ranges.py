@@ -7,7 +7,7 @@ from manifests import CHECKPOINT
 from onnx_text import onnx_model
 from safetensors.numpy import save_file
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.int8.learnt_ranges import with_learnt_ranges
+from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
 from tightrope.onnx.file import save_onnx
 
 RANGES = {"first": [-1.0, 2.0], "second": [0.0, 3.0], "head": [-4.0, 1.0]}
@@ -27,6 +27,7 @@ def test_a_tensor_that_several_modules_read_has_the_range_of_all(tmp_path: Path)
     draw = np.random.default_rng(0)
     weights = {name: draw.normal(size=(6, 4)).astype(np.float32) for name in RANGES}
     checkpoint = checkpoint_of(tmp_path / "checkpoint", weights)
+    assert LearntRanges(checkpoint).of_weights(draw.normal(size=(6, 4))) is None
     lines = [f"[{name}] y_{name} = MatMul (x, w_{name})" for name in weights]
     lines.append(f"logits = Sum ({', '.join(f'y_{name}' for name in weights)})")
     text = f"net (float[n, 4] x) => (float[n, 6] logits) {{ {chr(10).join(lines)} }}"

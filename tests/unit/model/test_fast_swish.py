@@ -101,11 +101,8 @@ def mlp() -> torch.nn.Module:
 
 
 def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
-    """Which Inductor fuses, and AOTInductor packs; TorchScript needs nothing of this project."""
+    """Which Inductor fuses, and AOTInductor packs; TorchScript: tests/engines."""
     x, graphs = torch.randn(64, 16) * 5, []
-    traced = torch.jit.trace(mlp(), x)
-    assert "tightrope::" not in str(traced.inlined_graph)
-    torch.testing.assert_close(traced(x), mlp()(x))
 
     def kept(graph: torch.fx.GraphModule, _inputs: Any) -> Any:
         graphs.append(graph)
