@@ -72,22 +72,15 @@ def test_answers_are_in_the_order_of_the_split_as_the_engine_gives_them_alone(ti
     assert record.host["cores"] >= 1
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "size"), [(answers, "BATCH", 7), (accuracy, "CHUNK", 1)]
-)
-def test_answers_are_the_same_whatever_the_batch(measured, record, monkeypatch, module, name, size):
-    monkeypatch.setattr(module, name, size)
-    found = measured()
-    assert (found.predictions, found.labels) == (record.predictions, record.labels)
-    assert found.margins == pytest.approx(record.margins, abs=1e-4)
-
-
 def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, monkeypatch, told):
     monkeypatch.setattr(accuracy, "CHUNK", 30)
     found = measured(max_seconds=1e-9)
     assert (found.status, len(found.predictions), len(found.logits)) == ("ok", 30, 30)
     assert (found.labels, found.predictions) == (record.labels[:30], record.predictions[:30])
     assert told()["predicting"][1] == 99, "its time is over"
+    # with time for all parts the answers are those in one
+    found = measured()
+    assert (found.labels, found.predictions) == (record.labels, record.predictions)
 
 
 def test_it_tells_how_many_are_predicted_and_how_many_were_cut(tiny, measured, monkeypatch, told):

@@ -56,3 +56,4 @@ def test_late_calls_are_left_out_and_disturbed_ones_repeated(tmp_path: Path) -> 
     assert record.lost_s >= lost
     assert min(call["foreign_cores"] for call in record.calls) > MAX_FOREIGN_CORES
     assert len(record.calls) > 1
+    assert all(call["paused_s"] >= call["pause_s"] for call in record.calls)

@@ -38,10 +38,8 @@ PLANTED = """
 bundle:contents -> bundle
 checkpoint:prepare_checkpoint -> prepare_checkpoint
 checkpoint/sources/onnx:fetch -> checkpoint: onnx
-checkpoint/sources/scratch:fetch -> checkpoint: scratch
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
-data/sources/hub_texts:read -> data: hub_texts
 engines:build_in_folder -> BUILDS, build_engine
 engines/inductor:FILE -> build inductor, load inductor
 engines:load_engine -> LOADS, BUILDS
@@ -54,12 +52,9 @@ inputs:timing_batches -> BUILDS, TIMES, measure_profile, measure_requests
 int8:in_qdq -> quantize_onnx, search_operators
 jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
-machine:saturates -> render_report
 machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
-measure:collapse -> audit_variant
 measure:StopRule -> measure_latency
-measure/profile:verdict -> measure_profile
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
 onnx/export:OPSET -> choose_structure, export_onnx, measure_structures
@@ -68,18 +63,15 @@ onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx
 plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
-records:close_to -> race_family, summarize
 report:traffic_section -> render_report
 runtimes:Buckets -> LOADED, build onnxruntime, build openvino, build tvm, measure_profile
 sources:guarded -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
 sources:package_folder -> checkpoint: package, data: docstrings
-statistics:mcnemar_p_value -> RACES, summarize
 statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
 summary:beaten -> summarize
 training:flip_crop -> TRAINS
 training:fine_tune -> measure_training, train_model, training: qat
-training:fine_tune_quantized -> training: qat
 variants:parse -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report, summarize
 """
 ROWS = [row.split(" -> ") for row in PLANTED.replace("\n    ", " ").strip().splitlines()]

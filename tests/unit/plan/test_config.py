@@ -142,22 +142,6 @@ def with_key(key: str, value: Any) -> dict[str, Any]:
     return config
 
 
-@pytest.mark.parametrize(
-    ("key", "offered"),
-    [
-        ("shape", "shapes"),
-        ("models.tiny.chekpoint", "checkpoint"),
-        ("models.tiny.train.epoch", "epochs"),
-        ("models.tiny.inputs.input_id", "input_ids"),
-        ("engines.onnx_runtime", "onnxruntime"),
-        ("tensorrt.profile", "profiles"),
-    ],
-)
-def test_an_unknown_key_is_named_with_the_nearest_right_one(key: str, offered: str) -> None:
-    message = refused(**with_key(key, 1))
-    assert message.startswith(f'config: {key}: unknown key; did you mean "{offered}"?')
-
-
 def test_a_key_that_is_gone_names_what_takes_its_place_and_one_like_no_other_all_keys() -> None:
     for key, place in GONE.items():
         gone = key.replace("*", "tiny")
@@ -180,7 +164,6 @@ PROFILE = {"batch": ["1", "2", "3"], "sequence": [1, 64, 128]}
         ("calibration.samples", [8.0], [8]),
         ("accuracy_budget_points", "0.5", 0.5),
         ("strict", "true", True),
-        ("threads", 1.0, 1),
         ("repairs.good.activations", "null", None),
         ("tensorrt.optimization_level", "0", 0),
         ("engines.onnxruntime", "int8", ["int8"]),
@@ -280,7 +263,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # what no sensible user writes
     (with_model(checkpoint="path:~nosuchuser"), "models.tiny.checkpoint = path:~nosuchuser: there"),
     (with_model(checkpoint=f"onnx:{'a/' * 2048}b"), "models.tiny.checkpoint"),
-    (with_model(data=f"files:{'a' * 4096}"), "models.tiny.data"),
     (with_model(data="files:/**/*"), "models.tiny.data = files:/**/*: /**/*: searches the whole m"),
     (with_model(data="files:a/**b/*"), "models.tiny.data"),
     (with_model(checkpoint="scratch:bert?hidden_size=["), "models.tiny.checkpoint"),
@@ -291,7 +273,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": {"a" * 300: MODEL}}, "models"),
     ({"accuracy_budget_points": 1e25}, "accuracy_budget_points"),
     ({"shapes": [{"batch": 10**30, "sequence": 8}]}, "shapes (entry 1).batch"),
-    ({"shapes": [{"batch": 10**7, "sequence": 8}]}, "shapes (entry 1).batch"),
 ]
 
 
