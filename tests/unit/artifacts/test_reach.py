@@ -140,7 +140,6 @@ def test_a_definition_that_moves_to_another_file_changes_no_digest(digest, place
     "line",
     [
         "import tightrope.other\ntightrope.other.other()",
-        "import tightrope.other as one\none.other()",
         "from tightrope import other\nother.other()",
         "from tightrope import other\nprint(other)",
         "from tightrope.other import other\nother()",

@@ -36,19 +36,15 @@ PRESENTING = ("bundle", "describe", "render", "summarize")
 # changes: scripts, and what they load by name for an engine, a source or a recipe.
 PLANTED = """
 bundle:contents -> bundle
-checkpoint:prepare_checkpoint -> prepare_checkpoint
 checkpoint/sources/onnx:fetch -> checkpoint: onnx
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
 engines:build_in_folder -> BUILDS, build_engine
-engines/inductor:FILE -> build inductor, load inductor
 engines:load_engine -> LOADS, BUILDS
 engines/openvino:build -> build openvino
 engines/openvino:load -> load openvino
-errors:nearest -> nothing
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
-inputs:timing_batches -> BUILDS, TIMES, measure_profile, measure_requests
 int8:in_qdq -> quantize_onnx, search_operators
 jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
@@ -57,7 +53,6 @@ machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
 measure:StopRule -> measure_latency
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
-onnx/export:OPSET -> choose_structure, export_onnx, measure_structures
 onnx:import_checkpoint -> training: onnx
 onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
 plan:make_plan -> nothing

@@ -218,6 +218,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"traffic": {"variants": ["cpu-pytorch-fp23"]}}, "traffic.variants: cpu-pytorch-fp23: no con"),
     ({"threads": 9999}, "threads = 9999: this machine has "),
+    ({"prices": {"*": 0}}, "prices.* = 0"),
     ({"training": {"epochs": 1}}, "training.epochs = 1: the first epoch is told apart"),
     ({"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}}, "devices = ['cpu']: no configured e"),
     (

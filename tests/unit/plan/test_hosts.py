@@ -129,10 +129,7 @@ def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> No
     assert wildcards.place_of_training(where, at("cpu")) == found
 
 
-def test_families_race_apart_in_each_place_and_the_price_of_a_host_stands_with_it() -> None:
-    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
-    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
-    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
+def test_the_price_of_a_host_stands_with_it() -> None:
     priced = whole(prices={"genoa": 2.5, "*": 1})
     assert prices_of(priced) == {"genoa": 2.5, "rome": 0.9, "*": 1}
 
