@@ -95,11 +95,6 @@ def test_for_a_gpu_the_operator_has_a_shape_and_exporters_get_the_formula() -> N
     assert all(name.startswith("aten.") for name in names)
 
 
-def mlp() -> torch.nn.Module:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(16, 32), FastSwish(), torch.nn.Linear(32, 4)).eval()
-
-
 def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
     """Which Inductor fuses, and AOTInductor packs; TorchScript: tests/engines."""
     x, graphs = torch.randn(64, 16) * 5, []
@@ -110,7 +105,9 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
 
     found: list[list[torch.Tensor]] = []
     for compiled in (False, True):
-        module = mlp()
+        torch.manual_seed(0)
+        layers = torch.nn.Linear(16, 32), FastSwish(), torch.nn.Linear(32, 4)
+        module = torch.nn.Sequential(*layers).eval()
         backend = aot_autograd(fw_compiler=kept)
         run = torch.compile(module, fullgraph=True, backend=backend) if compiled else module
         y = run(x)

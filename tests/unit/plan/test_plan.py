@@ -64,10 +64,6 @@ def job(model: str, variant: str) -> Wildcards:
     return Wildcards(fromdict={"model": model, "variant": variant})
 
 
-def at(model: str, device: str) -> Wildcards:
-    return Wildcards(fromdict={"model": model, "device": device})
-
-
 def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, Any]:
     return job_params.engine_options(config, model, parse(variant))
 
@@ -311,7 +307,8 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
 def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
     variants = planning.by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    found = [job_inputs.counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
+    places = [Wildcards(fromdict={"model": model, "device": "cpu"}) for model in ("m", "n")]
+    found = [job_inputs.counted_inputs(config, variants, place) for place in places]
     assert found == [{"onnx": "artifacts/m/model.simplified.onnx"} if reads else {}, {}]
 
 
