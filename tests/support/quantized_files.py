@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import quantize_onnx
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
-from tiny_model import TinyModel, evaluation_rows
+from tiny_model import TinyModel
 
 
 def quantized(
@@ -35,12 +35,6 @@ def with_ranges(tiny: TinyModel, target: Path, ranges: dict[str, list[float]]) -
     del cache["schema"]
     write_cache(target, **cache, ranges={name: one for name, one in known.items() if one})
     return target
-
-
-def evaluation_batches(tiny: TinyModel) -> list[Arrays]:
-    """The 80 texts of the evaluation split in batches of 16."""
-    rows = evaluation_rows(tiny)
-    return [stack(rows[start : start + 16]) for start in range(0, 80, 16)]
 
 
 def answers(model: onnx.ModelProto | Path, batches: list[Arrays]) -> np.ndarray:

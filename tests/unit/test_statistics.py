@@ -62,11 +62,6 @@ def test_mcnemars_p_value_is_that_of_the_exact_binomial_test(gained: int, lost: 
     assert mcnemar_p_value(gained, lost) == pytest.approx(expected, rel=1e-6)
 
 
-def pairs_of(ratios: list[float]) -> tuple[list[list[float]], list[list[float]]]:
-    """Blocks of one call, the second engine's so many times as long."""
-    return [[0.01]] * len(ratios), [[0.01 * ratio] for ratio in ratios]
-
-
 def test_one_value_alone_says_nothing_about_its_spread() -> None:
     found = speedup([[1.0, 1.0]], [[2.0, 2.0]])
     assert found == Interval(2.0, 0.0, math.inf)
@@ -178,28 +173,6 @@ def test_a_stricter_level_makes_a_wider_interval() -> None:
     assert 0.16 <= lost / 2000 <= 0.24
 
 
-@pytest.mark.parametrize("wild", [50.0, 0.02])
-def test_one_wild_pair_of_twenty_hardly_moves_a_speedup(wild: float) -> None:
-    ratios = (1.5 * np.random.default_rng(4).lognormal(0, 0.01, 20)).tolist()
-    steady, disturbed = speedup(*pairs_of(ratios)), speedup(*pairs_of([*ratios[:-1], wild]))
-    assert disturbed.value == pytest.approx(steady.value, rel=0.005)
-    assert disturbed.high - disturbed.low < 1.5 * (steady.high - steady.low)
-
-
-def test_no_number_of_pairs_tells_more_than_the_loads_do() -> None:
-    for count in (10, 1000):
-        found = speedup(*pairs_of([2.0] * count))
-        assert found.high / found.value >= math.exp(1.95 * LOAD_SPREAD)
-        assert found.value / found.low >= math.exp(1.95 * LOAD_SPREAD)
-    # engines that were loaded once are known less well
-    ratios = np.random.default_rng(5).lognormal(0, 0.01, 20).tolist()
-    once, twice = (speedup(*pairs_of(ratios), loads=loads) for loads in (1, 2))
-    assert once.value == twice.value
-    assert once.low < twice.low and once.high > twice.high
-    alone = [speedup(*pairs_of([1.0] * 20), loads=loads).high for loads in (1, 2)]
-    assert math.log(alone[0]) / math.log(alone[1]) == pytest.approx(math.sqrt(2))
-
-
 @pytest.mark.parametrize("loads", [1, 2])
 def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(loads: int) -> None:
     draw, held = np.random.default_rng(6), 0
@@ -207,7 +180,8 @@ def test_the_interval_of_a_speedup_holds_the_truth_also_where_each_load_differs(
         own, theirs = draw.normal(0, LOAD_SPREAD, (2, loads))
         offsets = np.repeat(theirs - own, 24 // loads)
         ratios = 1.5 * np.exp(offsets + draw.normal(0, 0.01, 24))
-        found = speedup(*pairs_of(ratios.tolist()), loads=loads)
+        theirs_s = [[0.01 * ratio] for ratio in ratios.tolist()]
+        found = speedup([[0.01]] * 24, theirs_s, loads=loads)
         held += found.low <= 1.5 <= found.high
     assert 0.93 <= held / 1000 <= 0.99
 

@@ -3,28 +3,6 @@ from tightrope import variants
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 
-POSSIBLE = [
-    variants.Variant(device, engine, precision, calibration)
-    for engine, facts in ENGINES.items()
-    for device, precisions in facts.precisions.items()
-    for precision in precisions
-    for calibration in (
-        [f"{method}-{count}" for method in facts.methods for count in (1, 512, 12000)]
-        if precision in variants.CALIBRATED
-        else [None]
-    )
-]
-POSSIBLE += [
-    variants.Variant(one, name, "given") for name, facts in ENGINES.items() for one in facts.given
-]
-
-
-def test_names_are_read_as_the_variants_that_they_were_written_from() -> None:
-    assert [variants.parse(str(variant)) for variant in POSSIBLE] == POSSIBLE
-    assert len({*map(str, POSSIBLE)}) == len(POSSIBLE) > 40
-    two_words = variants.parse("cpu-openvino-int8-bf16-nncf-512")
-    assert (two_words.precision, two_words.calibration) == ("int8-bf16", "nncf-512")
-
 
 def test_the_host_of_a_name_is_part_of_the_place_of_its_variant() -> None:
     found = variants.parse("cpu@genoa-openvino-int8-nncf-512")
@@ -79,28 +57,3 @@ def test_an_impossible_name_is_rejected_with_its_reason() -> None:
             variants.parse(name)
         shown = name.replace("\n", "\\n")  # a message stays one line
         assert str(caught.value).startswith(f"{shown}: ")
-
-
-def test_the_baseline_is_pytorch_or_where_there_is_an_onnx_file_only_onnx_runtime() -> None:
-    for source in ("hub:owner/name@1", "path:onnx", "package:onnx/model", "scratch:bert"):
-        assert not variants.is_onnx(source)
-        assert str(variants.baseline("cpu", source)) == "cpu-pytorch-fp32"
-    assert variants.is_onnx("onnx:model.onnx")
-    assert str(variants.baseline("cpu", "onnx:model.onnx")) == "cpu-onnxruntime-fp32"
-    assert str(variants.baseline("cuda", "onnx:model.onnx")) == "cuda-onnxruntime-fp32"
-
-
-def test_the_scheme_belongs_to_the_target() -> None:
-    for name, scheme in (
-        ("cpu-onnxruntime-int8-minmax-512", "u8s8"),
-        ("cuda-onnxruntime-int8-minmax-512", "s8s8"),
-        ("cuda-tensorrt-int8-fp16-minmax-512", "s8s8"),
-        ("cuda-tensorrt-fp8-minmax-512", "e4m3"),
-        ("cpu-onnxruntime-fp32", None),
-        ("cpu-openvino-int8-nncf-512", None),
-        ("cpu-openvino-int8-qat-512", "u8s8"),
-        ("cpu-inductor-int8-minmax-512", None),
-        ("cpu-onnxruntime-int8-dynamic", None),
-        ("cuda-tensorrt-given", None),
-    ):
-        assert variants.parse(name).scheme == scheme

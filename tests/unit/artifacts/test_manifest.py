@@ -6,7 +6,7 @@ import pytest
 from artifact_files import written
 from manifests import ENGINE
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import clear_folder, open_manifest, read_manifest, write_manifest
+from tightrope.artifacts.manifest import open_manifest, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
 
@@ -70,10 +70,3 @@ def test_a_field_of_another_type_another_kind_and_a_cut_are_named(manifest, chan
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ArtifactError, match=r"engine\.json: its content is not what"):
         read_manifest(manifest, EngineManifest)
-
-
-def test_clearing_a_folder_makes_it_and_leaves_no_stale_file(manifest: Path) -> None:
-    manifest.with_name(".hidden").write_text("x")
-    assert clear_folder(manifest) == manifest.parent
-    assert list(manifest.parent.iterdir()) == []
-    assert clear_folder(manifest.parent / "a" / "b" / "engine.json").is_dir()

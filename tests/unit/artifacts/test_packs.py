@@ -5,9 +5,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.artifacts.packs import pack_of, read_with, unpack, write_pack
+from tightrope.artifacts.packs import pack_of, unpack, write_pack
 from tightrope.errors import ArtifactError
 
 
@@ -43,16 +42,6 @@ def test_a_folder_comes_out_as_it_was_without_what_is_not_listed(tmp_path) -> No
     found = {path.relative_to(node.parent) for path in node.parent.rglob("*") if path.is_file()}
     assert found == {*map(Path, ("quick.tar", "quick/model.onnx", "quick/programs/1x8.blob"))}
     assert (node.parent / "quick/model.onnx").read_bytes() == b"model" * 1000
-    # a failure has an empty pack
-    write_failure(tmp_path / "engine.json", reason="no memory", transient=True)
-    write_pack(tmp_path / "failed.tar", tmp_path / "engine.json")
-    unpack(tmp_path / "failed.tar")
-    assert not (tmp_path / "failed").exists()
-    # a split is read with the data whose rows it names
-    assert read_with("artifacts/m/splits/train.json") == "artifacts/m/data.tar"
-    assert read_with("artifacts/m/data/data.json") == "artifacts/m/data.tar"
-    assert pack_of("artifacts/m/splits/train.json") is None
-    assert read_with("reports/m/cpu-pytorch-fp32.latency.json") is None
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,6 @@ def test_a_definition_that_moves_to_another_file_changes_no_digest(digest, place
     "line",
     [
         "import tightrope.other\ntightrope.other.other()",
-        "import tightrope.other as one\none.other()",
         "from tightrope import other\nother.other()",
         "from tightrope import other\nprint(other)",
         "from tightrope.other import other\nother()",
@@ -156,14 +155,6 @@ def test_a_relative_import_is_an_error_that_names_its_line(digest: Digest) -> No
     for line in ("from . import far", "from .far import VALUE"):
         with pytest.raises(TightropeError, match=r"near\.py:3: relative import; write the full"):
             digest(("tightrope/near.py", "import json", line))
-
-
-def test_what_is_loaded_by_name_is_a_whole_module_or_one_definition(digest: Digest) -> None:
-    change = ("tightrope/other.py", "return 1", "return 2")
-    for entry in ("tightrope/other.py", "tightrope/other.py:other"):
-        assert digest(change, entries=(entry,)) != digest(entries=(entry,))
-    entry = "tightrope/deep/deepest.py:SEED"
-    assert digest(change, entries=(entry,)) == digest(entries=(entry,))
 
 
 @pytest.mark.parametrize("harm", ["{", "[]", "{}", '{"key": 1}'])

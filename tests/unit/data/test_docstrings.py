@@ -6,22 +6,17 @@ from pathlib import Path
 import pytest
 import sklearn
 from splits import prepare_splits, split_of
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.docstrings import first_paragraph, masking_pattern, read
-from tightrope.data.splits import SPLITS, fingerprint
 from tightrope.errors import ConfigError
 from tightrope.inputs.encode import read_split
 
 SOURCE = "docstrings:networkx,sklearn"
-SIZES = {"train": 60, "evaluation": 31}
 
 
-def prepare(folder: Path, source: str = SOURCE, seed: int = 0, **sizes: int) -> Path:
-    manifest = folder / "data.json"
-    splits = {**SIZES, **sizes}
-    prepare_splits(manifest, source=source, columns={}, splits=splits, pool=20, seed=seed)
+def prepare(folder: Path, seed: int = 0) -> Path:
+    manifest, splits = folder / "data.json", {"train": 60, "evaluation": 31}
+    prepare_splits(manifest, source=SOURCE, columns={}, splits=splits, pool=20, seed=seed)
     return manifest
 
 
@@ -34,21 +29,6 @@ def no_sessions() -> None:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("docstrings"))
-
-
-def test_splits_hold_each_text_once_and_as_many_of_each_package(data: Path) -> None:
-    assert read_manifest(data, DataManifest)["labels"] == ["networkx", "sklearn"]
-    parts = {name: read_split(split_of(data, name)) for name in SPLITS}
-    sizes = {name: len(part) for name, part in parts.items()}
-    assert sizes == {"train": 60, "evaluation": 31, "calibration": 20, "timing": 111}
-    del parts["timing"]
-    for part in parts.values():
-        labels = [example["label"] for example in part]
-        assert abs(labels.count(0) - labels.count(1)) <= 1
-    texts = [example["text"] for part in parts.values() for example in part]
-    assert len(set(map(fingerprint, texts))) == len(texts)
-    assert all(30 <= len(text) <= 400 for text in texts)
-    assert not [text for text in texts if re.search("networkx|scikit-learn", text, re.I)]
 
 
 def test_names_and_aliases_are_masked_in_the_first_paragraph() -> None:
@@ -71,6 +51,10 @@ def test_packages_are_read_up_to_the_quota_but_never_imported() -> None:
     material = read("x", "altair, narwhals", texts=50, seed=0)
     assert {label for _, label in material.train} == {0, 1}
     assert 50 <= len(material.train) <= 56
+    texts = [text for text, _ in material.train]
+    assert all(30 <= len(text) <= 400 for text in texts)
+    # which do not say what their labels are
+    assert not [text for text in texts if re.search("altair|narwhals", text, re.IGNORECASE)]
     assert not {"altair", "narwhals"} & (set(sys.modules) - before)
 
 

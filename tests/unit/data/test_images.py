@@ -259,29 +259,25 @@ def flat_images(top: Path, count: int = 40) -> list[tuple[str, str]]:
     return [(f"{number:02}.png", CLASSES[number % 2]) for number in range(count)]
 
 
-@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
-def test_a_table_names_files_beside_it(tmp_path: Path, name: str) -> None:
-    table = write_table(tmp_path, flat_images(tmp_path), name)
-    manifest = prepare(tmp_path / "out", f"files:{table}", **COLUMNS)
-    assert manifest["labels"] == list(CLASSES)
-    for example in examples_of(tmp_path / "out", "train"):
-        assert int(Path(example["name"]).stem) % 2 == example["label"]
-    assert local_files(f"files:{table}", task=IMAGE) == [str(table)]
-
-
 @pytest.mark.parametrize(
-    ("images", "whole"), [("images", True), ("images.zip", True), ("images.tar.gz", False)]
+    ("images", "part"),
+    [
+        (None, "images/{}/"),
+        ("images", "{}/"),
+        ("images.zip", "{}/"),
+        # in an archive by their names alone
+        ("images.tar.gz", ""),
+    ],
 )
-def test_a_table_names_images_beside_it(tmp_path: Path, images: str, whole: bool) -> None:
-    """By their whole paths, or in an archive by their names alone."""
+def test_a_table_names_images_beside_it(tmp_path: Path, images: str | None, part: str) -> None:
     rows = []
-    for part, first, count in (("train", 0, 20), ("val", 100, 10)):
-        (tmp_path / "images" / part).mkdir(parents=True)
+    for split, first, count in (("train", 0, 20), ("val", 100, 10)):
+        (tmp_path / "images" / split).mkdir(parents=True)
         for number in range(first, first + count):
-            (tmp_path / f"images/{part}/{number}.png").write_bytes(image(number))
-            rows.append((f"{part}/" * whole + f"{number}.png", CLASSES[number % 2]))
+            (tmp_path / f"images/{split}/{number}.png").write_bytes(image(number))
+            rows.append((f"{part.format(split)}{number}.png", CLASSES[number % 2]))
     archive = []
-    if images != "images":
+    if images not in (None, "images"):
         files = {**files_of(tmp_path / "images"), "unlabelled/none.png": b"is never read"}
         archive = [str(pack(tmp_path / images, files))]
     table = write_table(tmp_path, rows)
@@ -289,7 +285,7 @@ def test_a_table_names_images_beside_it(tmp_path: Path, images: str, whole: bool
     examples = examples_of(tmp_path / "out", "evaluation")
     assert len(examples) == 10
     for example in examples:
-        assert f"/{images}/val/" in example["name"]
+        assert f"/{images or 'images'}/val/" in example["name"]
         assert int(Path(example["name"]).stem) % 2 == example["label"]
     assert local_files(f"files:{table}", task=IMAGE, images=images) == [str(table), *archive]
 

@@ -139,16 +139,6 @@ def test_a_bad_table_is_one_line(tmp_path: Path, name: str, content: str, said: 
         read(tmp_path / name)
 
 
-def test_bytes_and_dates_of_a_parquet_file_are_no_texts_and_no_labels(tmp_path: Path) -> None:
-    for row, said in (
-        ((b"one", 0), r"row 1 .*'sentence' holds b'one', no text"),
-        (("one", pandas.Timestamp("2020-01-01")), r"row 1 .*'mood' holds .*; labels are"),
-    ):
-        write_table(tmp_path / "a.parquet", [row])
-        with pytest.raises(TightropeError, match=rf"a\.parquet: {said}"):
-            read(tmp_path / "a.parquet")
-
-
 def test_one_pool_is_split_and_written_as_ascii_lines(tmp_path: Path) -> None:
     rows = [{"sentence": f"naïve {i} \u2028 sentence", "mood": i % 2} for i in range(50)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 from small_images import encoded, noise
 from tightrope.errors import TightropeError
-from tightrope.inputs import images as decoding
 from tightrope.inputs.encode import ImageSplit
 from tightrope.inputs.image_settings import PROCESSORS, load_settings, save_settings
 from tightrope.inputs.images import EncodedImages, decode_rgb, pixel_values
@@ -119,13 +118,6 @@ def png_header(width: int, height: int) -> bytes:
 )
 def test_what_is_no_image_a_huge_and_a_damaged_one_are_named(image: bytes, said: str) -> None:
     assert said in error_of(image)
-
-
-def test_an_image_of_just_the_largest_size_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "LARGEST_PIXELS", 12)
-    assert pixels(encoded(noise(4, 3))).shape == (4, 3, 3)
-    with pytest.raises(TightropeError, match="a: 13 x 1 pixels"):
-        decode_rgb(encoded(noise(1, 13)), name="a")
 
 
 def folder_with(folder: Path, fields: dict[str, Any]) -> Path:

@@ -1,14 +1,14 @@
 import pytest
-from quantized_files import evaluation_batches
-from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
-from tiny_model import LONGEST, TinyModel
+from tiny_model import LONGEST, TinyModel, evaluation_rows
 
 
 @pytest.fixture(scope="session")
 def batches(tiny: TinyModel) -> list[Arrays]:
-    """What the tiny model is evaluated with."""
-    return evaluation_batches(tiny)
+    """The 80 texts of the evaluation split in batches of 16."""
+    rows = evaluation_rows(tiny)
+    return [stack(rows[start : start + 16]) for start in range(0, 80, 16)]
 
 
 @pytest.fixture(scope="session")

@@ -27,20 +27,10 @@ def test_a_tensor_that_several_modules_read_has_the_range_of_all(tmp_path: Path)
     draw = np.random.default_rng(0)
     weights = {name: draw.normal(size=(6, 4)).astype(np.float32) for name in RANGES}
     checkpoint = checkpoint_of(tmp_path / "checkpoint", weights)
+    assert LearntRanges(checkpoint).of_weights(draw.normal(size=(6, 4))) is None
     lines = [f"[{name}] y_{name} = MatMul (x, w_{name})" for name in weights]
     lines.append(f"logits = Sum ({', '.join(f'y_{name}' for name in weights)})")
     text = f"net (float[n, 4] x) => (float[n, 6] logits) {{ {chr(10).join(lines)} }}"
     model = onnx_model(text, **{f"w_{name}": one.T for name, one in weights.items()})
     save_onnx(model, tmp_path / "model.onnx")
     assert with_learnt_ranges({}, tmp_path / "model.onnx", checkpoint) == {"x": [-4.0, 3.0]}
-
-
-def test_weights_are_known_by_their_values_but_for_a_factor_of_each_row(tmp_path: Path) -> None:
-    """A normalization that was folded into a convolution gives each of its channels a factor."""
-    draw = np.random.default_rng(0)
-    own = draw.normal(size=(6, 4, 1, 1)).astype(np.float32)
-    known = LearntRanges(checkpoint_of(tmp_path / "checkpoint", {"head": own}))
-    factors = draw.normal(size=(6, 1, 1, 1)).astype(np.float32)
-    assert known.of_weights(own) == known.of_weights(factors * own) == RANGES["head"]
-    for shape in ((6, 4), (4, 6), (6, 4, 1, 1)):
-        assert known.of_weights(draw.normal(size=shape)) is None

@@ -9,15 +9,10 @@ from tightrope.int8.quantize import in_qdq
 from tightrope.int8.schemes import SCHEMES
 from tightrope.int8.switched_model import SwitchedModel
 from tightrope.onnx.edit import copy_of
-from tightrope.onnx.file import load_onnx, save_onnx
+from tightrope.onnx.file import save_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel, evaluation_rows
-
-
-@pytest.fixture(scope="module")
-def model(tiny: TinyModel) -> SwitchedModel:
-    return SwitchedModel(tiny.simplified, tiny.u8s8, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +27,6 @@ def logits_of(model: Any, rows: list[Arrays]) -> np.ndarray:
 def require_same(found: np.ndarray, expected: np.ndarray, floats: np.ndarray) -> None:
     """But for few values at the edge of a step, which may round the other way."""
     assert np.abs(found - expected).mean() < 0.1 * np.abs(expected - floats).mean()
-
-
-def test_all_in_float_is_the_model_in_float_and_all_in_int8_the_quantized_file(
-    tiny: TinyModel, model: SwitchedModel, batch: list[Arrays]
-) -> None:
-    names = {node.name for node in weighted_nodes(load_onnx(tiny.simplified))}
-    assert (set(model.operators), len(names)) == (names, 14)
-    floats = logits_of(tiny.simplified, batch)
-    np.testing.assert_allclose(model.answers(batch, ()), floats, atol=2e-4)
-    require_same(model.answers(batch, names), logits_of(tiny.u8s8, batch), floats)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from busy import ends
-from tightrope.artifacts.failures import CONTINUES
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
@@ -96,15 +95,6 @@ def test_an_exception_is_one_line_and_final_unless_there_may_be_room() -> None:
         failed = fails(lambda error=error: raises(error))
         assert (failed.reason[: len(reason)], failed.transient) == (reason, transient)
         assert len(failed.reason) < 400 and "\n" not in failed.reason
-
-
-def test_an_error_of_the_surroundings_is_passed_on_with_its_path() -> None:
-    for kind in (ArtifactError, StorageError):
-        with pytest.raises(kind, match="a/file: cut off"):
-            supervised(raises, kind("a/file: cut off"), limits=ROOMY)
-    for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
-        with pytest.raises(StorageError, match="a/file: cannot be written"):
-            supervised(raises, OSError(number, "no", "a/file"), limits=ROOMY)
 
 
 def fails_without_room(words: str) -> None:
@@ -283,14 +273,6 @@ def test_the_time_of_a_slurm_job_counts_from_its_start_whatever_its_clock(monkey
         for hours in (-1, 1):
             monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) + 3600 * hours))
             assert 510 < limits_of().seconds < 539.6
-
-
-def test_a_job_that_has_ended_before_fails_for_that_reason(tmp_path, monkeypatch) -> None:
-    (tmp_path / "ended.json").write_text('{"reports/a.json": "the node was lost"}')
-    monkeypatch.setenv(CONTINUES, str(tmp_path / "ended.json"))
-    failed = fails(int, "1", limits=limits_of())
-    record = {"status": "failed", "reason": "the node was lost", "transient": True}
-    assert failure(failed, "cpu-x", limits_of()) == record
 
 
 def starts_a_sleeper(pipe: int) -> None:

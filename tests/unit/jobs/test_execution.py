@@ -67,13 +67,6 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("name", "last_attempt"), [("a.json", 0), ("a.onnx", 1)])
-def test_work_that_fails_writes_its_reason_as_the_output(name: str, last_attempt: int) -> None:
-    failing = TightropeError("no such operator")
-    run_file_job(job(output=name, last_attempt=last_attempt), "not made", lambda: raises(failing))
-    assert failure_in(name) == {"reason": "not made: no such operator", "transient": False}
-
-
 def test_work_that_is_killed_is_tried_again_and_recorded_at_the_last_attempt(folder: Path) -> None:
     with pytest.raises(TightropeError, match=r"a\.json: killed by SIGKILL .* another attempt"):
         run_file_job(job(last_attempt=0), "not made", die)

@@ -10,11 +10,8 @@ from manifests import ENGINE
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import read_split
-from tightrope.jobs import child
-from tightrope.jobs.child import Limits
 from tightrope.measure import accuracy, answers
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.answers import largest_batch
@@ -75,22 +72,15 @@ def test_answers_are_in_the_order_of_the_split_as_the_engine_gives_them_alone(ti
     assert record.host["cores"] >= 1
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "size"), [(answers, "BATCH", 7), (accuracy, "CHUNK", 1)]
-)
-def test_answers_are_the_same_whatever_the_batch(measured, record, monkeypatch, module, name, size):
-    monkeypatch.setattr(module, name, size)
-    found = measured()
-    assert (found.predictions, found.labels) == (record.predictions, record.labels)
-    assert found.margins == pytest.approx(record.margins, abs=1e-4)
-
-
 def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, monkeypatch, told):
     monkeypatch.setattr(accuracy, "CHUNK", 30)
     found = measured(max_seconds=1e-9)
     assert (found.status, len(found.predictions), len(found.logits)) == ("ok", 30, 30)
     assert (found.labels, found.predictions) == (record.labels[:30], record.predictions[:30])
     assert told()["predicting"][1] == 99, "its time is over"
+    # with time for all parts the answers are those in one
+    found = measured()
+    assert (found.labels, found.predictions) == (record.labels, record.predictions)
 
 
 def test_it_tells_how_many_are_predicted_and_how_many_were_cut(tiny, measured, monkeypatch, told):
@@ -129,13 +119,3 @@ def test_without_an_engine_it_fails_and_without_labels_it_predicts_nothing(measu
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=4, seed=0)
     found = measured(data=split_of(data, "evaluation"))
     assert (found.status, found.predictions, found.labels) == ("ok", [], None)
-
-
-def test_beyond_its_limits_it_is_tried_again_before_it_has_failed(measured, tmp_path, monkeypatch):
-    monkeypatch.setattr(child, "POLL_SECONDS", 0.001)  # these few texts take no half second
-    tight = Limits(memory_bytes=1e6, seconds=60, last_attempt=False)
-    with pytest.raises(TightropeError, match=f"{QUICK}: killed .* another attempt follows"):
-        measured(limits=tight)
-    assert not (tmp_path / "accuracy.json").exists()
-    found = measured(limits=replace(tight, last_attempt=True))
-    assert (found.status, found.transient) == ("failed", True)

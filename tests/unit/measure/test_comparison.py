@@ -83,7 +83,9 @@ def width(shape: dict[str, Any], pairs: int) -> float:
         (2, None, [OWN, OWN]),
     ],
 )
-def test_a_load_is_new_processes_in_the_other_order(compared, journal, loads, baseline, roles):
+def test_a_load_is_new_processes_in_the_other_order(
+    compared, journal, told, loads, baseline, roles
+) -> None:
     shape = compared(baseline=baseline, loads=loads, every={"inputs": 2})
     assert [one.name for one in asked(journal, "load")] == roles
     assert len({one.process for one in asked(journal)}) == len(roles)
@@ -91,6 +93,8 @@ def test_a_load_is_new_processes_in_the_other_order(compared, journal, loads, ba
     assert (shape["import_s"], shape["load_s"]) == (1.0, 2.0), "of the first load"
     assert (shape["first_call_s"], shape["peak_rss_bytes"] > 1e6) == (0.5, True)
     assert (shape["baseline_blocks_s"] is None) is (baseline is None)
+    # of two shapes, each of 4 pairs
+    assert told()["timing"] == pytest.approx([*(12.5 * pair for pair in range(8)), 99, 100], abs=1)
 
 
 def test_both_warm_up_and_take_turns_in_an_order_that_is_drawn_the_same(compared, journal) -> None:
@@ -137,13 +141,6 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
 def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
     shape = compared(**changes)
     assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
-
-
-def test_it_tells_how_much_of_its_shapes_and_their_pairs_is_timed(compared, told) -> None:
-    compared(loads=2, pairs=8, every={"inputs": 2})
-    # two loads of two shapes, each of 4 pairs
-    expected = [6.25 * pair for pair in range(16)]
-    assert told()["timing"] == pytest.approx([*expected, 99, 100], abs=1)
 
 
 def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:

@@ -11,7 +11,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile import work_in
 from tightrope.onnx.file import save_onnx
-from tiny_model import LIMITS, TinyModel
+from tiny_model import LIMITS
 
 ROWS, WIDTH, CLASSES = 1000, 8, 3
 # the two constants of axes, int64
@@ -86,10 +86,3 @@ def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path
     file = write_model(tmp_path / "a.onnx", table_is_added=True)
     found = work_in("fp32", works_of(file, texts(1, 1))[0])
     assert found["least_bytes"] == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
-
-
-def test_twice_the_batch_is_twice_the_work_on_the_same_weights(tiny: TinyModel) -> None:
-    found = works_of(tiny.simplified, texts(1, 32), texts(2, 32))
-    one, two = (work_in("fp32", work) for work in found)
-    assert two["groups"]["products"] == 2 * one["groups"]["products"]
-    assert one["least_bytes"] < two["least_bytes"] < 1.2 * one["least_bytes"]

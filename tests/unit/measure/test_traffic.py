@@ -15,10 +15,9 @@ from tightrope.inputs.texts import text_arrays
 from tightrope.jobs import progress as bars
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure import traffic_scenarios as scenarios
-from tightrope.measure.traffic import ready_samples
 from tightrope.measure.traffic_loadgen import Bench
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
-from tightrope.measure.traffic_serving import Query, Serving, Waiting
+from tightrope.measure.traffic_serving import Query, Serving
 from tightrope.records.traffic import OFFLINE
 from tightrope.terminal.jobs import progress_in
 
@@ -93,14 +92,6 @@ def test_tokens_of_samples_and_of_padding_are_counted_apart(padded, padding, sha
     assert serving.padded_tokens == padding - sum(LENGTHS)
 
 
-def test_as_many_images_are_held_as_there_is_room_for_and_one_at_least() -> None:
-    images = [{"pixel_values": np.full((3, 8, 8), number, np.float32)} for number in range(10)]
-    for room, held in ((2**30, 10), (5 * 3 * 8 * 8 * 4 - 1, 4), (1, 1)):
-        found = ready_samples(images, image_bytes=room)
-        assert [one["pixel_values"][0, 0, 0] for one in found] == list(range(held))
-    assert len(ready_samples(rows(), image_bytes=1)) == len(rows()), "texts are small"
-
-
 @pytest.mark.parametrize(("batch", "waiting", "sizes"), [(8, [0], [1, 3]), (2, [0, 1, 2], [2, 2])])
 def test_what_comes_while_the_engine_is_busy_fills_the_next_batch(batch, waiting, sizes) -> None:
     found: list[int] = []
@@ -170,15 +161,6 @@ def test_each_padding_gives_its_own_lengths() -> None:
     for none, count in (([], 2), ([5], 0)):
         with pytest.raises(TightropeError, match=f"{count} buckets for {len(none)} distinct"):
             bucket_edges(none, count)
-
-
-def test_batches_are_of_one_bucket_in_the_order_of_those_that_have_waited_longest() -> None:
-    queue = Waiting([64, 8, 8, 8, 64, 16], 2)
-    for index in range(6):
-        queue.add(100 + index, index)
-    found = [(one.tickets, one.indices, one.sequence) for one in iter(queue.take, None)]
-    first = [([100, 104], [0, 4], 64), ([101, 102], [1, 2], 8)]
-    assert found == [*first, ([103], [3], 8), ([105], [5], 16)]
 
 
 def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:

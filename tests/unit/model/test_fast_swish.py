@@ -1,19 +1,15 @@
 """FastSwish: its curve, its slope, what it keeps for the backward, and what compilers see of it."""
 
 import importlib.util
-import io
 import os
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 from tightrope.jobs.child import Limits, supervised
-from tightrope.model.activations import ACTIVATIONS, make_activation
 from tightrope.model.fast_swish import FastSwish, fast_swish, fast_swish_slope
-from tightrope.onnx.session import run_all
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._subclasses import FakeTensorMode
@@ -87,12 +83,6 @@ def test_in_half_precision_it_is_the_rounded_result_of_fp32(dtype: torch.dtype) 
     assert torch.equal(x.grad, fast_swish_slope(wide).to(dtype))
 
 
-def test_the_operator_is_a_good_citizen_of_torch_library() -> None:
-    x = torch.randn(3, 5, requires_grad=True)
-    results = torch.library.opcheck(torch.ops.tightrope.fast_swish, (x,))
-    assert set(results.values()) == {"SUCCESS"}
-
-
 def test_for_a_gpu_the_operator_has_a_shape_and_exporters_get_the_formula() -> None:
     """Tensors that only say that they are on a GPU."""
     with FakeTensorMode():
@@ -105,17 +95,9 @@ def test_for_a_gpu_the_operator_has_a_shape_and_exporters_get_the_formula() -> N
     assert all(name.startswith("aten.") for name in names)
 
 
-def mlp() -> torch.nn.Module:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(16, 32), FastSwish(), torch.nn.Linear(32, 4)).eval()
-
-
 def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
-    """Which Inductor fuses, and AOTInductor packs; TorchScript needs nothing of this project."""
+    """Which Inductor fuses, and AOTInductor packs; TorchScript: tests/engines."""
     x, graphs = torch.randn(64, 16) * 5, []
-    traced = torch.jit.trace(mlp(), x)
-    assert "tightrope::" not in str(traced.inlined_graph)
-    torch.testing.assert_close(traced(x), mlp()(x))
 
     def kept(graph: torch.fx.GraphModule, _inputs: Any) -> Any:
         graphs.append(graph)
@@ -123,7 +105,9 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
 
     found: list[list[torch.Tensor]] = []
     for compiled in (False, True):
-        module = mlp()
+        torch.manual_seed(0)
+        layers = torch.nn.Linear(16, 32), FastSwish(), torch.nn.Linear(32, 4)
+        module = torch.nn.Sequential(*layers).eval()
         backend = aot_autograd(fw_compiler=kept)
         run = torch.compile(module, fullgraph=True, backend=backend) if compiled else module
         y = run(x)
@@ -133,24 +117,6 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     assert len(graphs) == 2  # forward and backward
     assert not any("tightrope" in graph.code for graph in graphs)
-
-
-def every(x: torch.Tensor) -> list[torch.Tensor]:
-    """Each activation of the same inputs."""
-    return [make_activation(name)(x) for name in ACTIVATIONS]
-
-
-def test_onnx_runtime_runs_each_activation_by_standard_operators() -> None:
-    """By the older exporter, which takes a tenth of the time."""
-    x, stream = torch.randn(3, 16) * 5, io.BytesIO()
-    traced = torch.jit.trace(lambda x: tuple(every(x)), x)
-    torch.onnx.export(traced, (x,), stream, opset_version=20, dynamo=False, input_names=["x"])
-    model = onnx.load_from_string(stream.getvalue())
-    assert {node.domain for node in model.graph.node} == {""}
-    assert not model.functions
-    (outputs,) = run_all(model, [{"x": x.numpy()}], threads=1)
-    for expected, found in zip(every(x), outputs, strict=True):
-        np.testing.assert_allclose(found, expected.numpy(), 1e-5, 1e-5)
 
 
 def compare_kernels() -> None:

@@ -4,27 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from pruned_models import logits, model_of, text_batch
-from tightrope.errors import TightropeError
+from pruned_models import model_of, text_batch
 from tightrope.model.blocks import stages_of
 from tightrope.model.importance import importance_of, mean_loss, taylor
 from tightrope.model.pruning import prune
 from tightrope.model.structures import largest
-from transformers import AutoConfig, AutoModelForImageClassification
-
-
-@pytest.mark.parametrize("kind", ["bert", "distilbert"])
-def test_every_neuron_and_layer_is_judged(kind: str) -> None:
-    judged = importance_of(model_of(kind), [text_batch()], [text_batch()])
-    (layers,), narrowing, fewer_heads = judged
-    assert [len(one.neurons) for one in layers] == [32] * 4
-    assert all(min(one.neurons) >= 0 < max(one.neurons) for one in layers)
-    assert len({one.block for one in layers}) == 4
-    assert narrowing == {32: 0.0}
-    assert [len(one.heads) for one in layers] == [2] * 4
-    assert all(min(one.heads) > 0 for one in layers)
-    assert fewer_heads is not None and list(fewer_heads) == [1, 2]
-    assert fewer_heads[1] >= fewer_heads[2] == 0
 
 
 def test_importance_is_the_change_of_the_loss_to_first_order() -> None:
@@ -53,19 +37,6 @@ def test_the_importance_of_several_examples_is_the_mean_of_each() -> None:
     each = [taylor(model, [single], {out: 1})[out] for single in singles]
     found = torch.tensor(taylor(model, [text_batch()], {out: 1})[out])
     torch.testing.assert_close(found, torch.tensor(each).mean(0), rtol=1e-3, atol=0)
-
-
-def test_neurons_that_do_nothing_have_no_importance_and_judging_changes_nothing() -> None:
-    model, idle = model_of("bert"), list(range(0, 32, 4))
-    for layer in stages_of(model)[0]:
-        with torch.no_grad():
-            layer.output.dense.weight[:, idle] = 0
-    before = logits(model)
-    (layers,), _, _ = importance_of(model, [text_batch()], [text_batch()])
-    for layer in layers:
-        assert [index for index, value in enumerate(layer.neurons) if value == 0] == idle
-    torch.testing.assert_close(logits(model), before)
-    assert all(weight.grad is None for weight in model.parameters())
 
 
 def test_a_smaller_model_loses_what_its_layers_and_neurons_are_worth() -> None:
@@ -100,10 +71,3 @@ def test_blocks_of_a_convnext_are_judged_by_stage() -> None:
     assert fewer_heads is None
     assert list(narrowing) == [16, 32]
     assert narrowing[16] >= narrowing[32] == 0
-
-
-def test_a_model_of_another_form_is_named() -> None:
-    config = AutoConfig.for_model("resnet", hidden_sizes=[8, 8], depths=[1, 1], embedding_size=8)
-    model = AutoModelForImageClassification.from_config(config)
-    with pytest.raises(TightropeError, match=r"prune: ResNetModel has no encoder\.layer or .*yet"):
-        importance_of(model, [], [text_batch()])

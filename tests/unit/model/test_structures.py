@@ -16,8 +16,6 @@ from tightrope.model.structures import (
     Table,
     choose,
     kept_parts,
-    width_step,
-    widths_up_to,
 )
 
 
@@ -74,12 +72,6 @@ def test_a_limit_that_nothing_meets_gets_the_smallest_structure() -> None:
     assert (cost, structure) == (cheapest[0], Structure((cheapest[2],), cheapest[1]))
 
 
-def test_what_narrowing_costs_is_borne_by_the_layers_whose_neurons_are_lost() -> None:
-    layers = [Importance([3.0, 1.0], 1.0), Importance([2.0, 0.0], 1.0)]
-    judged = Judged([layers], {1: 0.5, 2: 0.0})
-    assert (judged.values(2), judged.values(1)) == ([[1.0, 1.0]], [[0.5, 1.0]])
-
-
 @pytest.mark.parametrize("kind", ["wide_bert", "distilbert"])
 def test_the_table_of_parameters_counts_as_a_pruned_model_does(kind: str) -> None:
     model = model_of(kind)
@@ -91,22 +83,6 @@ def test_the_table_of_parameters_counts_as_a_pruned_model_does(kind: str) -> Non
     assert table[width, 2].of([2]) == parameters(model)
     prune(model, heads=1)
     assert table[width, 1].of([2]) == parameters(model)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_other_structure_with_fewer_heads_keeps_more(seed: int) -> None:
-    draw = random.Random(seed)
-    layers = [
-        Importance([draw.random() for _ in range(4)], 2 * draw.random(), [draw.random(), 1.0])
-        for _ in range(3)
-    ]
-    judged = Judged([layers], {2: draw.random(), 4: 0.0}, {1: draw.random(), 2: 0.0})
-    table: Table = {
-        (width, heads): Costs(0.1, [[depth * (width / 4 + heads / 2) for depth in (1, 2, 3)]])
-        for width in (2, 4)
-        for heads in (1, 2)
-    }
-    require_best(judged, table, 3.0, [3])
 
 
 def test_the_most_important_layers_neurons_and_heads_are_kept() -> None:
@@ -143,9 +119,3 @@ def test_neurons_of_stages_are_kept_in_proportion() -> None:
     kept = {"blocks": [[0], [0]], "intermediate": 1, "neurons": [[1], [0, 2]]}
     assert kept_parts(judged, Structure((1, 1), 1)) == kept
     assert judged.values(1) == [[1.0 - 0.5 * 1 / 4], [1.0 - 0.5 * 3 / 4]]
-
-
-def test_widths_are_finer_where_the_first_stage_is_narrow() -> None:
-    assert (width_step(4, 384), width_step(4, 160), width_step(1, 160)) == (64, 16, 64)
-    assert (widths_up_to(32), widths_up_to(48, 16)) == ([32], [16, 32, 48])
-    assert str(Structure((1, 3), 48)) == "1 + 3 blocks of 48 neurons in the first stage"

@@ -3,25 +3,10 @@
 import sys
 from pathlib import Path
 
-import onnx
 import pytest
 from tightrope.errors import ArtifactError
 from tightrope.onnx.export import export_onnx
-from tightrope.onnx.file import load_onnx
 from tiny_model import TinyModel
-
-
-def test_it_is_one_file_with_the_names_of_the_contract(tiny: TinyModel) -> None:
-    graph = load_onnx(tiny.onnx).graph
-    assert [one.name for one in graph.input] == ["input_ids", "attention_mask"]
-    assert [one.name for one in graph.output] == ["logits"]
-    for one in graph.input:
-        axes = [axis.dim_param for axis in one.type.tensor_type.shape.dim]
-        assert axes == ["batch", "sequence"]
-        assert one.type.tensor_type.elem_type == onnx.TensorProto.INT64
-    beside = {file.name for file in tiny.onnx.parent.glob("model.*")}
-    assert beside == {tiny.onnx.name, tiny.simplified.name}
-    assert {one.data_location for one in graph.initializer} == {onnx.TensorProto.DEFAULT}
 
 
 def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyModel) -> None:

@@ -5,10 +5,8 @@ import onnx
 import onnxruntime
 import pytest
 from onnx_text import HEAD, drawn, onnx_model
-from tightrope.onnx.file import load_onnx, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.session import run_onnx
-from tiny_model import TinyModel
 
 INPUTS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     => (float[batch, 3] logits)"""
@@ -94,16 +92,6 @@ def products_of_every_token(model: onnx.ModelProto) -> set[str]:
     return {name for name, array in zip(names, arrays, strict=True) if array.shape[-2] == 7}
 
 
-def test_only_keys_and_values_are_computed_for_every_token_and_the_answers_stay() -> None:
-    model = encoder_layer()
-    before = model.SerializeToString()
-    reduced = require_same_answers(model)
-    every = {"q_flat", "k_flat", "v_flat", "scores", "mixed", "up", "down"}
-    assert products_of_every_token(model) == every
-    assert products_of_every_token(reduced) == {"k_flat", "v_flat"}
-    assert model.SerializeToString() == before
-
-
 @pytest.mark.parametrize(
     "bent",
     [
@@ -122,12 +110,6 @@ def test_other_activations_than_gelu_are_computed_for_the_first_token_too(bent: 
 def test_another_token_than_the_first_and_a_mean_are_left_as_they_are(options: dict) -> None:
     model = encoder_layer(**options)
     assert with_unused_tokens_pruned(model) == model
-
-
-def test_the_last_layer_of_a_real_classifier_is_reduced(tiny: TinyModel) -> None:
-    full = simplified(load_onnx(tiny.onnx))
-    counts = [len(products_of_every_token(one)) for one in (full, load_onnx(tiny.simplified))]
-    assert counts == [16, 10]  # two layers of 8 products
 
 
 ODD = (

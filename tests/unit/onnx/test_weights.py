@@ -1,22 +1,11 @@
 import numpy as np
 from onnx_text import onnx_model
-from tightrope.onnx.file import load_onnx
-from tightrope.onnx.weights import WEIGHTED, channel_axes, named_by_module, weighted_nodes
-from tiny_model import TinyModel
+from tightrope.onnx.weights import named_by_module, weighted_nodes
 
 LAYER = "attention.self.query attention.self.key attention.self.value attention.output.dense "
 LAYER += "intermediate.dense output.dense"
 NAMES = {f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in LAYER.split()}
 NAMES |= {"bert.pooler.dense", "classifier"}
-
-
-def test_operators_with_weights_are_named_as_their_modules(tiny: TinyModel) -> None:
-    model = load_onnx(tiny.simplified)
-    nodes = weighted_nodes(model)
-    assert {node.name for node in nodes} == NAMES
-    others = [n for n in model.graph.node if n.op_type in WEIGHTED and n not in nodes]
-    assert (len(nodes), len(others)) == (14, 4)
-    assert set(channel_axes(model).values()) == {-1}
 
 
 TIED = """net (float[n, 4] x) => (float[n, 4] y) {

@@ -36,68 +36,37 @@ PRESENTING = ("bundle", "describe", "render", "summarize")
 # changes: scripts, and what they load by name for an engine, a source or a recipe.
 PLANTED = """
 bundle:contents -> bundle
-checkpoint:prepare_checkpoint -> prepare_checkpoint
 checkpoint/sources/onnx:fetch -> checkpoint: onnx
-checkpoint/sources/path:check -> checkpoint: path
-checkpoint/sources/scratch:fetch -> checkpoint: scratch
-compare:compare -> nothing
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
-data/sources/docstrings:read -> data: docstrings
-data/sources/hub_texts:read -> data: hub_texts
-data/sources/text_files:read -> data: text_files
 engines:build_in_folder -> BUILDS, build_engine
-engines/inductor:FILE -> build inductor, load inductor
 engines:load_engine -> LOADS, BUILDS
 engines/openvino:build -> build openvino
 engines/openvino:load -> load openvino
-engines/tvm:load -> load tvm
-errors:nearest -> nothing
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
-inputs:timing_batches -> BUILDS, TIMES, measure_profile, measure_requests
-int8:RANDOM_SEED -> build inductor, build openvino, calibrate
 int8:in_qdq -> quantize_onnx, search_operators
-int8:computed -> calibrate
 jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
-machine:package_joules -> BUILDS, TIMES
-machine:saturates -> render_report
 machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
-measure:collapse -> audit_variant
 measure:StopRule -> measure_latency
-measure/profile:verdict -> measure_profile
-measure:product -> measure_peaks
 measure/rounds:ROUNDS -> BUILDS
-measure:bucket_edges -> measure_traffic
 model:swap_activation -> TRAINS
-model:is_classifier -> TRAINS
-onnx/export:OPSET -> choose_structure, export_onnx, measure_structures
 onnx:import_checkpoint -> training: onnx
 onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
-onnx:TOLERANCE -> choose_structure, measure_structures, simplify_onnx
 plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
-records:close_to -> race_family, summarize
 report:traffic_section -> render_report
-report:COLOURS -> render_report
 runtimes:Buckets -> LOADED, build onnxruntime, build openvino, build tvm, measure_profile
-runtimes:padded -> LOADED, build onnxruntime, measure_profile
 sources:guarded -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
 sources:package_folder -> checkpoint: package, data: docstrings
-sources:header -> data: local_images, data: text_files
-statistics:RESAMPLES -> summarize
-statistics:mcnemar_p_value -> RACES, summarize
 statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
 summary:beaten -> summarize
-summary:choose -> summarize
-terminal:closing_words -> nothing
 training:flip_crop -> TRAINS
 training:fine_tune -> measure_training, train_model, training: qat
-training:fine_tune_quantized -> training: qat
 variants:parse -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report, summarize
 """
 ROWS = [row.split(" -> ") for row in PLANTED.replace("\n    ", " ").strip().splitlines()]

@@ -1,12 +1,10 @@
 """Models that are made from others: what they inherit, and which are timed against each other."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.families import compared, families, references, with_parents
-from tightrope.plan.plan import Plan, by_place, of_family, of_members
 from tightrope.variants import parse
 
 PARENT = {
@@ -91,17 +89,6 @@ def test_a_root_is_timed_with_its_descendants_on_each_device_that_several_run_on
         assert found == {family: models for family, models in expected.items() if models}
         apart = {"models": {name: MODELS[name] for name in ("large", "alone")}}
         assert families(apart, [job for job in JOBS if job[0] in apart["models"]]) == {}
-
-
-def test_its_job_reads_the_files_of_all_members_on_the_device_and_of_no_other_model() -> None:
-    jobs = [*JOBS, ("large", ON_GPU)]
-    own = {"families": families({"models": MODELS}, jobs), "variants": by_place(jobs)}
-    plan = Plan(**{**dict.fromkeys(Plan._fields), **own})
-    place = SimpleNamespace(model="large", device="cpu")
-    assert of_family(plan, "{model}/{variant}.json", place) == [
-        f"{model}/{variant}.json" for model in MEMBERS for variant in (EAGER, INT8)
-    ]
-    assert of_members(plan, "{model}-{device}", place) == [f"{one}-cpu" for one in MEMBERS]
 
 
 def alike(**activations: Any) -> dict[str, Any]:

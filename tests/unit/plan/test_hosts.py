@@ -129,10 +129,7 @@ def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> No
     assert wildcards.place_of_training(where, at("cpu")) == found
 
 
-def test_families_race_apart_in_each_place_and_the_price_of_a_host_stands_with_it() -> None:
-    config = whole(models={"m": MODEL, "small": {"from": "m", "prune": {"layers": 1}}})
-    places = ("cpu@genoa", "cpu@rome", "cuda@h100")
-    assert plan_of(config).families == {("m", place): ["m", "small"] for place in places}
+def test_the_price_of_a_host_stands_with_it() -> None:
     priced = whole(prices={"genoa": 2.5, "*": 1})
     assert prices_of(priced) == {"genoa": 2.5, "rome": 0.9, "*": 1}
 
@@ -150,13 +147,6 @@ def test_without_hosts_all_jobs_have_the_constraint_of_the_profile(config) -> No
         require_nodes({**config, "hosts": own}, local=True)
     with pytest.raises(ConfigError, match=r"hosts = genoa, rome, h100: .*profiles/slurm"):
         require_nodes(config, local=True)
-
-
-def test_a_variant_that_is_named_without_a_host_is_that_of_every_host() -> None:
-    for host, found in (("", ["cpu@genoa", "cpu@rome"]), ("@rome", ["cpu@rome"])):
-        config = whole(traffic={"variants": [f"cpu{host}-onnxruntime-fp32"]})
-        names = [str(variant) for _, variant in plan_of(config).traffic]
-        assert names == [f"{place}-onnxruntime-fp32" for place in found]
 
 
 def test_hosts_that_make_no_sense_are_one_line() -> None:

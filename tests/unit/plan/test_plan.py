@@ -10,7 +10,6 @@ import yaml
 from configured import MODEL, SCHEMA, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
-from tightrope.machine.host import describe_host, fingerprint, for_device, numerics_fingerprint
 from tightrope.plan import job_inputs, job_params
 from tightrope.plan import plan as planning
 from tightrope.plan.config import checked
@@ -63,10 +62,6 @@ def reasons_of(plan: planning.Plan, model: str) -> dict[str, str]:
 def job(model: str, variant: str) -> Wildcards:
     """The wildcards of a job that measures a variant."""
     return Wildcards(fromdict={"model": model, "variant": variant})
-
-
-def at(model: str, device: str) -> Wildcards:
-    return Wildcards(fromdict={"model": model, "device": device})
 
 
 def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, Any]:
@@ -177,24 +172,6 @@ def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
         assert missing <= {name.removeprefix("cpu-") for name in jobs_of(everything, model)}
 
 
-def test_every_job_has_its_own_records_and_may_race(config: dict[str, Any]) -> None:
-    config["traffic"] = {**config["traffic"], "variants": ["cpu-pytorch-bf16", "cpu-openvino-fp32"]}
-    plan = plan_of(config)
-    found = planning.records(plan)
-    assert list(found) == [(model, str(variant)) for model, variant in plan.jobs]
-    own = [f"cpu-onnxruntime-fp32.{one}.json" for one in ("latency", "accuracy", "profile")]
-    assert found["n", "cpu-onnxruntime-fp32"] == [
-        "artifacts/n/engines/cpu-onnxruntime-fp32/engine.json",
-        *(f"reports/n/{one}" for one in (*own, "cpu.race.json")),
-    ]
-    traffic = [path for paths in found.values() for path in paths if ".traffic." in path]
-    of_traffic = ("m/cpu-pytorch-bf16", "m/cpu-openvino-fp32", "n/cpu-openvino-fp32")
-    assert traffic == [f"reports/{name}.traffic.json" for name in of_traffic]
-    paths = planning.raced(plan, "reports/{model}/{variant}.json", at("n", "cpu"))
-    assert paths == [f"reports/n/{variant}.json" for variant in jobs_of(plan, "n")]
-    assert planning.raced(plan, "{variant}", at("n", "cuda")) == []
-
-
 def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(config) -> None:
     settings = job_params.latency_settings(config)
     assert set(config["latency"]) - set(settings) == {"accept_disturbed", "quiet_seconds"}
@@ -271,16 +248,6 @@ def test_int8_bf16_alone_has_the_int8_engine_built_and_made_again_where_it_faile
     assert built in planning.failing_files(config, plan)
 
 
-@pytest.mark.parametrize("host", ["auto", "cpu-node"])
-def test_the_host_keys_are_those_of_this_machine_or_the_named_node_type(config, host) -> None:
-    plan = planning.make_plan({**config, "host": host})
-    for device in ("cpu", "cuda"):
-        here = for_device(describe_host(), device)
-        own = (fingerprint(here), numerics_fingerprint(here))
-        found = (plan.host[device], plan.numerics[device])
-        assert found == (own if host == "auto" else (f"{device}@{host}", f"{device}@{host}"))
-
-
 def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_buckets(config):
     buckets = {"batch": [1, 4], "sequence": [32, 64, 128]}
     config["onnxruntime"]["fusions"] = True
@@ -340,7 +307,8 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
 def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
     variants = planning.by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    found = [job_inputs.counted_inputs(config, variants, at(model, "cpu")) for model in ("m", "n")]
+    places = [Wildcards(fromdict={"model": model, "device": "cpu"}) for model in ("m", "n")]
+    found = [job_inputs.counted_inputs(config, variants, place) for place in places]
     assert found == [{"onnx": "artifacts/m/model.simplified.onnx"} if reads else {}, {}]
 
 
@@ -367,17 +335,3 @@ def test_splits_depend_on_no_size_that_does_not_move_them() -> None:
     ):
         wildcards = Wildcards(fromdict={"model": "m", "split": split})
         assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
-
-
-def test_a_file_that_is_quantized_already_is_audited_and_never_calibrated(config) -> None:
-    config["models"]["n"]["quantized"] = True
-    config["engines"]["onnxruntime"] = ["int8", "int8-auto", "int8-dynamic"]
-    plan = plan_of(config)
-    found = ["cpu-onnxruntime-given", "cpu-openvino-given"]
-    assert [name for name in jobs_of(plan, "n") if "int8" in name or "given" in name] == found
-    own = [one for one in plan.jobs if one[0] == "n"]
-    assert [str(variant) for _, variant in planning.audited(own)] == found
-    files = planning.failing_files(config, plan._replace(jobs=own))
-    assert not [path for path in files if "calibration" in path or "quantized" in path]
-    assert job_inputs.searches_of(config, own) == []
-    assert "given" in planning.variant_suffixes(plan)

@@ -60,6 +60,10 @@ def test_each_model_takes_the_shapes_buckets_and_profiles_of_its_kind() -> None:
     assert [buckets.nearest(size) for size in (1, 2, 12)] == [(1,), (12,), (12,)]
     with pytest.raises(ValueError, match=r"a request of 13: .* batches of 1 to 12 \(`buckets`\)"):
         buckets.nearest(13)
+    # powers of two to the longest that is measured
+    longer = of_texts([{"batch": 3, "sequence": 200}])
+    found = plan_shapes.buckets_of(longer, "words")
+    assert found == {"batch": [1, 3], "sequence": [32, 64, 128, 200]}
     given = {"batch": [16], "sequence": [64, 128]}
     assert plan_shapes.buckets_of(whole(buckets=given), "digits") == {"batch": [16]}
     assert plan_shapes.buckets_of(whole(buckets=given), "words") == given

@@ -34,21 +34,6 @@ def calibrated(*methods: str, samples: tuple[int, ...] = (64,)) -> dict[str, Any
     return {"calibration": {"methods": [*methods], "samples": [*samples]}}
 
 
-def test_auto_plans_each_engine_on_the_devices_that_it_has_and_a_list_those_alone() -> None:
-    both = names()
-    places = ("cpu", "cuda")
-    assert both == [
-        *(f"{one}-pytorch-{number}" for number in ("fp32", "bf16") for one in places),
-        *(f"{one}-onnxruntime-fp32" for one in places),
-        *(f"{one}-onnxruntime-int8-minmax-{n}" for one in places for n in (64, 512)),
-        *(f"cpu-openvino-{one}" for one in ("fp32", "bf16", "int8-nncf-64", "int8-nncf-512")),
-        "cuda-tensorrt-fp16",
-    ]
-    for device in places:
-        assert names(devices=[device]) == [name for name in both if name.startswith(device)]
-    assert names(devices=["cpu", "cuda"]) == both
-
-
 @pytest.mark.parametrize("devices", ["auto", ["cpu"], ["cuda"]])
 @pytest.mark.parametrize(
     ("changes", "reason"),

@@ -1,9 +1,6 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from tightrope.inputs.arrays import Arrays
-from tightrope.plan.shapes import buckets_of
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.program_by_shape import padded
 
@@ -16,19 +13,6 @@ def inputs(batch: int, sequence: int) -> Arrays:
     lengths = sequence - np.arange(batch)[:, None] % sequence
     mask = (np.arange(sequence) < lengths).astype(np.int64)
     return {"input_ids": ids * mask, "attention_mask": mask}
-
-
-def config(*shapes: tuple[int, int], longest: int) -> dict[str, Any]:
-    """Shapes of (batch, sequence), and traffic in a batch of its own."""
-    return {
-        "buckets": "auto",
-        "shapes": [{"batch": size, "sequence": tokens} for size, tokens in shapes],
-        "models": {
-            name: {"task": "text-classification", "max_sequence": most}
-            for name, most in {"m": longest, "other": 4096}.items()
-        },
-        "traffic": {"variants": ["cpu-openvino-fp32"], "batch": 8},
-    }
 
 
 def test_a_request_goes_to_the_smallest_bucket_that_holds_it() -> None:
@@ -57,24 +41,3 @@ def test_padding_adds_masked_zeros_and_repeats_the_last_row(bucket: Bucket) -> N
         np.testing.assert_array_equal(array[3:, :8], np.tile(given[name][-1], (bucket[0] - 3, 1)))
         # a request as large as its bucket is not copied, any other is
         assert np.shares_memory(array, given[name]) is (bucket == (3, 8))
-
-
-@pytest.mark.parametrize(
-    ("shapes", "longest", "batches", "sequences"),
-    [
-        # the batches of the shapes and 1, none of traffic: each costs a program for every sequence
-        ([(16, 64), (4, 128), (16, 128)], 128, [1, 4, 16], [32, 64, 128]),
-        # powers of two to the longest that is measured
-        ([(3, 200)], 128, [1, 3], [32, 64, 128, 200]),
-        ([(1, 8)], 16, [1], [16]),
-    ],
-)
-def test_auto_holds_everything_that_is_measured_of_a_model(
-    shapes: list[tuple[int, int]], longest: int, batches: list[int], sequences: list[int]
-) -> None:
-    asked = config(*shapes, longest=longest)
-    assert buckets_of(asked, "m") == {"batch": batches, "sequence": sequences}
-    assert buckets_of(asked, "other")["sequence"][-1] == 4096
-    # what was configured is taken as it is
-    for value in (None, {"batch": [5], "sequence": [7, 300]}):
-        assert buckets_of({**asked, "buckets": value}, "other") == value

@@ -29,7 +29,6 @@ from transformers import (
 )
 
 RECIPE = {"epochs": 2, "batch": 8, "learning_rate": 1e-3, "amp": "off", "device": "cpu"}
-BRANCH = "bert.encoder.layer.0.attention"
 LOW, HIGH = -0.7, 2.9
 
 
@@ -101,18 +100,8 @@ def test_weights_and_ranges_of_a_plain_model_learn(made: Any, changes: dict[str,
         assert all(low == -high < 0 for low, high in facts["outputs"].values())
     else:
         assert "outputs" not in facts
-
-
-def test_modules_that_read_one_tensor_have_one_range_which_is_learnt() -> None:
-    subject = texts()
-    quantizers = calibrated(subject, GRIDS["u8s8"], "cpu")
-    first = {name: one.range().tolist() for name, one in quantizers.items()}
-    ranges = train(subject)[1]["ranges"]
-    query, key, value = (ranges[f"{BRANCH}.self.{one}"] for one in ("query", "key", "value"))
-    assert query == key == value != ranges[f"{BRANCH}.output.dense"]
-    assert all(ranges[name] != pair for name, pair in first.items())
-    modules = subject.model.named_modules()
-    assert set(ranges) == {name for name, one in modules if isinstance(one, torch.nn.Linear)}
+        first = calibrated(made(), GRIDS["u8s8"], "cpu")
+        assert all(facts["ranges"][name] != one.range().tolist() for name, one in first.items())
 
 
 def test_what_tensorrt_keeps_in_float_is_not_rounded() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.shapes import check_profiles, profiles_of
-from tightrope.runtimes.tensorrt.profiles import Profile, choose, covering
+from tightrope.runtimes.tensorrt.profiles import Profile, choose
 
 TWO = [
     {"batch": [1, 1, 8], "sequence": [1, 64, 128]},
@@ -42,38 +42,6 @@ def test_auto_is_one_profile_for_each_shape_tuned_for_it_that_takes_every_reques
     # the batch of the traffic on TensorRT
     assert profiles_of(config((1, 64), traffic=48), "m")[0].max[0] == 48
     assert profiles_of(config((1, 64)), "m")[0].max[0] == 1
-
-
-def test_profiles_of_the_configuration_are_taken_as_they_are_and_one_may_cover_all() -> None:
-    profiles = profiles_of(config((1, 64), profiles=TWO), "m")
-    assert profiles == [Profile((1, 1), (1, 64), (8, 128)), Profile((1, 1), (64, 32), (256, 64))]
-    # tuned for the largest shape
-    assert covering(profiles) == Profile((1, 1), (64, 32), (256, 128))
-    assert covering(profiles[:1]) == profiles[0]
-    assert Profile.of([list(shape) for shape in profiles[1]]) == profiles[1]
-
-
-THREE = (1, 64), (1, 128), (16, 128)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "profiles", "request_", "place"),
-    [
-        # the one tuned for the nearest shape, in doublings
-        (THREE, "auto", (1, 90), 0),
-        (THREE, "auto", (1, 91), 1),
-        (THREE, "auto", (3, 64), 0),
-        (THREE, "auto", (5, 128), 2),
-        # of two that are as near the first
-        (((1, 32), (1, 128)), "auto", (1, 64), 0),
-        # a near one that does not hold the request
-        (((1, 64),), TWO, (9, 64), 1),
-    ],
-)
-def test_a_request_goes_to_the_nearest_profile_that_holds_it(
-    shapes: Any, profiles: Any, request_: tuple[int, int], place: int
-) -> None:
-    assert choose(profiles_of(config(*shapes, profiles=profiles), "m"), *request_) == place
 
 
 def test_a_request_in_no_profile_is_refused_with_the_ranges() -> None:
