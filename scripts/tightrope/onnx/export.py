@@ -42,18 +42,21 @@ def export_onnx(checkpoint: Path | str, target: Path | str, *, threads: int) -> 
     module = logits_module(Path(checkpoint), torch.float32, attention=register_attention())
     require_one_file(target, sum(tensor.nbytes for tensor in module.state_dict().values()))
     input_signature = of_checkpoint(manifest)
-    program = torch.onnx.export(
-        module,
-        (),
-        kwargs=example_inputs(input_signature, 2),
-        dynamic_shapes=dynamic_shapes(input_signature),
-        input_names=[one.name for one in input_signature.inputs],
-        output_names=["logits"],
-        opset_version=OPSET,
-        external_data=False,
-        dynamo=True,
-        verbose=False,
-    )
+    try:
+        program = torch.onnx.export(
+            module,
+            (),
+            kwargs=example_inputs(input_signature, 2),
+            dynamic_shapes=dynamic_shapes(input_signature),
+            input_names=[one.name for one in input_signature.inputs],
+            output_names=["logits"],
+            opset_version=OPSET,
+            external_data=False,
+            dynamo=True,
+            verbose=False,
+        )
+    except torch.onnx.OnnxExporterError as error:
+        raise error.__cause__ or error from None  # its own words are the exporter's steps
     assert program is not None  # None is for dynamo=False
     model = program.model_proto
     set_max_sequence(model, manifest["max_sequence"])

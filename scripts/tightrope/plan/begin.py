@@ -58,6 +58,11 @@ def begin(workflow: Any, config: Document, location: Location) -> None:
     """Take the folder for a run; raise TightropeError where it cannot begin."""
     if known_reasons():  # it has inherited the folder
         return name_holder()
+    if " " in sys.executable:
+        raise TightropeError(
+            f"{sys.executable}: Snakemake does not quote the path of Python where it starts a job "
+            "(snakemake#2645); run this from a folder without a space in its path"
+        )
     # of a full disk Snakemake says only that, with its traceback
     if (refusal := refusal_to_write(LOCK.parent)) is not None:
         raise cannot_be_written(LOCK.parent.absolute(), refusal)

@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
+from tightrope.machine.cores import cpu_quota
 from tightrope.machine.energy import package_meter
 from tightrope.machine.host import describe_host
 from tightrope.plan.distillation import check_distillation
@@ -81,11 +82,11 @@ def check_search(config: Document) -> None:
 
 
 def check_threads(config: Document) -> None:
-    """Threads must not exceed this machine's processors, where the jobs run on this machine."""
-    processors = os.cpu_count() or 1
+    """Threads must not exceed the processors that jobs may use, where they run on this machine."""
+    processors = min(len(os.sched_getaffinity(0)), cpu_quota())
     if runs_here(config) and config["threads"] != "auto" and config["threads"] > processors:
         raise ConfigError(
-            f"config: threads = {config['threads']}: this machine has {processors} processors; "
+            f"config: threads = {config['threads']}: this process may use {processors} processors; "
             "take fewer, or name the host that the jobs run on (`host`)"
         )
 

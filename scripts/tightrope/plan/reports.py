@@ -1,6 +1,7 @@
 """Reports across runs: kept per configuration, which they name."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,11 @@ PLAIN, NAKED = re.compile(r'"([A-Za-z0-9_.+-]+)"'), r"\1"
 
 
 def configuration_files(workflow: Any) -> list[str]:
-    """Return the configuration files of the run, relative to the project, else by their name.
+    """Return the configuration files of the run, relative to the project.
 
     The place of the project is not among them, so that it does not make the summary stale.
     """
-    found = (Path(file) for file in workflow.config_settings.configfiles)
-    here = Path.cwd()
-    return [
-        file.relative_to(here).as_posix() if file.is_relative_to(here) else file.name
-        for file in found
-    ]
+    return [os.path.relpath(file) for file in workflow.config_settings.configfiles]
 
 
 def overrides(workflow: Any) -> list[str]:

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tightrope.errors import ArtifactError
+import torch
+from tightrope.errors import ArtifactError, in_one_line
 from tightrope.onnx.export import export_onnx
 from tiny_model import TinyModel
+from transformers.models.bert.modeling_bert import BertPooler
 
 
 def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyModel) -> None:
@@ -15,6 +18,20 @@ def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyMod
     for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8):
         content = path.read_bytes()
         assert not [str(place) for place in places if str(place).encode() in content]
+
+
+def test_a_failed_export_has_the_sentence_of_its_cause(
+    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def branching(self: Any, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden[:, 0] if hidden.sum() > 0 else hidden[:, 1]
+
+    monkeypatch.setattr(BertPooler, "forward", branching)
+    with pytest.raises(Exception, match=r"data-dependent") as error:
+        export_onnx(tiny.checkpoint, tmp_path / "model.onnx", threads=1)
+    said = in_one_line(error.value)
+    assert "\x1b" not in said
+    assert "step" not in said
 
 
 def test_a_checkpoint_whose_weights_were_changed_is_named(tiny: TinyModel, tmp_path: Path) -> None:

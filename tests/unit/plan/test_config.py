@@ -217,7 +217,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "accuracy_budget_points = 0.25: more than calibration.pool = 1024 can tell for int8-auto;",
     ),
     ({"traffic": {"variants": ["cpu-pytorch-fp23"]}}, "traffic.variants: cpu-pytorch-fp23: no con"),
-    ({"threads": 9999}, "threads = 9999: this machine has "),
+    ({"threads": 9999}, "threads = 9999: this process may use "),
     ({"prices": {"*": 0}}, "prices.* = 0"),
     ({"training": {"epochs": 1}}, "training.epochs = 1: the first epoch is told apart"),
     ({"devices": ["cpu"], "engines": {"tensorrt": ["fp16"]}}, "devices = ['cpu']: no configured e"),
