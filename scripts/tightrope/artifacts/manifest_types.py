@@ -73,9 +73,10 @@ class CheckpointManifest(Manifest):
 
     `model` is the name of the model that it was made for, `height` and `width` are those of a model
     of images, `inputs` maps the pipeline's input names to those of an ONNX file from outside, whose
-    output `output_order[i]` is that of label i. `qat` is the `scheme` of a quantization-aware
-    training, and its `ranges`: [low, high] of the input by module, and of the output in `outputs`
-    where the training quantized these too.
+    output `output_order[i]` is that of label i. `reference` is for how many texts it was compared
+    with the model that was brought, see `check_reference`. `qat` is the `scheme` of a training for
+    int8, and its `ranges`: [low, high] of the input by module, and of the output in `outputs` where
+    the training quantized these too.
     """
 
     task: str
@@ -86,6 +87,7 @@ class CheckpointManifest(Manifest):
     max_sequence: int | None
     recipe: dict[str, Any] | None
     training: dict[str, Any] | None
+    reference: NotRequired[int | None]
     model: NotRequired[str]
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]

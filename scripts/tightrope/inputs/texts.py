@@ -10,7 +10,6 @@ from tokenizers import Tokenizer
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
-from tightrope.inputs.encode import some_texts
 
 # share of unknown tokens, above which a tokenizer is another model's, and which is told
 MOST_UNKNOWN, TOLD_UNKNOWN = 0.2, 0.02
@@ -61,12 +60,7 @@ def text_encoder(
     require_sequence(source, token_limit, max_sequence, key="max_sequence")
     vocabulary = manifest["vocabulary"]
     file = checkpoint.parent / "tokenizer.json"
-    tokenizer = None
-    if file.is_file():
-        with in_foreign_files(f"{file}: cannot be read", "save the tokenizer again"):
-            tokenizer = Tokenizer.from_file(str(file))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_sequence, direction=cut_side(file.parent))
+    tokenizer = load_tokenizer(file, max_sequence) if file.is_file() else None
 
     def encode(examples: Sequence[Example]) -> EncodedTexts:
         texts = [example["text"] for example in examples if "text" in example]
@@ -88,6 +82,15 @@ def text_encoder(
     return encode
 
 
+def load_tokenizer(file: Path, longest: int) -> Tokenizer:
+    """Return the tokenizer in `file`, which cuts texts at `longest` tokens and does not pad."""
+    with in_foreign_files(f"{file}: cannot be read", "save the tokenizer again"):
+        tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(longest, direction=cut_side(file.parent))
+    return tokenizer
+
+
 def cut_side(folder: Path) -> str:
     """Return where transformers cuts long texts, `right` or `left`, as the files in `folder` say.
 
@@ -100,14 +103,14 @@ def cut_side(folder: Path) -> str:
 
 
 def check_tokenizer(
-    source: str, folder: Path, data: Path | str, vocabulary: int, terminal: TextIO
+    source: str, folder: Path, texts: Sequence[str], vocabulary: int, terminal: TextIO
 ) -> None:
-    """Encode texts of `data`, data.json or a split, with the tokenizer in `folder`, if any.
+    """Encode texts with the tokenizer in `folder`, if any.
 
     Tells the share of tokens that it does not know. Raises TightropeError where that is more than
     MOST_UNKNOWN, and for an id that is no row of an embedding table of `vocabulary` rows.
     """
-    file, texts = folder / "tokenizer.json", some_texts(data)
+    file = folder / "tokenizer.json"
     if not texts or not file.is_file():
         return
     tokenizer = Tokenizer.from_file(str(file))

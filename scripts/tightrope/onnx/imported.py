@@ -1,8 +1,9 @@
 """Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import onnx
@@ -13,21 +14,23 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
+from tightrope.inputs.encode import some_texts
 from tightrope.inputs.image_settings import load_settings
+from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.model.config import PADDING_COUNTS, output_order, require_names
+from tightrope.model.config import output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
-from tightrope.onnx.interface import MASK, TOKENS, standardized, with_outputs_in
-from tightrope.onnx.session import run_onnx
+from tightrope.onnx.interface import MASK, SEGMENTS, TOKENS, standardized, with_outputs_in
+from tightrope.onnx.session import open_model, run_onnx
 from tightrope.signature import IMAGE
 
 FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL
 HALVES = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-# tokens of a text and its padding, and the longest sequence for which a position table is sought
-PROBE, MOST_POSITIONS = 8, 16_384
+# the longest sequence for which a position table is sought
+MOST_POSITIONS = 16_384
 OLDEST_OPSET = 13  # the first with per-channel quantization
 
 
@@ -112,13 +115,20 @@ def import_checkpoint(
     standard = float_model(standardized(given, inputs, source=path, size=size), path)
     known, order = label_order(standard, material["labels"], labels, path)
     longest = None if size else longest_sequence(standard)
-    if not size:
-        require_masked_padding(standard, path, longest or PROBE)
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))
+    checked = None
     if not size:
-        check_tokenizer(path, target, data, vocabulary(standard, path), terminal)
+        texts = some_texts(data)
+        check_tokenizer(path, target, texts, vocabulary(standard, path), terminal)
+        session = open_model(standard, threads=0, optimized=False)
+        answer = partial(answer_of, session, {name: name for name in (TOKENS, MASK)})
+        # what is computed of one text in int8 differs from what its float model computes
+        original = answer if is_quantized(given) else partial(answer_of, open_file(folder), inputs)
+        checked = check_reference(
+            path, (folder, target), texts, longest=longest, answer=answer, reference=original
+        )
     write_manifest(
         manifest,
         **named(model),
@@ -132,6 +142,7 @@ def import_checkpoint(
         inputs=inputs,
         recipe=None,
         training=None,
+        reference=checked,
         **(
             {"height": size[0], "width": size[1]}
             if size
@@ -166,15 +177,20 @@ def takes(model: onnx.ModelProto, tokens: int) -> bool:
     return True
 
 
-def require_masked_padding(model: onnx.ModelProto, source: str, longest: int) -> None:
-    """Raise TightropeError if masked padding after a text changes a standardized model's logits."""
-    tokens = min(PROBE, longest) // 2
-    ids = np.arange(1, tokens + 1)[None] % vocabulary(model, source)
-    alone = {TOKENS: ids, MASK: np.ones_like(ids)}
-    padded = {name: np.pad(array, ((0, 0), (0, tokens))) for name, array in alone.items()}
-    first, second = run_onnx(model, [alone, padded], threads=1)
-    if np.abs(first - second).max() > 1e-3 * np.abs(first).max():
-        raise TightropeError(f"{source}: {PADDING_COUNTS}")
+def open_file(folder: Path) -> Any:
+    """Open the file as it was brought in ONNX Runtime."""
+    return open_model(onnx.load(folder / FILE), threads=0)
+
+
+def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray:
+    """Return logits [batch, classes] of a session whose `inputs` have other names than ours."""
+    arrays = {**batch, SEGMENTS: np.zeros_like(batch[TOKENS])}
+    ours = {theirs: arrays[name] for name, theirs in inputs.items()}
+    kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
+    given = {one.name: ours[one.name].astype(kinds[one.type]) for one in session.get_inputs()}
+    found = zip(session.get_outputs(), session.run(None, given), strict=True)
+    tables = [(one.name != "logits", array) for one, array in found if array.ndim == 2]
+    return np.asarray(min(tables, key=lambda table: table[0])[1], np.float32)
 
 
 def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:

@@ -67,6 +67,7 @@ def model_entry(
         "task": made["task"],
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
+        "reference": made.get("reference"),
         "checkpoint_sha256": weights["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),

@@ -91,6 +91,7 @@ class Truncation(TypedDict):
 class Model(TypedDict):
     """A model with its data; `data` has the source and the samples of each split.
 
+    `reference` is for how many texts the model was compared with what was brought.
     `truncation` is by split; of train it is at the `sequence` of the recipe.
     `chance` is the accuracy of always answering the most frequent label of the evaluation split,
     `thumbnails` has images with changed answers by their index in that split.
@@ -99,6 +100,7 @@ class Model(TypedDict):
     task: str
     activation: str | None
     parameters: int
+    reference: int | None
     checkpoint_sha256: str
     labels: list[str] | None
     data: dict[str, str | int | None]

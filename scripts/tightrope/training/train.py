@@ -7,10 +7,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+import torch
+
 from tightrope.artifacts.files import digest, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.checkpoint.source import importer_of
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import some_texts
+from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.model.changes import Changes
 from tightrope.signature import TEXT
@@ -98,9 +104,18 @@ def train_model(
     with storage_errors(folder):
         model.save_pretrained(folder)
         start.save(folder)
+    checked = None
     # else the tokenizer is this project's own
     if origin["task"] == TEXT and not origin["source"].startswith("scratch:"):
-        check_tokenizer(origin["source"], folder, data, model.config.vocab_size, terminal)
+        texts, name = some_texts(data), origin["source"]
+        check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
+        unchanged = recipe is None and settings.changes == UNCHANGED
+        answer = answer_of(model)
+        reference = answer_of(original(Path(source).parent)) if unchanged and texts else answer
+        folders, longest = (Path(source).parent, folder), start.input_fields["max_sequence"]
+        checked = check_reference(
+            name, folders, texts, longest=longest, answer=answer, reference=reference
+        )
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
@@ -110,6 +125,7 @@ def train_model(
         distill=settings.distill,
         qat=learnt_ranges(settings.qat, training),
         training=training,
+        reference=checked,
         labels=[model.config.id2label[index] for index in range(model.config.num_labels)],
         parameters=sum(weight.numel() for weight in model.parameters()),
         architecture=type(model).__name__,
@@ -117,6 +133,26 @@ def train_model(
     )
     if state:
         state.clear()
+
+
+def original(folder: Path) -> Any:
+    """Return the classifier that transformers makes of the files in the folder."""
+    from transformers import AutoModelForSequenceClassification
+
+    return AutoModelForSequenceClassification.from_pretrained(
+        folder, dtype=torch.float32, trust_remote_code=False, use_safetensors=True
+    ).eval()
+
+
+def answer_of(model: Any) -> Callable[[Arrays], np.ndarray]:
+    """Return a function from arrays of a batch to the logits of the model, [batch, classes]."""
+
+    def answer(batch: Arrays) -> np.ndarray:
+        tensors = {name: torch.from_numpy(one).to(model.device) for name, one in batch.items()}
+        with torch.inference_mode():
+            return model(**tensors).logits.float().cpu().numpy()
+
+    return answer
 
 
 def fine_tuning(qat: Recipe | None) -> Callable[..., Any]:

@@ -1,0 +1,109 @@
+"""Compare the prepared model with what was brought: a text at a time, unpadded, in its own library.
+
+What the pipeline does differs in three ways, each of which must not change an answer: it encodes
+with `tokenizers` alone, pads the texts of a batch to one length, and puts several into a batch.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import TightropeError, in_foreign_files
+from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.texts import cut_side, load_tokenizer, text_arrays
+
+# texts of each kind: shortest, longest, of the rarest characters, at random
+EACH, BATCH = 12, 16
+# of the largest logit: fp32 of other operators, and of other shapes
+TOLERANCE = 1e-3
+Answer = Callable[[Arrays], np.ndarray]
+
+
+def check_reference(
+    source: str,
+    folders: tuple[Path, Path],
+    texts: Sequence[str],
+    *,
+    longest: int | None,
+    answer: Answer,
+    reference: Answer,
+) -> int:
+    """Return for how many of the texts the prepared model does what the reference does.
+
+    `folders` hold the files that were brought and the prepared tokenizer; `longest` is the token
+    limit of the model. `answer` and `reference` give logits [batch, classes] of the prepared model
+    and of the one that was brought, whose outputs may have another order. Raises TightropeError
+    that says which of encoding, model, padding and batch changes ids or logits.
+    """
+    brought, prepared = folders
+    if not texts or not (prepared / "tokenizer.json").is_file():
+        return 0
+    theirs = transformers_tokenizer(source, brought)
+    chosen = telling(texts)
+    most = max(len(theirs(text)["input_ids"]) for text in chosen)
+    cut = min(longest or most, max(8, 3 * most // 4))  # so that the longest are cut
+    ours = load_tokenizer(prepared / "tokenizer.json", cut)
+    rows = [one.ids for one in ours.encode_batch(chosen)]
+    for text, row in zip(chosen, rows, strict=True):
+        expected = theirs(text, truncation=True, max_length=cut)["input_ids"]
+        if row != expected:
+            both = zip_longest(row, expected)
+            place, (own, other) = next((n, two) for n, two in enumerate(both) if two[0] != two[1])
+            tokens = [one if one is None else ours.id_to_token(one) for one in (own, other)]
+            raise TightropeError(
+                f"{source}: its tokenizer.json gives {tokens[0]!r} as token {place + 1} of "
+                f"{text[:60]!r}, transformers {tokens[1]!r}; save the tokenizer again with "
+                "save_pretrained"
+            )
+    alone = [text_arrays(row) for row in rows]
+    expected_logits = np.concatenate([reference(stack([row])) for row in alone])
+    limit = TOLERANCE * np.abs(expected_logits).max()
+
+    def require(found: np.ndarray, why: str) -> None:
+        worst = np.abs(np.sort(found) - np.sort(expected_logits)).max(axis=1)
+        if worst.max() > limit:
+            text = chosen[int(worst.argmax())][:60]
+            raise TightropeError(
+                f"{source}: {why}: logits of {text!r} differ by {worst.max():.2g} from those of "
+                "the text alone in its own library"
+            )
+
+    def padded(row: Arrays) -> Arrays:
+        return {name: np.pad(one, (0, cut - len(one)))[None] for name, one in row.items()}
+
+    by_one = np.concatenate([answer(stack([row])) for row in alone])
+    require(by_one, "the prepared model is not the one that was brought")
+    require(np.concatenate([answer(padded(row)) for row in alone]), "padding changes its answers")
+    order = np.argsort([len(row) for row in rows], kind="stable")
+    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    together = np.empty_like(by_one)
+    for batch in batches:
+        together[batch] = answer(stack([alone[int(index)] for index in batch]))
+    require(together, "other texts of a batch change its answers")
+    return len(chosen)
+
+
+def telling(texts: Sequence[str]) -> list[str]:
+    """Return distinct texts: the shortest, the longest, those of the rarest characters, others."""
+    counts = Counter(character for text in texts for character in set(text))
+    by_length = sorted(dict.fromkeys(texts), key=len)
+    by_rarity = sorted(by_length, key=lambda text: min(map(counts.__getitem__, text), default=0))
+    drawn = random.Random(0).sample(by_length, min(EACH, len(by_length)))
+    kinds = (by_length[:EACH], by_length[-EACH:], by_rarity[:EACH], drawn)
+    return list(dict.fromkeys(text for kind in kinds for text in kind))
+
+
+def transformers_tokenizer(source: str, folder: Path) -> Any:
+    """Return the tokenizer that transformers makes of the files in the folder."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    with in_foreign_files(f"{source}: its tokenizer cannot be loaded", "save it again"):
+        if (folder / "tokenizer_config.json").is_file() or (folder / "config.json").is_file():
+            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        file = str(folder / "tokenizer.json")
+        return PreTrainedTokenizerFast(tokenizer_file=file, truncation_side=cut_side(folder))
