@@ -20,7 +20,14 @@ prepare = partial(
     task=job.params.task,
     images=job.params.images,
 )
-if left_out := run_or_stop(job.params.data, prepare, limits=Limits.of(job)):
-    image = "rows without image or label, or files that are no images by their names"
-    what = image if job.params.task == IMAGE else "rows without text or label"
-    print(f"{job.params.data}: left out {left_out} {what}", file=job.terminal)
+image = "without image or label, or no images by their names"
+reasons = {
+    "unlabelled": image if job.params.task == IMAGE else "without text or label",
+    "equal": "equal to another",
+    "contradictory": "with two labels",
+    "in_evaluation": "of evaluation too",
+}
+counts = run_or_stop(job.params.data, prepare, limits=Limits.of(job))
+if words := [f"{counts[name]} {why}" for name, why in reasons.items() if counts.get(name)]:
+    told = f"{counts['rows']} rows, left out are {', '.join(words)}"
+    print(f"{job.params.data}: {told}", file=job.terminal)

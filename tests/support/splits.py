@@ -15,7 +15,7 @@ def split_of(data: Path, split: str) -> Path:
 
 def prepare_splits(
     manifest: Path, *, source: str, splits: dict[str, int | None], pool: int, **keys: Any
-) -> int:
+) -> dict[str, int]:
     """Prepare data and split them; returns what prepare_data returns."""
     sizes = {**splits, "calibration": pool}
     limits = {"train": None, "evaluation": None}

@@ -27,12 +27,13 @@ class Part(TypedDict):
 
 
 class LabelsManifest(Manifest):
-    """What data.json and the manifests of splits have in common: source and labels."""
+    """What data.json and the manifests of splits have in common: source, labels, rows left out."""
 
     task: str
     source: str
     revision: NotRequired[str | None]
     labels: list[str] | None
+    left_out: NotRequired[dict[str, int] | None]
 
 
 class DataManifest(LabelsManifest):

@@ -9,7 +9,7 @@ from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.data.material import Material, Row, require_clear
 from tightrope.data.source import load_kind, parse_source
-from tightrope.data.splits import LabelledParts, Sizes, check_ranges, limited, ordered
+from tightrope.data.splits import LabelledParts, Sizes, check_ranges, left_out, limited, ordered
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import SUFFIX
 from tightrope.signature import IMAGE, TEXT
@@ -28,11 +28,12 @@ def prepare_data(
     seed: int,
     task: str = TEXT,
     images: str | None = None,
-) -> int:
+) -> dict[str, int]:
     """Write the examples of `source` next to `manifest`, and the manifest last.
 
-    Returns the number of dropped items: rows of a remote source without text, image or label, and
-    files that are no images by their names.
+    Returns how many rows there are, and how many are left out by the reason: without text, image or
+    label in a remote source (and files that are no images by their names), equal to another,
+    with two labels, or of evaluation too.
 
     `limits` says how many examples are kept for train with calibration and for evaluation, None
     for all. `sizes` are those of the splits; they are only checked. Texts are lines of JSON,
@@ -42,7 +43,7 @@ def prepare_data(
     fields = {"source": source, "seed": seed, "task": task}
     if source == "random":
         write_parts(manifest, Material(labels=[], train=[]), {}, write_lines, fields)
-        return 0
+        return {}
     kind, location = parse_source(source, task=task)
     read = load_kind(kind, task=task).read
     if task == TEXT:
@@ -53,7 +54,7 @@ def prepare_data(
         material = read(source, location, columns=columns, texts=texts, seed=seed)
         parts = checked_parts(material, sizes, fields)
         write_parts(manifest, material, limited(parts, limits), write_lines, fields)
-        return int(material.left_out)
+        return left_out(material)
     # imports pyarrow, which texts do not need
     from tightrope.data.image_store import image_store
 
@@ -64,7 +65,7 @@ def prepare_data(
         check_labels(material)
         parts = checked_parts(material, sizes, fields)
         write_parts(manifest, material, limited(parts, limits), store.write, fields)
-    return int(material.left_out)
+    return left_out(material)
 
 
 def check_labels(material: Material) -> None:
@@ -91,7 +92,7 @@ def write_parts(
     details: dict[str, Any] = {
         "labels": material.labels or None,
         "classes": classes_of(material),
-        "left_out": material.left_out,
+        "left_out": left_out(material),
     }
     if material.labels:
         details["revision"] = material.revision

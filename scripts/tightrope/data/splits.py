@@ -54,6 +54,26 @@ def ordered(material: Material, *, balanced: bool, seed: int) -> dict[str, list[
     }
 
 
+def left_out(material: Material) -> dict[str, int]:
+    """Return how many rows `ordered` leaves out, by the reason, and how many there are."""
+    parts = [material.train, material.evaluation or []]
+    labels: list[dict[str, set[int]]] = [defaultdict(set) for _ in parts]
+    keys = [[identity(content) for content, _ in rows] for rows in parts]
+    for rows, own, known in zip(parts, keys, labels, strict=True):
+        for key, (_, label) in zip(own, rows, strict=True):
+            known[key].add(label)
+    contradictory = sum(len(k[key]) > 1 for own, k in zip(keys, labels, strict=True) for key in own)
+    clear = [{key for key, of in known.items() if len(of) == 1} for known in labels]
+    total = sum(map(len, parts))
+    return {
+        "rows": total + material.left_out,
+        "unlabelled": material.left_out,
+        "equal": total - contradictory - sum(map(len, clear)),
+        "contradictory": contradictory,
+        "in_evaluation": len(clear[0] & labels[1].keys()),
+    }
+
+
 def limited(parts: dict[str, list[Row]], limits: dict[str, int | None]) -> dict[str, list[Row]]:
     """Return what is kept of `ordered` parts: as many rows as `limits` has for each side.
 
@@ -215,7 +235,7 @@ def split_data(data: Path | str, target: Path | str, *, split: str, sizes: Sizes
     else:
         rows = random_rows(split, sizes, material["seed"])
     fields: dict[str, Any] = {
-        name: material.get(name) for name in ("task", "source", "revision", "labels")
+        name: material.get(name) for name in ("task", "source", "revision", "labels", "left_out")
     }
     fields |= {"split": split, "file": file, "samples": len(rows), "files": files}
     write_artifact(target, {**fields, "rows": [rows.start, rows.stop, rows.step], "schema": SCHEMA})

@@ -190,7 +190,7 @@ def test_links_lead_in_no_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / "chosen" / name).symlink_to(tmp_path / "store/pets" / name)
     (tmp_path / "store/pets/cat/circle").symlink_to(tmp_path / "store/pets")
     source = f"files:{tmp_path}/chosen"
-    assert prepare(tmp_path / "out", source)["left_out"] == 0
+    assert prepare(tmp_path / "out", source)["left_out"]["unlabelled"] == 0
     known = libraries(source, task=IMAGE)
     (tmp_path / "store/pets/cat/new.png").write_bytes(image(77))
     assert libraries(source, task=IMAGE) != known
@@ -203,10 +203,10 @@ def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(tmp_
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"no image")
     manifest = prepare(tmp_path / "out", f"files:{tmp_path}/pets")
-    assert manifest["left_out"] == 2
+    assert manifest["left_out"]["unlabelled"] == 2
     files = {**files_of(tmp_path / "pets"), "__MACOSX/cat/._00.png": b"no image"}
     pack(tmp_path / "a.zip", files)
-    assert prepare(tmp_path / "again", f"files:{tmp_path}/a.zip")["left_out"] == 2
+    assert prepare(tmp_path / "again", f"files:{tmp_path}/a.zip")["left_out"]["unlabelled"] == 2
 
 
 SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.png": image(3)}

@@ -10,6 +10,7 @@ from tightrope.data.splits import (
     SPLITS,
     TIMING_SAMPLES,
     fingerprint,
+    left_out,
     limited,
     rows_of,
     stratified,
@@ -44,6 +45,9 @@ def test_a_text_is_taken_once_and_with_two_labels_not_at_all() -> None:
     rows = [("A  good, film!", 1), ("a good, \uff46ilm!", 1), (" ", 0), ("fine", 1), ("Fine", 0)]
     kept = [("C", 0), ("C++", 1), ("C#", 0), ("bad", 0)]
     assert unique([*rows, ("fine", 1), *kept]) == [("A  good, film!", 1), *kept]
+    found = left_out(Material([], [*rows, ("fine", 1), *kept], [("bad", 0), ("BAD", 0)], None, 7))
+    reasons = {"unlabelled": 7, "equal": 2, "contradictory": 3, "in_evaluation": 1}
+    assert found == {"rows": 19, **reasons}
 
 
 def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> None:
