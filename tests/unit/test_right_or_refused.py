@@ -29,7 +29,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 WORDS = [a + b + c for a in "bdfgklmn" for b in "aeiou" for c in "rstz"]
 VOCABULARY = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
-NAMES = {name: name for name in ("input_ids", "attention_mask", "token_type_ids")}
+NAMES = ("input_ids", "attention_mask", "token_type_ids", "pixel_values")
 LONGEST = 16
 TOKENIZER = "tokenizer.json"
 
@@ -91,7 +91,9 @@ def accuracy(folder: Path, table: Path, *, file: bool) -> float:
     prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
     columns, sizes = {"text": "text", "label": "label"}, {"train": 8, "evaluation": 200}
     prepare_splits(data, source=f"files:{table}", splits=sizes, pool=40, columns=columns, seed=0)
-    settings = TrainingSettings(recipe=None, inputs=NAMES, threads=1, seed=0)
+    settings = TrainingSettings(
+        recipe=None, inputs=dict(zip(NAMES, NAMES, strict=True)), threads=1, seed=0
+    )
     train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
     (part,) = data.parent.glob("*.jsonl")
     rows = [json.loads(line) for line in part.read_text().splitlines()]

@@ -185,7 +185,7 @@ def open_file(folder: Path) -> Any:
 def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray:
     """Return logits [batch, classes] of a session whose `inputs` have other names than ours."""
     arrays = {**batch, SEGMENTS: np.zeros_like(batch[TOKENS])}
-    ours = {theirs: arrays[name] for name, theirs in inputs.items()}
+    ours = {inputs[name]: array for name, array in arrays.items() if name in inputs}
     kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
     given = {one.name: ours[one.name].astype(kinds[one.type]) for one in session.get_inputs()}
     found = zip(session.get_outputs(), session.run(None, given), strict=True)
