@@ -91,10 +91,13 @@ def accuracy(folder: Path, table: Path, *, file: bool) -> float:
     prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
     columns, sizes = {"text": "text", "label": "label"}, {"train": 8, "evaluation": 200}
     prepare_splits(data, source=f"files:{table}", splits=sizes, pool=40, columns=columns, seed=0)
+    told = io.StringIO()
     settings = TrainingSettings(
         recipe=None, inputs=dict(zip(NAMES, NAMES, strict=True)), threads=1, seed=0
     )
-    train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
+    train_model(kept, settings, source=source, data=data, terminal=told)
+    first = "output 0" if file else "LABEL_0"
+    assert f"outputs and labels are matched by order: {first} = 0, " in told.getvalue()
     (part,) = data.parent.glob("*.jsonl")
     rows = [json.loads(line) for line in part.read_text().splitlines()]
     encoded = load_encoder(kept, max_sequence=LONGEST)(rows)

@@ -75,7 +75,8 @@ class CheckpointManifest(Manifest):
     `model` is the name of the model that it was made for, `height` and `width` are those of a model
     of images, `inputs` maps the pipeline's input names to those of an ONNX file from outside, whose
     output `output_order[i]` is that of label i. `reference` is for how many texts it was compared
-    with the model that was brought, see `check_reference`. `qat` is the `scheme` of a training for
+    with the model that was brought, see `check_reference`, `matched` how its outputs have got their
+    labels. `qat` is the `scheme` of a training for
     int8, and its `ranges`: [low, high] of the input by module, and of the output in `outputs` where
     the training quantized these too.
     """
@@ -89,6 +90,7 @@ class CheckpointManifest(Manifest):
     recipe: dict[str, Any] | None
     training: dict[str, Any] | None
     reference: NotRequired[int | None]
+    matched: NotRequired[str | None]
     model: NotRequired[str]
     activation: NotRequired[str | None]
     prune: NotRequired[dict[str, Any]]

@@ -1,6 +1,5 @@
 """Transformers classifiers whose outputs follow the label order of the data."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tightrope.model.config import (
     PADDING_COUNTS,
     SINGLE_LABEL,
     is_classifier,
+    order_by_name,
     output_order,
     require_names,
     unusable_head,
@@ -136,13 +136,9 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
 
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
-    names = [str(model.config.id2label[i]).casefold() for i in range(len(labels))]
-    expected = [label.casefold() for label in labels]
-    if sorted(names) == sorted(expected) and len(set(names)) == len(names):
-        permute_outputs(model, [names.index(label) for label in expected])
-    elif not all(re.fullmatch(r"label_\d+|\d+", name) for name in [*names, *expected]):
-        pairs = ", ".join(f"{name} = {label}" for name, label in zip(names, expected, strict=True))
-        print(f"labels of the checkpoint and of the data are matched by their order: {pairs}")
+    names = [str(model.config.id2label[i]) for i in range(len(labels))]
+    if (order := order_by_name(names, labels)) is not None:
+        permute_outputs(model, order)
     model.config.update(label_fields(labels))
 
 

@@ -147,6 +147,24 @@ def require_names(source: str, names: Sequence[str], outputs: int) -> None:
         )
 
 
+def order_by_name(names: Sequence[str], labels: Sequence[str]) -> list[int] | None:
+    """Return for each label the index of the output of that name, None where they differ."""
+    own, wanted = ([name.casefold() for name in each] for each in (names, labels))
+    same = sorted(own) == sorted(wanted) and len(set(own)) == len(own)
+    return [own.index(label) for label in wanted] if same else None
+
+
+def matching(names: Sequence[str], labels: Sequence[str] | None) -> str | None:
+    """Return how outputs of these names are matched with the labels of the data, for the reader."""
+    if labels is None or len(names) != len(labels):
+        return None
+    if order_by_name(names, labels) is not None:
+        return "outputs and labels are matched by name"
+    pairs = [f"{name} = {label}" for name, label in zip(names, labels, strict=True)]
+    more = ", ..." if pairs[3:] else ""
+    return f"outputs and labels are matched by order: {', '.join(pairs[:3])}{more}"
+
+
 def output_order(source: str, names: Sequence[str], labels: Sequence[str]) -> list[int]:
     """Return for each of the data's `labels` the index of the output of that name.
 

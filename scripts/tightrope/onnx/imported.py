@@ -18,7 +18,7 @@ from tightrope.inputs.encode import some_texts
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.model.config import output_order, require_names
+from tightrope.model.config import matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
@@ -118,6 +118,9 @@ def import_checkpoint(
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))
+    outputs = labels or [f"output {number}" for number in range(len(known))]
+    if matched := matching(outputs, material["labels"]):
+        print(f"{path}: {matched}", file=terminal)
     checked = None
     if not size:
         texts = some_texts(data)
@@ -143,6 +146,7 @@ def import_checkpoint(
         recipe=None,
         training=None,
         reference=checked,
+        matched=matched,
         **(
             {"height": size[0], "width": size[1]}
             if size

@@ -70,6 +70,7 @@ def model_entry(
         "activation": activation_of(Path(checkpoint).with_name("config.json")),
         "parameters": made["parameters"],
         "reference": made.get("reference"),
+        "matched": made.get("matched"),
         "checkpoint_sha256": weights["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),

@@ -91,7 +91,8 @@ class Truncation(TypedDict):
 class Model(TypedDict):
     """A model with its data; `data` has the source and the samples of each split.
 
-    `reference` is for how many texts the model was compared with what was brought.
+    `reference` is for how many texts the model was compared with what was brought, `matched` says
+    how its outputs have got their labels.
     `truncation` is by split; of train it is at the `sequence` of the recipe.
     `chance` is the accuracy of always answering the most frequent label of the evaluation split,
     `thumbnails` has images with changed answers by their index in that split.
@@ -101,6 +102,7 @@ class Model(TypedDict):
     activation: str | None
     parameters: int
     reference: int | None
+    matched: str | None
     checkpoint_sha256: str
     labels: list[str] | None
     data: dict[str, str | int | None]

@@ -10,15 +10,16 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from tightrope.artifacts.files import digest, sha256, storage_errors
+from tightrope.artifacts.files import digest, read_json, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
-from tightrope.artifacts.manifest_types import SourceManifest
+from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import some_texts
 from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.model.changes import Changes
+from tightrope.model.config import matching
 from tightrope.signature import TEXT
 from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
@@ -104,9 +105,11 @@ def train_model(
     with storage_errors(folder):
         model.save_pretrained(folder)
         start.save(folder)
+    # else its tokenizer and the order of its outputs are this project's own
+    brought = not origin["source"].startswith("scratch:")
+    matched = told_matching(source, data, settings, terminal) if brought else None
     checked = None
-    # else the tokenizer is this project's own
-    if origin["task"] == TEXT and not origin["source"].startswith("scratch:"):
+    if origin["task"] == TEXT and brought:
         texts, name = some_texts(data), origin["source"]
         check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
         unchanged = recipe is None and settings.changes == UNCHANGED
@@ -126,6 +129,7 @@ def train_model(
         qat=learnt_ranges(settings.qat, training),
         training=training,
         reference=checked,
+        matched=matched,
         labels=[model.config.id2label[index] for index in range(model.config.num_labels)],
         parameters=sum(weight.numel() for weight in model.parameters()),
         architecture=type(model).__name__,
@@ -133,6 +137,23 @@ def train_model(
     )
     if state:
         state.clear()
+
+
+def told_matching(
+    source: Path | str, data: Path | str, settings: TrainingSettings, terminal: TextIO
+) -> str | None:
+    """Tell how outputs of a model that is not trained have got their labels, and return it."""
+    if settings.asked is not None:
+        return None
+    labels = read_manifest(data, LabelsManifest)["labels"]
+    config = read_json(Path(source).with_name("config.json"), dict[str, Any])
+    # transformers writes no names for two outputs of its own names
+    own = config.get("id2label") or {str(n): f"LABEL_{n}" for n in range(len(labels or ()))}
+    names = settings.labels or [str(own[number]) for number in sorted(own, key=int)]
+    found = matching(names, labels)
+    if found is not None:
+        print(f"{read_manifest(source, SourceManifest)['source']}: {found}", file=terminal)
+    return found
 
 
 def original(folder: Path) -> Any:
