@@ -21,6 +21,7 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
+from tightrope.summary.failures import TRAINING, exit_with_failures, failures
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.models import evaluation_split
 from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own_race
@@ -518,3 +519,13 @@ def test_an_audit_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path)
     baseline = write_run(tmp_path, BASELINE)
     with pytest.raises(ArtifactError, match=r"family\.json: measured with another engine"):
         write(tmp_path, inputs_of(tmp_path, baseline, run, families=[family]))
+
+
+def test_only_failed_results_and_trainings_are_failures(tmp_path):
+    """That a strict run ends with an error and their reasons, the tests of whole runs show."""
+    statuses = {"a": "ok", "b": "failed", "c": "unavailable"}
+    results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
+    trained = [{"model": "m", "status": one} for one in ("failed", "ok")]
+    written(tmp_path / "summary.json", {"results": results, "training": trained})
+    assert [one["variant"] for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
+    exit_with_failures(tmp_path / "none.json")  # which ends no process
