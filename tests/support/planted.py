@@ -44,15 +44,21 @@ def results_of(document: Summary, word: str = "") -> list[Any]:
     ]
 
 
+def take_longer(result: dict[str, Any], factor: float) -> None:
+    """All calls of the result take that many times as long."""
+    for row in result["latency"]:
+        for name in ("p50_s", "p90_s", "p99_s", "mean_s", "paired_s"):
+            if row[name] is not None:
+                row[name] *= factor
+
+
 def slower(factor: float, word: str = "") -> Change:
     """All calls of the variants with that word take that many times as long."""
 
     def change(document: Summary) -> None:
         for result in results_of(document, word):
+            take_longer(result, factor)
             for row in result["latency"]:
-                for name in ("p50_s", "p90_s", "p99_s", "mean_s", "paired_s"):
-                    if row[name] is not None:
-                        row[name] *= factor
                 for name in ("ratio", "low", "high"):
                     row["speedup"][name] /= factor
 
@@ -76,10 +82,7 @@ def busier(factor: float) -> Change:
 
     def change(document: Summary) -> None:
         for result in document["results"]:
-            for row in result["latency"]:
-                for name in ("p50_s", "p90_s", "p99_s", "mean_s", "paired_s"):
-                    if row[name] is not None:
-                        row[name] *= factor
+            take_longer(result, factor)
 
     return change
 

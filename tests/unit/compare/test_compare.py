@@ -39,14 +39,6 @@ def of_reports(old: str, new: str) -> Comparison:
     return compare(*(read_report(REPORTS / name / "summary.json") for name in (old, new)))
 
 
-@pytest.mark.parametrize("name", ["two", "first", "again", "upgraded"])
-def test_a_report_against_itself_passes(name: str) -> None:
-    comparison = of_reports(name, name)
-    assert not lines(comparison)
-    assert not comparison.moved and not comparison.causes
-    assert all(one.time is None or one.time.value == pytest.approx(1) for one in comparison.speed)
-
-
 def test_two_reports_of_a_busy_machine_pass() -> None:
     """The intervals alone of the second pair would call its only row 10 % faster or slower."""
     for pair, judged in ((("first", "again"), 8), (("two", "two-again"), 1)):

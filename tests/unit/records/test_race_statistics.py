@@ -23,30 +23,14 @@ def one_load(*seconds: float) -> dict[str, Any]:
     return {**raced(*seconds), "loads": [0] * 24}
 
 
-def test_a_ratio_is_of_the_rounds_in_which_both_ran_undisturbed() -> None:
-    shape = raced(0.010, 0.015)
-    found = race.ratio(shape, QUICK, SLOW)
-    assert found.value == pytest.approx(1.5, rel=0.01)
-    assert found == speedup(shape["blocks_s"][QUICK], shape["blocks_s"][SLOW], loads=2)
-    assert race.ratio(shape, SLOW, QUICK).value == pytest.approx(1 / found.value)
-    # what other loads would change is not in the rounds with one
-    assert race.ratio(one_load(0.01, 0.01), *BOTH).high > race.ratio(raced(0.01, 0.01), *BOTH).high
-    times = {QUICK: [0.01] * 6, SLOW: [None, 0.01, 0.01, None, 0.01, 0.01]}
-    shape = race_shape(times, disturbed=2)
-    assert race.common_rounds(shape, QUICK, SLOW) == [2, 4, 5]
-    assert race.common_rounds(shape, QUICK, SLOW, all_rounds=True) == [1, 2, 4, 5]
-    shape["facts"][QUICK][4] = WAITED
-    assert race.common_rounds(shape, QUICK, SLOW) == [2, 5]
-    known = planted({QUICK: 0.010, SLOW: 0.010})
-    known[QUICK][:12] = [1.0] * 12
-    shape = race_shape(known, disturbed=12)
-    assert race.ratio(shape, QUICK, SLOW).value == pytest.approx(1.0, rel=0.02)
-    assert race.ratio(shape, QUICK, SLOW, all_rounds=True).value < 0.9
-
-
 def test_who_is_surely_slower_is_out_and_the_leader_the_fastest() -> None:
     shape = raced(0.010, 0.015, 0.011)
+    found = race.ratio(shape, *BOTH)
+    assert found == speedup(*(shape["blocks_s"][name] for name in BOTH), loads=2)
+    assert found.value == pytest.approx(1.5, rel=0.01)
     assert race.beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
+    shape["facts"][SLOW][4] = WAITED
+    assert race.common_rounds(shape, *BOTH) == [number for number in range(24) if number != 4]
     # few rounds say nothing
     few = raced(0.010, 0.015, rounds=race.FEWEST_ROUNDS - 1)
     assert (race.ratio(few, *BOTH), race.beaten_by(few, BOTH, 1)) == (None, {})

@@ -38,7 +38,8 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
     assert (found["gained"], found["lost"], found["samples"], found["flips"]) == (2, 10, 300, 13)
     # 2 gained and 10 lost of 12: the test of McNemar sees no other flip
     assert found["p_value"] == pytest.approx(2 * (1 + 12 + 66) / 2**12)
-    assert found["detectable"] == detectable_drop(12, 300)
+    assert found["detectable"] == detectable_drop(12, 300) > 0.01
+    assert found["large_enough"] is False
     assert found["agreement"] == pytest.approx(287 / 300)
 
 
@@ -53,16 +54,6 @@ def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_t
     assert (found["flips"], found["agreement"]) == (30, pytest.approx(0.7))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "samples", "verdict"),
-    [(0, 2000, "kept"), (200, 2000, "dropped"), (1, 60, "undecided")],
-)
-def test_the_verdict_is_that_of_the_whole_interval(wrong: int, samples: int, verdict: str) -> None:
-    ours = [1] * wrong + [0] * (samples - wrong)
-    found = accuracy_entry(accuracy(ours), accuracy([0] * samples, BASELINE), 0.01, SPLIT)
-    assert found["verdict"] == verdict
-
-
 def test_the_baseline_keeps_its_own_answers_whatever_the_sample_count() -> None:
     own = accuracy([0, 1, 0], BASELINE)
     found = accuracy_entry(own, own, 0.0, SPLIT)
@@ -71,14 +62,6 @@ def test_the_baseline_keeps_its_own_answers_whatever_the_sample_count() -> None:
     assert (found["p_value"], found["agreement"], found["flipped"]) == (1, 1, [])
     assert (found["logit_error"], found["kl"], found["detectable"]) == (0, 0, 0)
     assert found["large_enough"] is True
-
-
-@pytest.mark.parametrize(("budget", "enough"), [(0.01, True), (0.005, False)])
-def test_a_split_is_large_enough_where_a_drop_as_large_as_the_budget_can_be_found(budget, enough):
-    own, baseline = accuracy([0] * 1500), accuracy([0] * 1500, BASELINE)
-    found = accuracy_entry(own, baseline, budget, SPLIT)
-    assert found["detectable"] == pytest.approx(0.0052, abs=0.0001)
-    assert found["large_enough"] is enough
 
 
 def test_logits_are_compared_with_the_baselines_whatever_the_labels_say() -> None:

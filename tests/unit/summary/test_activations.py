@@ -4,8 +4,7 @@ from typing import Any
 import altair as alt
 import pytest
 from accuracy_records import accuracy_record
-from disturbed import facts
-from raced import HOST
+from latency_records import latency_record, latency_shape
 from report_pages import example, page_of
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
@@ -22,18 +21,11 @@ OWN = [[0.010, 0.011], [0.010, 0.012]] * 8
 THEIRS = [[1.5 * seconds for seconds in block] for block in OWN]
 
 
-def shape(batch: int, **changes: Any) -> dict[str, Any]:
-    """A shape of a record, the reference half as slow again."""
-    sizes = {"batch": batch, "height": 32, "width": 32}
-    kept = {"first_call_s": 0.1, "stop": "width", "threads_busy": 2, **facts(0, len(OWN))}
-    load = {"cores_used": 1.9, "idle_share": 0.0}
-    return {**sizes, **kept, **load, "blocks_s": OWN, "baseline_blocks_s": THEIRS, **changes}
-
-
 def timed(model: str = "relu", variant: str = EAGER, **changes: Any) -> LatencyRecord:
-    work = {"threads": 2, "plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
-    known = {"host": HOST, "libraries": {}, "baseline": variant, "shapes": [shape(1), shape(8)]}
-    return LatencyRecord(model=model, variant=variant, **{**work, **known, **changes})
+    """A record of two batches, the reference half as slow again."""
+    shapes = [latency_shape(OWN, THEIRS, batch=batch) for batch in (1, 8)]
+    known = {"model": model, "baseline": variant, "plan": {"pairs": 16, "loads": 2}}
+    return latency_record(variant, **{"shapes": shapes, **known, **changes})
 
 
 def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyRecord:
@@ -55,7 +47,7 @@ def summary() -> dict[str, Any]:
     judged = answers("gelu", 40), answers("relu", 44), answers("silu", 30)
     host = entries(records, *judged)[0]["host"]
     result = {"model": "gelu", "variant": EAGER, "host": host, "status": "ok", "device": "cpu"}
-    row = {"batch": 1, "height": 32, "width": 32, "p50_s": 0.0153}
+    row = {"batch": 1, "sequence": 64, "p50_s": 0.0153}
     own = {"top1": 0.6, "samples": 100}
     return {
         "models": {

@@ -39,12 +39,7 @@ def test_the_schema_in_the_documentation_is_that_of_the_types() -> None:
     written = json.loads((ROOT / "docs/summary.schema.json").read_text())
     assert written == SCHEMA, "run `make schema`"
     jsonschema.Draft202012Validator.check_schema(written)
-
-
-def test_a_summary_is_read_and_follows_the_schema(tmp_path: Path) -> None:
-    document = {**EMPTY, "recommendations": [PICK]}
-    assert read(tmp_path, document) == document
-    jsonschema.validate(document, SCHEMA)
+    jsonschema.validate({**EMPTY, "recommendations": [PICK]}, SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,18 @@ from PIL import Image
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.signature import IMAGE
+from tightrope.summary.accuracy import chance_of
 from tightrope.summary.examples import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"
 VARIANT = "cpu-openvino-int8-nncf-8"
+
+
+def test_chance_is_the_share_of_the_most_frequent_label_of_the_longest_record() -> None:
+    labels = {"ma": [0, 0], "mb": [0, 1, 1, 2, 1], "na": [2] * 9, "oa": None}
+    judged = {tuple(key): accuracy_record(model=key[0], labels=one) for key, one in labels.items()}
+    assert [chance_of(name, judged) for name in "mno"] == [0.6, 1.0, None]
+    assert chance_of("none", judged) is None
 
 
 def example(image: bytes) -> dict[str, Any]:

@@ -69,6 +69,11 @@ def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
     assert (first["streams"], first["blocks"], first["reason"]) == (2, 5, None)
     assert second["throughput_per_s"] == pytest.approx(1800)
     assert found["best"] == 2
+    # one block has no interval and a failure keeps its reason
+    failed = blocks(8, [], reason="out of memory")
+    one, other = streams_entry(streamed(blocks(2, [100]), failed))["rates"]
+    assert (one["throughput_per_s"], one["low"], one["high"]) == (pytest.approx(2000), None, None)
+    assert (other["throughput_per_s"], other["reason"]) == (None, "out of memory")
     # where none were asked for there is no entry
     for one in ({"batch": 1}, {"batch": 1, "streams": None}, streamed()):
         assert streams_entry(one) is None
@@ -83,10 +88,3 @@ def test_a_block_of_a_gpu_that_was_shared_or_slowed_down_does_not_count() -> Non
     assert none["rates"][0]["throughput_per_s"] is None
     assert none["rates"][0]["reason"] == "the GPU was slowed down or shared in each block"
     assert none["best"] is None
-
-
-def test_one_block_has_no_interval_and_a_failure_keeps_its_reason() -> None:
-    failed = blocks(8, [], reason="out of memory")
-    one, other = streams_entry(streamed(blocks(2, [100]), failed))["rates"]
-    assert (one["throughput_per_s"], one["low"], one["high"]) == (pytest.approx(2000), None, None)
-    assert (other["throughput_per_s"], other["reason"]) == (None, "out of memory")

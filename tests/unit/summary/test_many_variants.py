@@ -15,8 +15,6 @@ from tightrope.artifacts.content import write_artifact
 from tightrope.errors import ArtifactError
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits
 from tightrope.summary.document import Summary, read_summary, write_summary
 from tightrope.summary.own_records import read_record
@@ -24,12 +22,6 @@ from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import kept
 
 IDENTITY: dict[str, Any] = {"model": "m", "variant": "cpu-pytorch-fp32", "libraries": {"a": None}}
-
-
-LATENCY: dict[str, Any] = {
-    **{"host": HOST, "threads": 2, "plan": {"pairs": 1}, "processors": [0], "load_s": 1},
-    "shapes": [{"batch": 1, "sequence": 4, "blocks_s": [[0.1, 1e-07]], "stop": "width"}],
-}
 
 
 def rows(seed: int, count: int, classes: int, scale: float = 3.0) -> Logits:
@@ -67,26 +59,6 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
     assert ReferenceLogits(np.zeros((0, 0), np.float32)).array.size == 0
     with pytest.raises(ValueError, match=r"shape \(1, 2\), not \(1, 3\)"):
         ReferenceLogits(baseline).distance(ours[:, :2], 1)
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        accuracy(),
-        accuracy(labels=None, status="failed", reason="no such operator", transient=False),
-        LatencyRecord(**IDENTITY, **LATENCY),
-    ],
-)
-def test_a_record_is_the_same_however_it_is_read(tmp_path, record, monkeypatch):
-    path, kind = tmp_path / "record.json", type(record)
-    record.write(path)
-    expected = kind.read(path)
-    monkeypatch.delattr(Record, "read")  # the slow way is for wrong records alone
-    found = read_record(kind, path)
-    assert found == expected
-    if isinstance(record, AccuracyRecord):
-        assert (found.logits == record.logits).all()
-        assert (expected.logits == record.logits).all()
 
 
 @pytest.mark.parametrize(

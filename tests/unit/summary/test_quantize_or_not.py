@@ -1,14 +1,12 @@
 """Whether to quantize, from results and races built by hand: each engine against itself."""
 
-from itertools import product
 from typing import Any
 
 import pytest
-from raced import PLACE, SHAPE, planted, race_record, race_shape
-from results import BASELINE, DELTAS, between, failed, lost, result, row
+from raced import PLACE, SHAPE
+from results import BASELINE, between, failed, lost, result, row
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_entries, race_key, with_races
-from tightrope.summary.recommend import recommendations
+from tightrope.summary.races import race_key
 from tightrope.summary.result_types import ratio_entry
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
@@ -243,42 +241,6 @@ def test_an_engine_without_both_kinds_has_no_entry() -> None:
         result("cpu-inductor-int8-minmax-64", row(3.0)),
     )
     assert found == []
-
-
-def test_what_is_recommended_is_never_called_not_worth_quantizing() -> None:
-    """Over many races and verdicts of one engine's float and quantized variant."""
-    checked = 0
-    for case in product((0.7, 0.95, 1.0, 1.05, 1.5), (0.002, 0.05), DELTAS, DELTAS):
-        found, advised = both(*case)
-        if advised["variant"] == INT8:
-            checked += 1
-            assert found["verdict"] != "do not quantize", case
-        if found["verdict"] == "quantize":
-            assert advised["variant"] != FLOAT, case
-    assert checked > 5
-
-
-def both(ratio: float, spread: float, verdict: str, rival: str) -> Any:
-    """Whether to quantize and what to deploy, by one race of the two."""
-    timed = {"p50_s": 0.005, "mean_s": 0.005}
-    results = [
-        result(BASELINE, row(None) | {"p50_s": 0.01, "mean_s": 0.01}),
-        result(FLOAT, row(2.0) | timed, verdict=rival, size_bytes=400),
-        result(INT8, row(2.0) | timed, verdict=verdict),
-    ]
-    kept = {FLOAT: rival, INT8: verdict}
-    shape = race_shape(
-        planted({FLOAT: 0.005, INT8: 0.005 / ratio}, 40, spread=spread),
-        contenders=[name for name in (FLOAT, INT8) if kept[name] == "kept"],
-        pairs=[(INT8, FLOAT)],
-    )
-    sizes = {("m", FLOAT): 400, ("m", INT8): 100}
-    (entry,) = race_entries([race_record([shape])], sizes, accept_disturbed=False).values()
-    races = {race_key("m", PLACE, "cpu", SHAPE): entry}
-    results = with_races(results, races)
-    (found,) = quantizations(results, races)
-    (advised,) = recommendations(results, races)
-    return found, advised
 
 
 def test_a_pair_that_raced_but_never_met_says_why() -> None:

@@ -178,15 +178,12 @@ def test_the_choice_and_its_reason(results, race, variant, why, provisional):
 
 
 def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provisional() -> None:
-    found = recommended(*KEPT[:2], result(FLOAT, None, lost()), race=raced(bf16=3.0))
-    assert found["variant"] == BF16
-    assert (found["provisional"], found["disturbed"]) == (True, [FLOAT])
-    assert found["reasons"][FLOAT] == f"disturbed: {WHY}"
     # what does not keep the accuracy cannot change the choice
-    for verdict in ("dropped", "undecided"):
-        lossy = result(FLOAT, None, lost(), verdict=verdict)
-        found = recommended(*KEPT[:2], lossy, race=raced(bf16=3.0))
-        assert (found["provisional"], found["disturbed"]) == (False, [])
+    for verdict, told in (("kept", [FLOAT]), ("dropped", []), ("undecided", [])):
+        one = result(FLOAT, None, lost(), verdict=verdict)
+        found = recommended(*KEPT[:2], one, race=raced(bf16=3.0))
+        expected = BF16, bool(told), told
+        assert (found["variant"], found["provisional"], found["disturbed"]) == expected
     # accepted, a disturbed race recommends
     found = recommended(*KEPT, race=raced(**DISTURBED), accept_disturbed=True)
     assert (found["variant"], found["provisional"]) == (BF16, True)

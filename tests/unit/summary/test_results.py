@@ -1,95 +1,31 @@
 import math
 from typing import Any
 
-import msgspec
 import pytest
-from accuracy_records import accuracy_record
 from disturbed import QUIET, facts
 from gpu_states import state
-from raced import HOST
-from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std
+from latency_records import latency_record, latency_shape
+from tightrope.records.latency import LatencyRecord, drift_std
 from tightrope.statistics import speedup
-from tightrope.summary.accuracy import Split
-from tightrope.summary.result_types import Result
-from tightrope.summary.results import latency_entry, result_entry
+from tightrope.summary.results import latency_entry
 
-OPTIONS = {"fusions": False, "optimization": "all"}
-ENGINE = {
-    **{"status": "ok", "build_s": 3.5, "build_peak_rss_bytes": 9, "options": OPTIONS},
-    "executed": {"MatMul": {"fp32": 12}},
-    "files": {"a": {"size_bytes": 7}, "b": {"size_bytes": 5}},
-}
-PLAN = {"plan": {"pairs": 16, "calls": None, "loads": 2}, "processors": [0, 1]}
+PLAN = {"pairs": 16, "calls": None, "loads": 2}
 TIMES = ("p50_s", "mean_s", "throughput_per_s")
-BASELINE = "cpu-pytorch-fp32"
-CANDIDATE = "cpu-onnxruntime-fp32"
-SPLIT = Split("d", [f"text {index}" for index in range(100)], ["bad", "good"])
 
 
 def shape(**changes: Any) -> dict[str, Any]:
     blocks = [[0.010, 0.011, 0.012, 0.010], [0.010, 0.010, 0.011, 0.012]] * 8
     slower = [[2.0 * sample for sample in block] for block in blocks]
-    known = {"batch": 4, "sequence": 64, "first_call_s": 0.5, **facts(0, len(blocks))}
-    known |= {"stop": "width", "threads_busy": 2, "cores_used": 1.9, "idle_share": 0.0}
-    known |= {"foreign_cores": [0.0], "blocks_s": blocks, "baseline_blocks_s": slower}
-    return {**known, **changes}
+    return latency_shape(blocks, slower, **{"batch": 4, "foreign_cores": [0.0], **changes})
 
 
-def latency(variant: str = CANDIDATE, **changes: Any) -> LatencyRecord:
-    known = {"shapes": [shape()], "load_s": 0.2, "first_call_s": 0.5, "peak_rss_bytes": 10**8}
-    identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 2}
-    return LatencyRecord(**{**identity, **PLAN, **known, **changes})
+def latency(**changes: Any) -> LatencyRecord:
+    return latency_record("cpu-onnxruntime-fp32", **{"plan": PLAN, **changes})
 
 
 def row(one: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The entry of one shape."""
     return latency_entry(one, latency(**changes))
-
-
-def accuracy(predictions: list[int], variant: str = CANDIDATE, **changes: Any) -> AccuracyRecord:
-    logits = [[-float(prediction), 0.0] for prediction in predictions]
-    answers = {"variant": variant, "predictions": predictions, "logits": logits}
-    return accuracy_record(**{**answers, **changes})
-
-
-OPTIONS_OF_A_RESULT = {
-    **{"host": "h", "budget": 0.01, "baseline_variant": BASELINE, "split": SPLIT},
-    "machine": MachineSpeed([]),
-}
-
-
-def entry(latency_record: LatencyRecord, accuracy_record: AccuracyRecord, **changes: Any) -> dict:
-    baseline = accuracy([0] * 90 + [1] * 10, BASELINE)
-    options = {**OPTIONS_OF_A_RESULT, **changes}
-    return result_entry(ENGINE, latency_record, accuracy_record, baseline, **options)
-
-
-def test_a_result_has_every_field_of_the_contract() -> None:
-    found = entry(latency(), accuracy([0] * 90 + [1] * 10))
-    assert msgspec.convert(found, Result) == found
-    assert (found["status"], found["reason"], found["host"]) == ("ok", None, "h")
-    assert (found["size_bytes"], found["build_s"], found["load_s"]) == (12, 3.5, 0.2)
-    assert (found["baseline"], found["build_peak_rss_bytes"]) == (BASELINE, 9)
-    assert (found["device"], found["engine"], found["precision"]) == ("cpu", "onnxruntime", "fp32")
-    assert (found["executed"], found["options"]) == ({"MatMul": {"fp32": 12}}, OPTIONS)
-
-
-def test_a_result_that_was_not_built_has_its_reason_and_nothing_that_was_measured() -> None:
-    built = {"status": "failed", "reason": "no such operator", "build_s": 1.0, "files": {}}
-    lost = {"status": "failed", "reason": "not built: no such operator"}
-    failed = latency(**lost, shapes=[], load_s=None, first_call_s=None, peak_rss_bytes=None)
-    answers = accuracy([], labels=None, **lost)
-    found = result_entry(built, failed, answers, None, **OPTIONS_OF_A_RESULT)
-    assert msgspec.convert(found, Result) == found
-    assert (found["status"], found["reason"]) == ("failed", "not built: no such operator")
-    assert (found["accuracy"], found["latency"], found["baseline"]) == (None, [], BASELINE)
-    assert (found["executed"], found["options"], found["size_bytes"]) == (None, None, 0)
-    assert found["build_peak_rss_bytes"] is None
-    # one that could only be timed has failed with the reason of its accuracy
-    found = entry(latency(), accuracy([], status="failed", reason="killed by SIGKILL"))
-    assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
-    assert (found["accuracy"], len(found["latency"])) == (None, 1)
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
@@ -200,11 +136,23 @@ def test_a_row_has_its_sizes_the_time_of_its_gpu_and_streams_where_it_has_times(
     assert row(disturbed_shape(12, 4) | streams)["streams"] is None
 
 
+def long_block(joules: float | None = 300.0, calls: int = 100, **changes: Any) -> dict[str, Any]:
+    return {"energy_j": joules, "calls": calls, "gpu": state(**changes)}
+
+
 def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
     one = disturbed_shape(3, 16)
     one["energy_j"] = [1000.0] * 3 + [2.0] * 16
     assert row(one)["energy_j"] == pytest.approx(2.0 / 4)
     assert row(shape())["energy_j"] is None
+    # for blocks that are too short there are long ones, of which those of a free GPU count
+    for blocks, joules in (
+        ([long_block(), long_block(340.0, 60), long_block(None, 1000)], 640 / 160),
+        ([long_block(), long_block(900.0, throttled=["thermal slowdown"])], 3.0),
+        ([long_block(), long_block(900.0, other_processes=1)], 3.0),
+        ([long_block(throttled=["power cap"]), {**long_block(100.0), "gpu": None}], 2.0),
+    ):
+        assert row(shape(long_blocks=blocks))["energy_j"] == pytest.approx(joules)
     one = disturbed_shape(12, 4) | {"energy_j": [4.0] * 16}
     assert row(one)["energy_j"] is None
     assert latency_entry(one, latency(), accept_disturbed=True)["energy_j"] == pytest.approx(1.0)

@@ -136,6 +136,12 @@ def test_each_pause_has_its_first_call_and_whether_it_matters() -> None:
     _, long = idle([{**one, "call_s": seconds} for one, seconds in times])
     assert long["slowdown"]["ratio"] > 1.10
     assert not long["slowdown"]["matters"]
+    # each is compared with the block before it, in a machine that changes its speed
+    twice = [{**one, "call_s": 0.024, "block_s": [0.02] * 3} for one in calls(1, 1, 4)]
+    _, long = idle(calls(1, 1.2 / 1.01, 4), twice)
+    assert long["slowdown"]["ratio"] == pytest.approx(1.2, rel=0.02)
+    _, long = idle(calls(1, 1.0, 14), calls(1, 30, 1))
+    assert 1.0 < long["slowdown"]["ratio"] < long["slowdown"]["high"] < 1.05, "one outlier"
     # disturbed calls do not count where enough are left
     _, long = idle(calls(1, 1.5), calls(1, 9.0, 3, foreign=0.5))
     assert (long["calls"], long["disturbed_calls"], long["disturbed"]) == (9, 3, None)
@@ -278,6 +284,10 @@ def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() ->
     assert found["best_within_bound"] is None, "there is no bound"
     found = rated([*POINTS[:2], point(2, 1, 4, 0.5)])
     assert found["best"] == found["single"] and found["gain"] is None
+    # rates of instances add up in the blocks in which each ended a call
+    two = [[[0.1, 0.1]] * 4 + [[0.3]], [[0.2]] * 4 + [[]]]
+    (found,) = rated([{**POINTS[3], "blocks_s": two}])["points"]
+    assert found["samples_per_s"] == pytest.approx(60)
     # no rate is below zero, however wide its interval is
     seconds = [0.001, 0.001, 0.001, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
     uneven = {**POINTS[0], "blocks_s": [[[one] * 9 for one in seconds]]}
@@ -290,6 +300,7 @@ def test_only_a_point_with_a_known_p99_is_within_the_bound() -> None:
     found = rated(points, p99_ms=20)
     assert (found["p99_bound_s"], place_of(found["best"])) == (0.02, (2, 1, 4))
     assert place_of(found["best_within_bound"]) == (1, 2, 1)
+    assert found["points"][0]["p99_s"] == pytest.approx(0.0102)
     wide = rated(points, p99_ms=1000)
     assert place_of(wide["best_within_bound"]) == (1, 2, 4), "the best has too few calls"
 

@@ -21,6 +21,7 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.summary.document import read_summary
+from tightrope.summary.failures import TRAINING, exit_with_failures, failures
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.models import evaluation_split
 from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own_race
@@ -259,10 +260,18 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: Document) -> None:
         "cuda-pytorch-fp32": ("unavailable", None),
     }
     assert len({frozenset(result) for result in found.values()}) == 1
-    assert found[FAILED]["reason"] == "no such operator"
+    failed = found[FAILED]
+    assert (failed["reason"], failed["accuracy"], failed["latency"]) == (
+        "no such operator",
+        None,
+        [],
+    )
     missing, quick = found["cuda-pytorch-fp32"], found[QUICK]
     assert (missing["reason"], missing["options"]) == ("no NVIDIA GPU", None)
     assert (quick["host"], quick["options"]) == (fingerprint(HOST), OPTIONS)
+    assert (quick["device"], quick["engine"], quick["precision"]) == ("cpu", "openvino", "int8")
+    costs = {name: quick[name] for name in ("size_bytes", "build_s", "load_s", "peak_rss_bytes")}
+    assert costs == {"size_bytes": 50, "build_s": 1.5, "load_s": 0.3, "peak_rss_bytes": 10**9}
     accuracy = quick["accuracy"]
     assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
     assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
@@ -271,6 +280,17 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: Document) -> None:
     margins = {"baseline_margin": 1.0, "margin": 1.0}
     assert accuracy["flipped"] == [{"index": 999, "text": "<script> 999", **answers, **margins}]
     assert (found[BASELINE]["accuracy"]["delta"], found[BASELINE]["accuracy"]["flipped"]) == (0, [])
+
+
+def test_one_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy(tmp_path):
+    run = write_run(tmp_path, BASELINE)
+    digests = {"engine_sha256": sha256(run[0]), "data_sha256": sha256(write_split(tmp_path))}
+    lost = {"status": "failed", "reason": "killed by SIGKILL"}
+    accuracy_record(variant=BASELINE, host=HOST, **digests, **lost).write(run[2])
+    write(tmp_path, inputs_of(tmp_path, run))
+    found = by_variant(document_of(tmp_path))[BASELINE]
+    assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
+    assert (found["accuracy"], len(found["latency"])) == (None, 2)
 
 
 def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(tmp_path):
@@ -499,3 +519,13 @@ def test_an_audit_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path)
     baseline = write_run(tmp_path, BASELINE)
     with pytest.raises(ArtifactError, match=r"family\.json: measured with another engine"):
         write(tmp_path, inputs_of(tmp_path, baseline, run, families=[family]))
+
+
+def test_only_failed_results_and_trainings_are_failures(tmp_path):
+    """That a strict run ends with an error and their reasons, the tests of whole runs show."""
+    statuses = {"a": "ok", "b": "failed", "c": "unavailable"}
+    results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
+    trained = [{"model": "m", "status": one} for one in ("failed", "ok")]
+    written(tmp_path / "summary.json", {"results": results, "training": trained})
+    assert [one["variant"] for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
+    exit_with_failures(tmp_path / "none.json")  # which ends no process

@@ -67,15 +67,24 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp
     statuses = {"a": "ok", "b": "failed", "c": "unavailable", "d": "failed"}
     results = [result(name, status=status) for name, status in statuses.items()]
     cut = {"texts": 1500, "truncated": 37, "max_sequence": 128}
-    results[0]["accuracy"] |= {"top1": 0.6, "low": 0.5, "high": 0.7}
-    own = {"truncation": {"evaluation": cut}, "baselines": {"cpu": "a"}, "chance": 0.55}
-    models = {"m": own, "n": {"truncation": {}}}
+    chance = {"baselines": {"cpu": "a"}, "chance": 0.55}
+    models = {
+        "m": {"truncation": {"evaluation": cut}, **chance},
+        "n": {"truncation": {"evaluation": {**cut, "truncated": 0}}, **chance},
+        "o": {"truncation": {"train": {**cut, "texts": 1, "truncated": 1}}, **chance},
+    }
+    # of these baselines one may be no better than chance, and b is none
+    for name, variant, low in (("m", "a", 0.5), ("n", "a", 0.56), ("o", "b", 0.1)):
+        one = result(variant, model=name)
+        one["accuracy"] |= {"top1": 0.6, "low": low, "high": 0.7}
+        results.append(one)
     none = recommendation(None, why="no variant keeps the accuracy")
     _, row, *lines, poor = words(tmp_path, {**document([none], results), "models": models})
     assert row.split() == [SIZES, "none", "not", "decided"]
     assert lines == [
         f"m, {SIZES}: no variant keeps the accuracy",
         "m: 37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens",
+        "o: 1 of 1 train text was cut at train.sequence = 128 tokens",
         f"Report: {tmp_path / 'summary.html'}",
         "2 failed, the report says why: m/b, m/d",
     ]

@@ -51,16 +51,6 @@ def lengths(svg, scheme, style):
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("panel", [accuracy, agreement])
-def test_each_method_is_drawn_in_its_colour_and_shape(scheme, panel):
-    svg = drawn(panel([point(method, 64) for method in METHODS]), scheme)
-    colours = [METHOD_COLOURS[method][scheme == "dark"] for method in METHODS]
-    shapes = {colour: re.findall(rf'd="([^"]+)" fill="{colour}"', svg) for colour in colours}
-    assert all(len(found) == 1 for found in shapes.values())
-    assert len({found[0] for found in shapes.values()}) == len(METHODS)
-
-
 def test_a_mixed_precision_is_hollow_and_the_budget_is_a_dashed_line_where_there_is_one():
     colour = METHOD_COLOURS["minmax"][0]
     for precision, hollow, budget in (("int8", 0, 1.0), ("int8-auto", 1, None)):
@@ -69,6 +59,11 @@ def test_a_mixed_precision_is_hollow_and_the_budget_is_a_dashed_line_where_there
         filled = len(re.findall(rf'<path[^>]* fill="{colour}"', svg))
         assert (found, filled) == (hollow, 1 - hollow)
         assert svg.count('stroke-dasharray="5,4"') == (budget is not None)
+    # each method has its colour and its shape
+    svg = drawn(agreement([point(method, 64) for method in METHODS]), "dark")
+    colours = [METHOD_COLOURS[method][1] for method in METHODS]
+    shapes = [re.findall(rf'd="([^"]+)" fill="{colour}"', svg) for colour in colours]
+    assert len({found for (found,) in shapes}) == len(METHODS)
 
 
 def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
