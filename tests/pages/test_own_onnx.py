@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.inputs.image_settings import load_settings
 from tightrope.jobs.child import supervised
 from tightrope.plan.config import checked
 from tightrope.signature import IMAGE, TEXT
@@ -186,19 +184,3 @@ def test_an_image_model_of_ones_own_answers_as_in_pytorch(tmp_path: Path) -> Non
     np.save(tmp_path / "pixels.npy", pixels)
     run_script(ANSWER, tmp_path, "pixels.npy", "expected.npy")
     np.testing.assert_allclose(found, np.load(tmp_path / "expected.npy"), atol=1e-5)
-
-
-def test_the_image_processor_of_the_page_is_that_of_transformers(tmp_path: Path) -> None:
-    from PIL import Image
-    from tightrope.inputs.images import pixel_values
-    from transformers import BitImageProcessor
-
-    (document,) = blocks(PAGE, "json")
-    (tmp_path / "preprocessor_config.json").write_text(document)
-    noise = np.random.default_rng(0).integers(0, 256, size=(300, 500, 3), dtype=np.uint8)
-    stream = io.BytesIO()
-    Image.fromarray(noise).save(stream, "png")
-    found = pixel_values(stream.getvalue(), load_settings(tmp_path))
-    theirs = BitImageProcessor(**json.loads(document))
-    expected = theirs(Image.open(stream), return_tensors="np")["pixel_values"][0]
-    np.testing.assert_allclose(found, expected, atol=0.02)

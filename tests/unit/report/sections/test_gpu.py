@@ -67,28 +67,3 @@ def test_memory_is_the_most_of_any_shape_where_it_is_known() -> None:
     rows = results({"memory_bytes": 2}, {"memory_bytes": 5}, {"memory_bytes": None}, None)
     assert gpu_memory(rows) == {("h", "cuda-pytorch-fp32"): 5}
     assert gpu_memory(results({"memory_bytes": None}, None)) == {}
-
-
-def rate(streams: int, value: float | None, **changes: Any) -> dict[str, Any]:
-    ends = {"low": value and value - 10, "high": value and value + 10}
-    found = {"streams": streams, "throughput_per_s": value, **ends, "blocks": 10, "reason": None}
-    return {**found, **changes}
-
-
-def test_streams_are_a_table_with_a_column_for_each_number_that_any_row_has() -> None:
-    failed = rate(4, None, reason="out of memory")
-    rows = [
-        {"batch": 1, "sequence": 8, "throughput_per_s": 900.0, "streams": entry}
-        for entry in (
-            {"rates": [rate(2, 1500.0)], "best": 2},
-            {"rates": [rate(2, 1510.0), failed], "best": 2},
-            None,
-        )
-    ]
-    table = streams_section([{"variant": "cuda-tensorrt-fp16", "latency": rows}])
-    assert table["counts"] == [2, 4]
-    assert [row["best"] for row in table["rows"]] == [2, 2]
-    assert table["rows"][0]["rates"][2]["interval"] == "1,490 to 1,510"
-    assert table["rows"][1]["rates"][4]["interval"] is None
-    assert table["rows"][1]["single"] == 900.0
-    assert table["rows"][1]["shape"] == (("batch", 1), ("sequence", 8))

@@ -1,7 +1,7 @@
 """What the report says of quantizing at all, from entries of the summary written by hand."""
 
 import pytest
-from report_pages import example, page, page_of
+from report_pages import example, page_of
 from tightrope.report.sections.quantize_or_not import quantization_section
 
 FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
@@ -198,12 +198,6 @@ def test_the_cause_names_its_hosts_and_stands_with_the_sentence_and_above_the_ta
     found = text_of(summary)
     assert found.count(f"{NO_VNNI}.") >= 2 and f"at best). {NO_VNNI}" in found
     assert f"To quantize or not {NO_VNNI}" in found
-
-
-def test_a_summary_without_entries_has_neither_table_nor_sentence():
-    text = page(quantization=[]).text
-    assert "To quantize or not" not in text and "Do not quantize" not in text
-    assert "All quantized variants" in text
 
 
 def test_the_section_is_there_for_an_entry_alone_and_what_is_not_known_is_a_dash():
