@@ -6,7 +6,7 @@ from typing import Any
 
 from manifests import ENGINE
 from tightrope.bundle.triton import Templates
-from tightrope.signature import of_images, of_texts
+from tightrope.signature import of_texts
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data/summary.json").read_text())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"
@@ -33,16 +33,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def engine(variant: str, *, images: bool = False, **options: Any) -> Any:
+def engine(variant: str, **options: Any) -> Any:
     """The manifest of a built engine, with these options besides those of OPTIONS."""
     _, name, precision, *_ = variant.split("-")
     files = {one: {"sha256": "0" * 64, "size_bytes": 1} for one in FILES.get(name, ["a"])}
-    signature = of_images(8, 12) if images else of_texts()
     return {
         **{**ENGINE, "variant": variant, "precision": precision, "schema": 1, "files": files},
         "options": {**OPTIONS.get(name, {}), **options},
-        "inputs": signature.facts(),
-        "max_sequence": None if images else 512,
+        "inputs": of_texts().facts(),
+        "max_sequence": 512,
         "libraries": LIBRARIES,
     }
 

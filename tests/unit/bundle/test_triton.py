@@ -9,8 +9,6 @@ from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, res
 from triton_schema import parameters_of, parsed, schema
 
 ONNX, ON_GPU = "cpu-onnxruntime-fp32", "cuda-onnxruntime-fp32"
-SERVED = (ONNX, "cpu-openvino-bf16", "cpu-torchscript-fp32", "cuda-tensorrt-fp16")
-IMAGES = [row(1, 0.004, height=8, width=12), row(8, 0.016, height=8, width=12)]
 
 
 def files_of(variant: str, **changes: Any) -> dict[str, str]:
@@ -35,32 +33,8 @@ def type_of(tensor: Any) -> str:
     return schema().DataType.Name(tensor.data_type)
 
 
-@pytest.mark.parametrize("images", [False, True])
-@pytest.mark.parametrize("variant", SERVED)
-def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant, images) -> None:
-    changes: Any = {"engine": engine(variant, images=images)}
-    if images:
-        changes["engine"]["options"].pop("buckets", None)
-        changes["result"] = result(variant, latency=IMAGES)
-        if "tensorrt" in variant:
-            changes["engine"]["options"]["profiles"] = [[[1], [8], [8]]]
-    files = files_of(variant, **changes)
-    config = parsed(files[f"{MODEL}/config.pbtxt"])
-    batch = [-1] if "openvino" in variant else []
-    found = [(one.name, type_of(one), list(one.dims)) for one in config.input]
-    if images:
-        assert found == [("pixel_values", "TYPE_FP32", [*batch, 3, 8, 12])]
-    else:
-        names = ("input_ids", "attention_mask")
-        assert found == [(name, "TYPE_INT64", [*batch, -1]) for name in names]
-    (output,) = config.output
-    logits = ("logits", "TYPE_FP32", [*batch, 5], "labels.txt")
-    assert (output.name, type_of(output), list(output.dims), output.label_filename) == logits
-    assert files[f"{MODEL}/labels.txt"].splitlines() == LABELS
-    assert config.name == MODEL
-
-
-def test_each_engine_has_its_backend_device_and_files() -> None:
+# that these are the inputs and logits of the files: tests/engines/test_triton.py
+def test_each_engine_has_its_backend_device_files_and_inputs() -> None:
     for variant, backend, platform, kind, files in (
         (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
         ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
@@ -70,6 +44,10 @@ def test_each_engine_has_its_backend_device_and_files() -> None:
         config = config_of(variant)
         assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
         assert not config.default_model_filename
+        batch = [-1] if backend == "openvino" else []
+        inputs = [(one.name, type_of(one), list(one.dims)) for one in config.input]
+        names = ("input_ids", "attention_mask")
+        assert inputs == [(name, "TYPE_INT64", [*batch, -1]) for name in names]
         placed = engine_files(MODEL, engine(variant))
         assert placed == {f"{MODEL}/1/{name}": name for name in files}
 
@@ -202,7 +180,8 @@ def test_each_label_is_one_line_whatever_is_in_it() -> None:
     assert text.encode().count(b"\n") == len(labels)
     lines = ['a "quoted"', "two\\nlines", "back\\slash", "wörld", "", "\\u2028", "half \\ud800"]
     assert text.split("\n")[:-1] == lines
-    assert list(parsed(files[f"{MODEL}/config.pbtxt"]).output[0].dims) == [7]
+    (output,) = parsed(files[f"{MODEL}/config.pbtxt"]).output
+    assert (list(output.dims), output.label_filename) == ([7], "labels.txt")
 
 
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb\t\x00", "é€😀", "", "# no comment", "\x7f9"])
