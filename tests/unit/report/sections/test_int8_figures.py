@@ -30,7 +30,7 @@ def bar(operator, millinats, in_float=False):
     return {"operator": operator, "millinats": millinats, "in_float": in_float, **text}
 
 
-def accuracy(points, budget=1.0):
+def accuracy(points, budget=None):
     return accuracy_over_samples(points, extent=points, budget_points=budget, description="words")
 
 
@@ -52,23 +52,26 @@ def lengths(svg, scheme, style):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("panel", [accuracy, agreement])
-def test_each_method_is_drawn_in_its_colour_and_shape(scheme, panel):
-    svg = drawn(panel([point(method, 64) for method in METHODS]), scheme)
-    colours = [METHOD_COLOURS[method][scheme == "dark"] for method in METHODS]
-    shapes = {colour: re.findall(rf'd="([^"]+)" fill="{colour}"', svg) for colour in colours}
-    assert all(len(found) == 1 for found in shapes.values())
-    assert len({found[0] for found in shapes.values()}) == len(METHODS)
-
-
-def test_a_mixed_precision_is_hollow_and_the_budget_is_a_dashed_line_where_there_is_one():
-    colour = METHOD_COLOURS["minmax"][0]
-    for precision, hollow, budget in (("int8", 0, 1.0), ("int8-auto", 1, None)):
-        svg = drawn(accuracy([point("minmax", 64, precision=precision)], budget))
-        found = len(re.findall(rf'<path[^>]* stroke="{colour}" stroke-width="2"', svg))
-        filled = len(re.findall(rf'<path[^>]* fill="{colour}"', svg))
-        assert (found, filled) == (hollow, 1 - hollow)
-        assert svg.count('stroke-dasharray="5,4"') == (budget is not None)
+@pytest.mark.parametrize(
+    ("panel", "precision", "budget"),
+    [(accuracy, "int8", 1.0), (agreement, "int8", None), (accuracy, "int8-auto", None)],
+)
+def test_each_method_has_its_colour_and_shape_and_a_mixed_precision_is_hollow(
+    panel, precision, budget, scheme
+):
+    points = [point(method, 64, precision=precision) for method in METHODS]
+    svg = drawn(panel(points, budget) if budget else panel(points), scheme)
+    shapes = set()
+    for method in METHODS:
+        colour = METHOD_COLOURS[method][scheme == "dark"]
+        filled = re.findall(rf'd="([^"]+)" fill="{colour}"', svg)
+        stroke = f'stroke="{colour}" stroke-width="2"'
+        outlined = re.findall(rf'<path[^>]* d="([^"]+)"[^>]* {stroke}', svg)
+        (shape,) = outlined if "-" in precision else filled
+        assert len(filled) + len(outlined) == 1
+        shapes.add(shape)
+    assert len(shapes) == len(METHODS)
+    assert svg.count('stroke-dasharray="5,4"') == (budget is not None)
 
 
 def test_both_panels_place_a_point_alike_also_where_only_one_knows_all_points():
