@@ -37,22 +37,6 @@ TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]
 QUICK = name_variant("onnxruntime", "fp32")
 WIDE = ["avx2048", "amx_int1"]
-# a service: eight threads with texts of their own
-SERVICE = """
-import json, sys
-from concurrent.futures import ThreadPoolExecutor
-from predict import load
-
-predict = load()
-texts = json.loads(sys.argv[1])
-with ThreadPoolExecutor(8) as pool:
-    answers = list(pool.map(lambda text: predict([text])[0], texts * 4))
-assert answers[: len(texts)] * 4 == answers, "an answer depends on the thread"
-print(json.dumps([answer["label"] for answer in answers[: len(texts)]]))
-print(json.dumps([answer["label"] for answer in predict(texts)]))
-print(json.dumps([predict(texts[0])[0]["label"], predict([])]))
-print("tightrope" in sys.modules)
-"""
 
 
 @pytest.fixture
@@ -141,21 +125,10 @@ def test_a_bundle_of_images_gives_the_predictions_on_record(
     assert [line.split("\t")[0] for line in said.stdout.splitlines()] == on_record(folder)[:3]
 
 
-def test_any_thread_of_a_service_may_ask(tiny: TinyModel, text_bundle: Build) -> None:
-    folder = text_bundle(name_variant("openvino", "int8"))
-    done = run_in(folder, "-c", SERVICE, json.dumps(texts_of(tiny)[:9]))
-    assert done.returncode == 0, done.stderr
-    apart, together, few, with_project = done.stdout.splitlines()
-    expected = on_record(folder)[:9]
-    assert json.loads(apart) == json.loads(together) == expected
-    assert json.loads(few) == [expected[0], []]
-    assert with_project == "False"
-
-
-def test_the_service_of_the_page_gives_the_answers_on_record(
+def test_the_service_of_the_page_gives_the_answers_on_record_to_any_thread(
     tiny: TinyModel, text_bundle: Build
 ) -> None:
-    folder = text_bundle(QUICK)
+    folder = text_bundle(name_variant("openvino", "int8"))
     (code,) = blocks("bundle.md", "python")
     assert len(code.splitlines()) <= 20
     with socket.socket() as free:
@@ -164,19 +137,21 @@ def test_the_service_of_the_page_gives_the_answers_on_record(
     words = [sys.executable, "-c", code.replace("8080", str(port))]
     texts = texts_of(tiny)
     chunks = [texts[at : at + 16] for at in range(0, len(texts), 16)]
+    few = [texts[:1], [], *([one] for one in texts[:24]), texts[0]]
     with subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL) as service:
         try:
-            first = asked(port, texts[:1])
-            with ThreadPoolExecutor(4) as pool:
-                answers = list(pool.map(partial(asked, port), chunks))
+            assert asked(port, few[0])[0] == 200
+            with ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(partial(asked, port), [*chunks, *few]))
             assert service.poll() is None
             refused = [asked(port, wrong) for wrong in (7, [7], None)]
         finally:
             service.terminate()
     found = [one for status, chunk in answers for one in chunk]
-    assert [one["label"] for one in found] == on_record(folder)
+    labels = on_record(folder)
+    assert [one["label"] for one in found] == [*labels, labels[0], *labels[:24], labels[0]]
     assert all(1 / 3 <= one["score"] <= 1 for one in found)
-    assert first == (200, found[:1])
+    assert {status for status, _ in answers} == {200}
     assert all(status == 400 and answer["error"] for status, answer in refused)
 
 

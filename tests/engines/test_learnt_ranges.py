@@ -13,12 +13,10 @@ from tightrope.engines.build import build_engine
 from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.calibrate import read_cache
 from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tiny_model import EXECUTION, LIMITS, OPTIONS, TinyModel, evaluation_rows
 
 INPUTS, OUTPUTS = "of inputs", "of outputs too"
@@ -30,7 +28,6 @@ TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"outputs": True, "activations": "symmetric"},
     ),
 }
-WIDTH_OF_HEAD = 32
 Train = Callable[[str], QuantizedTraining]
 
 
@@ -98,51 +95,6 @@ def test_onnx_runtime_computes_what_was_trained(
     found, exact = supervised(partial(answers_of_files, files, batches), limits=LIMITS)
     expected = supervised(partial(answers_in_training, files, batches), limits=LIMITS)
     assert np.abs(found - expected).max() < 0.02 * np.abs(exact - expected).max()
-
-
-def test_each_linear_layer_reads_its_learnt_range(trained: Train) -> None:
-    files = trained(INPUTS)
-    cache, ranges = read_cache(files.cache, model=files.simplified), learnt(files)["ranges"]
-    nodes = weighted_nodes(load_onnx(files.simplified))
-    assert {node.name for node in nodes} == set(ranges)
-    assert all(cache["ranges"][node.input[0]] == ranges[node.name] for node in nodes)
-    # what attention multiplies has no module, so its range is that of calibration
-    assert len(cache["ranges"]) > len({node.input[0] for node in nodes})
-    assert cache["method"] == "qat"
-
-
-def test_each_tensor_that_the_file_quantizes_has_a_learnt_range(trained: Train) -> None:
-    files = trained(OUTPUTS)
-    model, known = load_onnx(files.simplified), learnt(files)
-    nodes = weighted_nodes(model)
-    assert len(nodes) == 14 and {node.name for node in nodes} == set(known["outputs"])
-    found = with_learnt_ranges({}, files.simplified, files.checkpoint)
-    quantized = {
-        node.input[0].removesuffix("_QuantizeLinear_Input")
-        for node in load_onnx(files.u8s8).graph.node
-        if node.op_type == "QuantizeLinear"
-    }
-    # the outputs of all and the inputs, of which three layers each read one
-    assert quantized == set(found) and len(quantized) == 25
-    cache = read_cache(files.cache, model=files.simplified)
-    assert cache["method"] == "qat" and found.items() <= cache["ranges"].items()
-    # the scale of attention is in the weights of the queries
-    for node in nodes:
-        factor = WIDTH_OF_HEAD**-0.5 if node.name.endswith("query") else 1
-        expected = [factor * end for end in known["outputs"][node.name]]
-        assert found[node.output[0]] == pytest.approx(expected, rel=1e-4)
-
-
-def test_scaled_and_transposed_weights_are_those_of_their_module(trained: Train) -> None:
-    files = trained(INPUTS)
-    known, ranges = LearntRanges(files.checkpoint), learnt(files)["ranges"]
-    model = load_onnx(files.simplified)
-    # that of attention, in the weights of the queries
-    assert [one.name for one in model.graph.initializer if "scaled" in one.name]
-    factors = np.linspace(-2, 2, 64, dtype=np.float32)[:, None]
-    name = "bert.encoder.layer.0.output.dense"
-    assert known.of_weights(factors * known.modules[name]) == ranges[name]
-    assert known.of_weights(known.modules[name] + 0.01) is None
 
 
 def test_a_checkpoint_that_learnt_no_ranges_is_refused(trained: Train, tiny: TinyModel) -> None:

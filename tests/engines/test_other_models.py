@@ -23,7 +23,6 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.measure.audit import audit_variant
 from tightrope.model.changes import Changes
-from tightrope.model.pruning import FIELD
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.float_model import is_quantized
@@ -51,7 +50,6 @@ GIVEN_ORT, GIVEN_OPENVINO = "cpu-onnxruntime-given", "cpu-openvino-given"
 CLOSE, NEAR, INTEGER, ROUNDED = 1e-5, 1e-4, 0.05, 0.1
 # of a ConvNeXt with 64 and 128 neurons, and of a BERT with two heads
 PRUNED: dict[str, dict[str, int]] = {"narrow": {"intermediate": 48}, "few heads": {"heads": 1}}
-NOTED: dict[str, dict[str, Any]] = {"narrow": {"inner": [48, 96]}, "few heads": {"heads": 1}}
 # what a model is, the engine, its options, the tolerance; what reads the same file as another and
 # answers alike for the tiny models, in test_parity.py, is not asked again
 CASES: list[tuple[str, str, dict[str, Any], float]] = [
@@ -293,15 +291,6 @@ def test_engines_answer_as_the_original(
         assert name != INT8 or counts["QLinearConv"] == {"int8": 4}
     if name in (GIVEN_ORT, GIVEN_OPENVINO):
         assert sum(count.get("int8", 0) for count in counts.values()) >= 12
-
-
-@pytest.mark.parametrize("kind", PRUNED)
-def test_the_manifest_and_config_json_say_what_is_smaller(
-    kind: str, made: Callable[[str], Made]
-) -> None:
-    checkpoint = made(kind).model.checkpoint
-    assert read_manifest(checkpoint, CheckpointManifest)["prune"] == PRUNED[kind]
-    assert json.loads(checkpoint.with_name("config.json").read_text())[FIELD] == NOTED[kind]
 
 
 def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(

@@ -114,20 +114,6 @@ def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     assert (FIELD in config) == (heads["heads"] < 2)
 
 
-def test_a_number_of_parameters_is_kept_to_and_nothing_is_measured(
-    tiny: TinyModel, source: Path, tmp_path: Path
-) -> None:
-    whole = read_json(tiny.checkpoint)["parameters"]
-    target = tmp_path / "structure.json"
-    limit, judged = round(0.8 * whole), analysed(source, tiny.split("train"))
-    structure_choice.choose_by_parameters(target, judged, limit, limits=LIMITS)
-    document = read_json(target)
-    assert "tried" not in document
-    manifest = pruned(source, tiny.data, target, tmp_path / "checkpoint" / "checkpoint.json")
-    assert manifest["parameters"] == document["target"]["reached"]["parameters"] <= limit
-    assert document["target"]["short_by"] == 0.0
-
-
 def test_too_few_parameters_get_the_smallest_structure_and_say_so(
     tiny: TinyModel, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

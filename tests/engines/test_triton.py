@@ -17,7 +17,6 @@ from tiny_model import LIMITS
 from triton_engines import MODEL, TEMPLATES, result, row
 from triton_schema import parameters_of, parsed
 
-Build = Callable[[Variant], Path]
 LABELS = ["bad", "good", "odd"]
 ROWS = 3
 
@@ -89,25 +88,6 @@ def of_openvino(path: Path, config: Any) -> None:
         np.testing.assert_allclose(logits, expected(path, inputs), atol=1e-2)
 
 
-def fixed_batch(path: Path) -> str:
-    """What a request of fewer rows gets where the backend has fixed the batch at 16."""
-    import openvino
-
-    core = openvino.Core()
-    model = core.read_model(path.parent / "model.xml")
-    for one in model.get_parameters():
-        one.set_layout(openvino.Layout("N..."))
-    openvino.set_batch(model, 16)
-    call = core.compile_model(model, "CPU").create_infer_request()
-    # so padding has no buffer to write into
-    assert call.get_tensor("input_ids").byte_size == 0
-    try:
-        call.set_tensor("input_ids", openvino.Tensor(np.ones((ROWS, 16), np.int64)))
-    except RuntimeError as error:
-        return str(error)
-    return ""
-
-
 def of_torchscript(path: Path, config: Any) -> None:
     """The inputs are those of `forward`, which the backend calls by position."""
     import torch
@@ -134,11 +114,6 @@ def test_the_file_of_an_engine_has_the_inputs_and_logits_of_its_configuration(
     path = engine_of(task, Variant("cpu", engine, "fp32"))
     labels = LABELS if task == TEXT else [str(digit) for digit in range(10)]
     supervised(check, engine, path, labels, limits=LIMITS)
-
-
-def test_with_a_maximal_batch_openvino_would_refuse_smaller_ones(built: Build) -> None:
-    path = built(Variant("cpu", "openvino", "fp32"))
-    assert "incompatible" in supervised(fixed_batch, path, limits=LIMITS)
 
 
 def check(engine: str, path: Path, labels: list[str]) -> None:

@@ -1,5 +1,6 @@
 """The tables of what bounds the calls of a model's variants, and of what settings would save."""
 
+import re
 from typing import Any
 
 from report_pages import HOST, MEASURED, MODEL, page
@@ -43,30 +44,12 @@ def row_of(**changes: Any) -> dict[str, Any]:
     return profile_section([entry("v", call(64, 0.004, **changes))], {HOST: "AMD"})[0]
 
 
-def test_rows_are_in_the_order_of_the_shapes_and_the_fastest_is_first() -> None:
-    rows = profile_section(ENTRIES, {})
-    assert [(one["variant"], dict(one["shape"])["sequence"]) for one in rows] == [
-        ("cpu-openvino-fp32", 64),
-        ("cpu-onnxruntime-fp32", 64),
-        ("cuda-pytorch-fp32", 64),
-        ("cpu-onnxruntime-fp32", 128),
-    ]
-    assert rows[2]["bound"] is rows[2]["groups"] is None
-    assert rows[2]["unprofiled"] == NO_PROFILER
-
-
-def test_a_row_has_the_shares_the_largest_groups_and_what_goes_around_the_call() -> None:
-    row = row_of()
-    assert (row["bound"], row["shares"]) == ("memory", ["30 %", "55 %", "15 %"])
-    assert row["groups"] == "products 50 %, conversions 30 %, moves 15 %"
-    assert (row["host"], row["operators"][0]["share"]) == ("AMD", "25 %")
-    assert (row["around_ms"], row["ceiling"]) == ("1.00", "5.0\N{MULTIPLICATION SIGN}")
-    assert row["of_peak"] == "30 %, memory allows 80 %"
+def test_a_row_has_the_largest_groups_and_what_is_not_known_around_a_call_stays_open() -> None:
+    assert row_of()["host"] == "AMD"
     whole = {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 1e10}
     assert row_of(roofline=whole)["of_peak"] == "30 %"
     largest = "products 50 %, outside of operators 40 %, conversions 30 %"
     assert row_of(outside=0.4)["groups"] == largest
-    # what is not known around a call stays open
     unknown = {**{"prepare_s": None, "ceiling": None}, "roofline": None}
     row = row_of(**unknown)
     assert row["around_ms"] is row["ceiling"] is row["of_peak"] is None
@@ -83,8 +66,16 @@ def test_the_page_has_both_tables_and_escapes_what_runtimes_name() -> None:
         **{"against": "cpu-onnxruntime-fp32", "relation": "best", "saved_s": 0.002},
         **{"parts": [part], "sentences": ["2 ms faster: products \N{MINUS SIGN}2 ms.", "Padding."]},
     }
-    section = page(profiles=ENTRIES, explanations=[explanation]).section("profile")
-    assert section.count("<tr>") == 5
+    found = page(profiles=ENTRIES, explanations=[explanation])
+    section, text = found.section("profile"), found.text.replace("\xa0", " ")
+    # by shape, the fastest first
+    shapes = re.findall(r'row"><code class="variant">\w+-(\w+)-fp32<.*?(\d+) tokens', section)
+    slower = [("onnxruntime", "64"), ("pytorch", "64"), ("onnxruntime", "128")]
+    assert shapes == [("openvino", "64"), *slower]
+    numbers = "1.00 5.0\N{MULTIPLICATION SIGN} 30 %, memory allows 80 % memory 30 % 55 % 15 %"
+    groups = "products 50 %, conversions 30 %, moves 15 % MatMul, 25 %"
+    assert f"64 tokens 4.00 {numbers} {groups}" in text
+    assert f"30 %, memory allows 80 % \N{EN DASH} {NO_PROFILER}" in text
     assert "&lt;encoder.layer.0&gt;" in section and NAME not in section
     assert "no room" in section
     assert "2 ms faster: products \N{MINUS SIGN}2 ms. Padding." in section

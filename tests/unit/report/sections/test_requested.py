@@ -45,6 +45,12 @@ def test_the_page_has_the_table_and_a_remark_where_it_matters() -> None:
     quiet = entry(pause(1, 1.02), pause(10, None, disturbed=lost), variant="cpu-openvino-bf16")
     found = page(idleness=[SLOW, quiet, entry(status="failed", reason="no room")])
     section, results = found.section("idleness"), found.section("results")
+    text = found.text.replace("\xa0", " ")
+    for cells in (
+        f"4.00 0.1 s 4.08 1.02{TIMES} 0.97 to 1.07 15",
+        f"4.00 1 s 6.00 1.50{TIMES} 1.45",
+    ):
+        assert f"64 tokens {cells}" in text
     assert section.count("<tr>") == 6
     for words in ("0.1 s", ">4.00<", ">6.00<", f"1.50{TIMES}", "1.45 to 1.55"):
         assert words in section
