@@ -9,6 +9,7 @@ from accuracy_records import accuracy_record
 from artifact_files import rewrite, without_digests, written
 from disturbed import facts
 from gpu_states import state
+from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import decided_shape, race_record
 from tightrope.artifacts.files import sha256
@@ -66,12 +67,8 @@ def write_run(folder: Path, variant: str, loads: Document | None = None) -> tupl
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
     identity["engine_sha256"] = sha256(engine)
     alone = variant == BASELINE
-    shape = {
-        **{**SHAPE, "first_call_s": 0.02, **(loads or facts(0, 10))},
-        **{"blocks_s": THEIRS if alone else OWN, "baseline_blocks_s": None if alone else THEIRS},
-        **{"stop": "minimum" if alone else "width", "threads_busy": 2},
-        **{"cores_used": 1.9, "idle_share": 0.0},
-    }
+    blocks = (THEIRS, None) if alone else (OWN, THEIRS)
+    shape = latency_shape(*blocks, **(loads or facts(0, 10)))
     plan = {"pairs": len(OWN), "calls": None, "loads": 1}
     facts_of_the_engine = {"load_s": 0.3, "first_call_s": 0.02, "peak_rss_bytes": 10**9}
     shapes = [] if failed else [shape, {**shape, "batch": 8}]
