@@ -29,6 +29,7 @@ from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own_ra
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Machine, add_hosts
 from tightrope.summary.summarize import summarize
+from tightrope.summary.table import table
 
 Document = dict[str, Any]
 HOST = {
@@ -382,6 +383,9 @@ def test_the_csv_holds_the_same_values(run: str, request: pytest.FixtureRequest)
     path = request.getfixturevalue(run)
     frame = pandas.read_csv(path / "summary.csv", dtype=str, keep_default_na=False)
     expected = pandas.json_normalize(rows_of(document_of(path)))
+    names = ("size_bytes", "latency.batch", "accuracy.top1", "latency.speedup.ratio")
+    places = [list(frame).index(name) for name in names]
+    assert places == sorted(places), "a row of the table begins with the result"
     lost = set(expected) - set(frame)
     assert expected[[*lost - {"accuracy.flipped"}]].isna().all(axis=None)
     assert "accuracy.flipped" in lost and "latency.gpu" not in frame
@@ -397,6 +401,22 @@ def test_the_csv_holds_the_same_values(run: str, request: pytest.FixtureRequest)
                 assert text == str(value), name
             else:
                 assert float(text) == value, name
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ([0, 0.5, None], ["0.0", "0.5", ""]),
+        ([2.0, 3, None], ["2", "3", ""]),
+        ([None, 7], ["", "7"]),
+        ([1e-07, 1e22, 123456789.125], ["1e-07", "1e+22", "123456789.125"]),
+        ([True, 2**40, None], ["True", "1099511627776", ""]),
+        (['a "quoted", ä', "b\nc"], ['"a ""quoted"", ä"', '"b\nc"']),
+    ],
+)
+def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cells):
+    rows = [{"first": "x", "second": value} for value in values]
+    assert table(rows) == "first,second\n" + "".join(f"x,{cell}\n" for cell in cells)
 
 
 def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
