@@ -137,6 +137,16 @@ SHARES = dict.fromkeys(("agreement", "commonest", "float_commonest", "chance"), 
 JUDGED = {key: {"value": 0.9, "low": 0.8, "high": 1.0} for key in ("accuracy", "float_accuracy")}
 ANSWERS = {"samples": 128, **SHARES, **JUDGED}
 AUDIT: Document = {"status": "ok", "reason": None, "answers": ANSWERS, "tensors": []}
+# of a tensor, and of a trial, which left two operators in float
+TENSOR = {
+    **dict.fromkeys(("low", "high", "measured_low", "measured_high", "saturated"), 1.0),
+    **{"levels": 255, "channel_ratio": 1.0, "weight_ratio": 1.0},
+    **{"tensor": "t", "findings": ["too wide"]},
+}
+TRIAL = {
+    **{"smoothquant": 0.8, "flips": 9, "verdict": "kept", "seconds": 3.5, "delta": -0.002},
+    **{"delta_low": -0.009, "delta_high": 0.005},
+}
 SEARCH: Document = {
     **{"in_float": ["a"], "smoothquant": 0.8, "operators": 1, "samples": 1024},
     **{"seconds": 3.0, "budget_points": 1.0, "trials": []},
@@ -146,10 +156,19 @@ SENSITIVE = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
 
 def write_int8(folder: Path) -> dict[str, list[Path]]:
     """The audit and the search of int8-auto."""
-    sensitivity = {"samples": 128, "operators": {"a": SENSITIVE}}
+    divergences = {"a": 0.0, "b": 0.02, "c": 0.01}
+    operators = {name: {**SENSITIVE, "kl": kl} for name, kl in divergences.items()}
+    sensitivity = {"samples": 128, "operators": operators}
+    tensors = [
+        {**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n, "channel_bounds": [0.5] * 384}
+        for n in range(7)
+    ]
     digest, artifacts = sha256(write_run(folder, AUTO)[0]), folder / "artifacts/m"
-    audit = written(artifacts / f"audit/{AUTO}.json", {**AUDIT, "engine_sha256": digest})
-    search = {**SEARCH, "sensitivity": sensitivity}
+    audit = written(
+        artifacts / f"audit/{AUTO}.json", {**AUDIT, "tensors": tensors, "engine_sha256": digest}
+    )
+    trial = {**TRIAL, "in_float": ["a", "b"], "gained": 3, "lost": 5}
+    search = {**SEARCH, "sensitivity": sensitivity, "trials": [trial]}
     return {
         "audits": [audit],
         "searches": [written(artifacts / "search/u8s8-minmax-64.json", search)],
@@ -456,9 +475,15 @@ def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_ar
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Document) -> None:
     results = by_variant(full)
-    assert (results[AUTO]["audit"], results[AUTO]["search"]) == (AUDIT, SEARCH)
-    sensitive = {"samples": 128, "operators": [{"operator": "a", **SENSITIVE}]}
-    assert full["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
+    # of the tensors the five noisiest without lists of channels, of trials how many are in float
+    noisiest = [{**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n} for n in (6, 5, 4, 3, 2)]
+    assert results[AUTO]["audit"] == {**AUDIT, "tensors": noisiest}
+    assert results[AUTO]["search"] == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
+    sensitive = full["models"]["m"]["sensitivity"]["u8s8-minmax-64"]
+    assert sensitive["samples"] == 128
+    # operators come in the order of their divergence
+    told = [(one["operator"], one["kl"], one["sqnr_db"]) for one in sensitive["operators"]]
+    assert told == [("b", 0.02, 30.0), ("c", 0.01, 30.0), ("a", 0.0, 30.0)]
     for name in (BASELINE, MISSING[1]):
         assert (results[name]["audit"], results[name]["search"]) == (None, None)
 
