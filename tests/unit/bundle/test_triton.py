@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
+from tightrope.signature import of_images
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
@@ -45,7 +46,6 @@ def type_of(tensor: Any) -> str:
 def test_the_configuration_has_the_inputs_and_logits_of_an_engine_its_backend_and_files(
     variant: str, backend: str, platform: str, kind: str, placed: list[str]
 ) -> None:
-    """Those of images, the tests of engines load."""
     files = files_of(variant)
     config = parsed(files[f"{MODEL}/config.pbtxt"])
     assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
@@ -60,6 +60,14 @@ def test_the_configuration_has_the_inputs_and_logits_of_an_engine_its_backend_an
     assert (output.name, type_of(output), list(output.dims), output.label_filename) == logits
     assert files[f"{MODEL}/labels.txt"].splitlines() == LABELS
     assert config.name == MODEL
+
+
+def test_images_have_the_size_of_their_model_and_are_fp32() -> None:
+    """That the files have such inputs, the tests of engines show."""
+    images = {**engine(ONNX), "inputs": of_images(8, 12).facts(), "max_sequence": None}
+    measured = result(ONNX, latency=[row(1, 0.004, height=8, width=12)])
+    (one,) = config_of(ONNX, engine=images, result=measured).input
+    assert (one.name, type_of(one), list(one.dims)) == ("pixel_values", "TYPE_FP32", [3, 8, 12])
 
 
 POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
