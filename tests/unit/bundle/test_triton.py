@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
+from tightrope.signature import of_images
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
 ONNX, ON_GPU = "cpu-onnxruntime-fp32", "cuda-onnxruntime-fp32"
-SERVED = (ONNX, "cpu-openvino-bf16", "cpu-torchscript-fp32", "cuda-tensorrt-fp16")
 
 
 def files_of(variant: str, **changes: Any) -> dict[str, str]:
@@ -34,11 +34,23 @@ def type_of(tensor: Any) -> str:
     return schema().DataType.Name(tensor.data_type)
 
 
-@pytest.mark.parametrize("variant", SERVED)
-def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant: str) -> None:
-    """Those of images, the tests of engines load."""
+@pytest.mark.parametrize(
+    ("variant", "backend", "platform", "kind", "placed"),
+    [
+        (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
+        ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
+        ("cuda-torchscript-fp32", "pytorch", "pytorch_libtorch", "KIND_GPU", ["model.pt"]),
+        ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
+    ],
+)
+def test_the_configuration_has_the_inputs_and_logits_of_an_engine_its_backend_and_files(
+    variant: str, backend: str, platform: str, kind: str, placed: list[str]
+) -> None:
     files = files_of(variant)
     config = parsed(files[f"{MODEL}/config.pbtxt"])
+    assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
+    assert not config.default_model_filename
+    assert engine_files(MODEL, engine(variant)) == {f"{MODEL}/1/{name}": name for name in placed}
     batch = [-1] if "openvino" in variant else []
     found = [(one.name, type_of(one), list(one.dims)) for one in config.input]
     names = ("input_ids", "attention_mask")
@@ -50,18 +62,12 @@ def test_the_configuration_has_the_inputs_the_logits_and_the_labels(variant: str
     assert config.name == MODEL
 
 
-def test_each_engine_has_its_backend_device_and_files() -> None:
-    for variant, backend, platform, kind, files in (
-        (ONNX, "onnxruntime", "", "KIND_CPU", ["model.onnx"]),
-        ("cpu-openvino-bf16", "openvino", "", "KIND_CPU", ["model.bin", "model.xml"]),
-        ("cuda-torchscript-fp16", "pytorch", "pytorch_libtorch", "KIND_GPU", ["model.pt"]),
-        ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
-    ):
-        config = config_of(variant)
-        assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)
-        assert not config.default_model_filename
-        placed = engine_files(MODEL, engine(variant))
-        assert placed == {f"{MODEL}/1/{name}": name for name in files}
+def test_images_have_the_size_of_their_model_and_are_fp32() -> None:
+    """That the files have such inputs, the tests of engines show."""
+    images = {**engine(ONNX), "inputs": of_images(8, 12).facts(), "max_sequence": None}
+    measured = result(ONNX, latency=[row(1, 0.004, height=8, width=12)])
+    (one,) = config_of(ONNX, engine=images, result=measured).input
+    assert (one.name, type_of(one), list(one.dims)) == ("pixel_values", "TYPE_FP32", [3, 8, 12])
 
 
 POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]

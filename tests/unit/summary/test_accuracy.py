@@ -1,10 +1,11 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from accuracy_records import accuracy_record
 from raced import HOST
-from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.statistics import detectable_drop, paired_difference, share
 from tightrope.summary.accuracy import Split, accuracy_entry, flipped
 from tightrope.summary.result_types import Accuracy
@@ -143,3 +144,46 @@ def test_a_text_is_cut_at_three_hundred_characters() -> None:
     found = flipped(ours, theirs, Split("d", texts, NAMES))
     cut = ["x" * count + "\N{HORIZONTAL ELLIPSIS}" for count in (299, 295)]
     assert [one["text"] for one in found] == [texts[0], *cut, None]
+
+
+SAMPLES = 60  # too few to show a drop of at most one point
+DRAWN = np.random.default_rng(0).normal(size=(SAMPLES, 3))
+
+
+def few(variant, error=0.0, wrong=0, samples=SAMPLES) -> AccuracyRecord:
+    """Predictions of which the first are changed, and logits that differ by a relative error."""
+    noise = np.random.default_rng(1).normal(size=DRAWN.shape)
+    scale = np.linalg.norm(DRAWN - DRAWN.mean(1, keepdims=True)) / np.linalg.norm(noise)
+    predictions = DRAWN.argmax(1)
+    predictions[:wrong] = (predictions[:wrong] + 1) % 3
+    answers = {"labels": DRAWN.argmax(1), "predictions": predictions}
+    answers["logits"] = DRAWN + error * scale * noise
+    first = {name: every[:samples].tolist() for name, every in answers.items()}
+    return accuracy_record(variant=variant, data_sha256=None, **first)
+
+
+EAGER = few("cpu-pytorch-fp32")
+FLOAT, INT8 = "cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-64"
+
+
+@pytest.mark.parametrize("precision", ROUNDING)
+def test_a_float_engine_with_the_same_answers_is_kept_on_a_small_split(precision: str) -> None:
+    variant = f"cuda-pytorch-{precision}"
+    close = accuracy_entry(few(variant, 0.9 * ROUNDING[precision]), EAGER, 0.01, SPLIT)
+    assert (close["verdict"], close["samples_needed"]) == ("kept", None)
+    assert close["delta_low"] < -0.01, "the interval alone would leave it undecided"
+    far = accuracy_entry(few(variant, 1.1 * ROUNDING[precision]), EAGER, 0.01, SPLIT)
+    assert far["verdict"] == "undecided"
+
+
+def test_others_have_the_verdict_of_their_interval() -> None:
+    for changed, budget, verdict in (
+        (few(FLOAT, wrong=1), 0.01, "undecided"),
+        (few(FLOAT, wrong=30), 0.01, "dropped"),
+        # a quantized one is kept by its interval alone
+        (few(INT8), 0.01, "undecided"),
+        (few(INT8), 0.2, "kept"),
+        # only the examples of both are compared
+        (few(FLOAT, samples=20), 0.01, "kept"),
+    ):
+        assert accuracy_entry(changed, EAGER, budget, SPLIT)["verdict"] == verdict

@@ -1,73 +1,12 @@
 """Families in the summary: planted rounds and answers."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from accuracy_records import accuracy_record
-from manifests import CHECKPOINT
-from raced import PLACE, SHAPE, planted, race_record, race_shape
-from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.family import FAMILY, FamilyRecord, is_disturbed
-from tightrope.summary.families import Known, family_entries, member_verdict
-
-EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
-LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"
-SECONDS = {f"large/{EAGER}": 0.010, LARGE: 0.004, SMALL: 0.002, TINY: 0.001}
-CHOSEN = {"large": LARGE, "small": SMALL, "tiny": TINY}
-PAIRS = [(one, other) for one in (SMALL, TINY) for other in (f"large/{EAGER}", LARGE)]
-
-
-def checkpoint(source: str, parameters: int, **changes: Any) -> CheckpointManifest:
-    made = {**CHECKPOINT, "source": source, "parameters": parameters, "files": {}, "schema": 1}
-    return cast(CheckpointManifest, {**made, **changes})
-
-
-CHECKPOINTS = {
-    "large": checkpoint("path:large", 400, prune={"layers": None}, activation=None),
-    "small": checkpoint("model:large", 200, prune={"layers": 3, "intermediate": None}),
-    "tiny": checkpoint("model:small", 100, activation="relu", recipe={"epochs": 2}),
-    "alone": checkpoint("path:alone", 300),
-}
-
-
-def family(disturbed: int = 0, **changes: Any) -> FamilyRecord:
-    """A record of one heat at one shape."""
-    roles = {"chosen": CHOSEN, "baseline": f"large/{EAGER}", "quantized": LARGE}
-    shape = race_shape(planted(SECONDS), pairs=PAIRS, disturbed=disturbed, **roles)
-    known = asdict(race_record([shape], model="large", variant=FAMILY))
-    return FamilyRecord(**{**known, **changes})
-
-
-def answers(model: str, variant: str, wrong: int, data: str = "d") -> AccuracyRecord:
-    """Answers to 1000 examples, the first `wrong` of them wrong."""
-    given = {"predictions": [1] * wrong + [0] * (1000 - wrong), "logits": [[1.0, 0.0]] * 1000}
-    return accuracy_record(model=model, variant=variant, data_sha256=data, **given)
-
-
-def result(model: str, variant: str, seconds: float, **changes: Any) -> Any:
-    row = {**SHAPE, "paired_s": seconds, "speedup": None, "energy_j": None}
-    own = {"model": model, "variant": variant, "device": "cpu", "host": PLACE, "accuracy": None}
-    return {**own, "size_bytes": 1000, "latency": [{**row, **changes}]}
-
-
-def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) -> Known:
-    """What is known besides: `wrong` answers of each model, `data` those of the smallest."""
-    records = [answers("large", EAGER, wrong["large"]), answers("small", EAGER, wrong["small"])]
-    records += [answers(name, INT8, wrong[name]) for name in ("large", "small")]
-    records += [answers("tiny", one, wrong["tiny"], data) for one in (EAGER, INT8)]
-    results = [result(model, INT8, seconds) for model, seconds in (("large", 0.004), ("tiny", 0.1))]
-    # its speed-up over its own baseline was measured in other minutes
-    results += [result("small", INT8, 0.003), result("small", EAGER, 0.006)]
-    results += [result("large", EAGER, 0.010, energy_j=0.5)]
-    judged = {(one.model, one.variant): one for one in records}
-    baselines = {name: {"cpu": EAGER} for name in CHECKPOINTS}
-    return Known(results, judged, CHECKPOINTS, baselines, 0.01, accept)
-
-
-EQUAL = {"large": 100, "small": 100, "tiny": 100}
+from families import EAGER, EQUAL, INT8, LARGE, TINY, family, known
+from raced import PLACE
+from tightrope.records.family import is_disturbed
+from tightrope.summary.families import family_entries, member_verdict
 
 
 def engines(entry: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tightrope.artifacts.content import write_artifact
 from tightrope.errors import ArtifactError
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
+from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits
 from tightrope.summary.document import Summary, read_summary, write_summary
 from tightrope.summary.own_records import read_record
@@ -59,6 +60,14 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
     assert ReferenceLogits(np.zeros((0, 0), np.float32)).array.size == 0
     with pytest.raises(ValueError, match=r"shape \(1, 2\), not \(1, 3\)"):
         ReferenceLogits(baseline).distance(ours[:, :2], 1)
+
+
+def test_a_record_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, record = tmp_path / "record.json", accuracy()
+    record.write(path)
+    monkeypatch.delattr(Record, "read")  # the slow way is for wrong records alone
+    found = read_record(AccuracyRecord, path)
+    assert found == record and (found.logits == record.logits).all()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from accuracy_records import accuracy_record
 from artifact_files import rewrite, without_digests, written
 from disturbed import facts
 from gpu_states import state
+from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from raced import decided_shape, race_record
 from tightrope.artifacts.files import sha256
@@ -28,6 +29,7 @@ from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own_ra
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Machine, add_hosts
 from tightrope.summary.summarize import summarize
+from tightrope.summary.table import table
 
 Document = dict[str, Any]
 HOST = {
@@ -66,12 +68,8 @@ def write_run(folder: Path, variant: str, loads: Document | None = None) -> tupl
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
     identity["engine_sha256"] = sha256(engine)
     alone = variant == BASELINE
-    shape = {
-        **{**SHAPE, "first_call_s": 0.02, **(loads or facts(0, 10))},
-        **{"blocks_s": THEIRS if alone else OWN, "baseline_blocks_s": None if alone else THEIRS},
-        **{"stop": "minimum" if alone else "width", "threads_busy": 2},
-        **{"cores_used": 1.9, "idle_share": 0.0},
-    }
+    blocks = (THEIRS, None) if alone else (OWN, THEIRS)
+    shape = latency_shape(*blocks, **(loads or facts(0, 10)))
     plan = {"pairs": len(OWN), "calls": None, "loads": 1}
     facts_of_the_engine = {"load_s": 0.3, "first_call_s": 0.02, "peak_rss_bytes": 10**9}
     shapes = [] if failed else [shape, {**shape, "batch": 8}]
@@ -139,6 +137,16 @@ SHARES = dict.fromkeys(("agreement", "commonest", "float_commonest", "chance"), 
 JUDGED = {key: {"value": 0.9, "low": 0.8, "high": 1.0} for key in ("accuracy", "float_accuracy")}
 ANSWERS = {"samples": 128, **SHARES, **JUDGED}
 AUDIT: Document = {"status": "ok", "reason": None, "answers": ANSWERS, "tensors": []}
+# of a tensor, and of a trial, which left two operators in float
+TENSOR = {
+    **dict.fromkeys(("low", "high", "measured_low", "measured_high", "saturated"), 1.0),
+    **{"levels": 255, "channel_ratio": 1.0, "weight_ratio": 1.0},
+    **{"tensor": "t", "findings": ["too wide"]},
+}
+TRIAL = {
+    **{"smoothquant": 0.8, "flips": 9, "verdict": "kept", "seconds": 3.5, "delta": -0.002},
+    **{"delta_low": -0.009, "delta_high": 0.005},
+}
 SEARCH: Document = {
     **{"in_float": ["a"], "smoothquant": 0.8, "operators": 1, "samples": 1024},
     **{"seconds": 3.0, "budget_points": 1.0, "trials": []},
@@ -148,10 +156,19 @@ SENSITIVE = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
 
 def write_int8(folder: Path) -> dict[str, list[Path]]:
     """The audit and the search of int8-auto."""
-    sensitivity = {"samples": 128, "operators": {"a": SENSITIVE}}
+    divergences = {"a": 0.0, "b": 0.02, "c": 0.01}
+    operators = {name: {**SENSITIVE, "kl": kl} for name, kl in divergences.items()}
+    sensitivity = {"samples": 128, "operators": operators}
+    tensors = [
+        {**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n, "channel_bounds": [0.5] * 384}
+        for n in range(7)
+    ]
     digest, artifacts = sha256(write_run(folder, AUTO)[0]), folder / "artifacts/m"
-    audit = written(artifacts / f"audit/{AUTO}.json", {**AUDIT, "engine_sha256": digest})
-    search = {**SEARCH, "sensitivity": sensitivity}
+    audit = written(
+        artifacts / f"audit/{AUTO}.json", {**AUDIT, "tensors": tensors, "engine_sha256": digest}
+    )
+    trial = {**TRIAL, "in_float": ["a", "b"], "gained": 3, "lost": 5}
+    search = {**SEARCH, "sensitivity": sensitivity, "trials": [trial]}
     return {
         "audits": [audit],
         "searches": [written(artifacts / "search/u8s8-minmax-64.json", search)],
@@ -385,6 +402,9 @@ def test_the_csv_holds_the_same_values(run: str, request: pytest.FixtureRequest)
     path = request.getfixturevalue(run)
     frame = pandas.read_csv(path / "summary.csv", dtype=str, keep_default_na=False)
     expected = pandas.json_normalize(rows_of(document_of(path)))
+    names = ("size_bytes", "latency.batch", "accuracy.top1", "latency.speedup.ratio")
+    places = [list(frame).index(name) for name in names]
+    assert places == sorted(places), "a row of the table begins with the result"
     lost = set(expected) - set(frame)
     assert expected[[*lost - {"accuracy.flipped"}]].isna().all(axis=None)
     assert "accuracy.flipped" in lost and "latency.gpu" not in frame
@@ -400,6 +420,22 @@ def test_the_csv_holds_the_same_values(run: str, request: pytest.FixtureRequest)
                 assert text == str(value), name
             else:
                 assert float(text) == value, name
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ([0, 0.5, None], ["0.0", "0.5", ""]),
+        ([2.0, 3, None], ["2", "3", ""]),
+        ([None, 7], ["", "7"]),
+        ([1e-07, 1e22, 123456789.125], ["1e-07", "1e+22", "123456789.125"]),
+        ([True, 2**40, None], ["True", "1099511627776", ""]),
+        (['a "quoted", ä', "b\nc"], ['"a ""quoted"", ä"', '"b\nc"']),
+    ],
+)
+def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cells):
+    rows = [{"first": "x", "second": value} for value in values]
+    assert table(rows) == "first,second\n" + "".join(f"x,{cell}\n" for cell in cells)
 
 
 def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
@@ -439,9 +475,15 @@ def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_ar
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Document) -> None:
     results = by_variant(full)
-    assert (results[AUTO]["audit"], results[AUTO]["search"]) == (AUDIT, SEARCH)
-    sensitive = {"samples": 128, "operators": [{"operator": "a", **SENSITIVE}]}
-    assert full["models"]["m"]["sensitivity"] == {"u8s8-minmax-64": sensitive}
+    # of the tensors the five noisiest without lists of channels, of trials how many are in float
+    noisiest = [{**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n} for n in (6, 5, 4, 3, 2)]
+    assert results[AUTO]["audit"] == {**AUDIT, "tensors": noisiest}
+    assert results[AUTO]["search"] == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
+    sensitive = full["models"]["m"]["sensitivity"]["u8s8-minmax-64"]
+    assert sensitive["samples"] == 128
+    # operators come in the order of their divergence
+    told = [(one["operator"], one["kl"], one["sqnr_db"]) for one in sensitive["operators"]]
+    assert told == [("b", 0.02, 30.0), ("c", 0.01, 30.0), ("a", 0.0, 30.0)]
     for name in (BASELINE, MISSING[1]):
         assert (results[name]["audit"], results[name]["search"]) == (None, None)
 

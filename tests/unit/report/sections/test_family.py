@@ -2,75 +2,22 @@
 
 import json
 import re
-from copy import deepcopy
 from typing import Any
 
 import altair as alt
 import pytest
+from families import EAGER, INT8, TINY, family, known
 from report_pages import page
 from tightrope.report.sections.family import change_words, families_section, parameter_words
+from tightrope.summary.families import family_entries
 
-EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
-FASTER = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": "faster"}
-LESS = {
-    **{"delta": -0.004, "delta_low": -0.008, "delta_high": 0.0, "p_value": 0.02},
-    **{"verdict": "kept", "flips": 7, "reason": None},
-}
+FASTEST = {"large": 100, "small": 104, "tiny": 150}
 
 
-def comparison(model: str, **changes: Any) -> dict[str, Any]:
-    return {"model": model, "variant": EAGER, "speedup": FASTER, "accuracy": LESS, **changes}
-
-
-def engine(model: str, seconds: float | None, **changes: Any) -> dict[str, Any]:
-    known = {"model": model, "variant": INT8, "role": "recommended", "status": "ok", "reason": None}
-    times = {"size_bytes": 10**6, "energy_j": None, "call_s": seconds, "low": None, "high": None}
-    others = {"top1": 0.9, "samples": 1000, "front": True, "against": {}, "verdict": f"of {model}"}
-    return {**known, **times, **others, **changes}
-
-
-def point(model: str, seconds: float, delta: float, **changes: Any) -> dict[str, Any]:
-    own = {"model": model, "variant": INT8, "recommended": True, "raced": True, "front": True}
-    times = {"call_s": seconds, "low": 0.9 * seconds, "high": 1.1 * seconds}
-    accuracy = {"delta": delta, "delta_low": delta - 0.01, "delta_high": delta + 0.01}
-    return {**own, **times, **accuracy, **changes}
-
-
-def member(model: str, parent: str | None, **changes: Any) -> dict[str, Any]:
-    known = {"model": model, "parent": parent, "changes": {}, "parameters": 2_000_000}
-    return {**known, "reason": None, **changes}
-
-
-ABOVE = comparison("large", variant=INT8)
-TO_BOTH = {"root_baseline": comparison("large"), "root_recommended": comparison("large")}
-LOST = {"variant": None, "verdict": None, "status": "failed", "reason": "out of <memory>"}
-FAMILY: dict[str, Any] = {
-    **{"root": "large", "host": "a", "device": "cpu", "status": "ok", "reason": None},
-    "measured": "2026-11-25T12:00:00+00:00",
-    "members": [
-        member("large", None),
-        member("small", "large", changes={"prune": {"layers": 3}}),
-        member("tiny", "small"),
-    ],
-    "shapes": [
-        {
-            "shape": {"batch": 1, "sequence": 64},
-            "fastest": {"model": "small", "variant": INT8},
-            **{"rounds": 20, "stop": "precise", "disturbed": None, "provisional": False},
-            "engines": [
-                engine("large", 0.004),
-                engine("small", 0.002, against={**TO_BOTH, "parent_recommended": ABOVE}),
-                engine("tiny", None, **LOST),
-                engine("large", 0.01, role="baseline", variant=EAGER, verdict=None, front=False),
-            ],
-            "points": [
-                point("small", 0.002, -0.004),
-                point("large", 0.004, 0.0),
-                point("large", 0.01, 0.0, variant=EAGER, recommended=False, front=False),
-            ],
-        }
-    ],
-}
+def entry(**changes: Any) -> Any:
+    """The family of three models, the smallest of which lost its answers."""
+    (found,) = family_entries([family(**changes)], known(wrong=FASTEST))
+    return found
 
 
 def summary(*families: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +25,7 @@ def summary(*families: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
-    (family,) = families_section(summary(FAMILY), {})
+    (family,) = families_section(summary(entry()), {})
     (shape,) = family["shapes"]
     assert [(row["model"], row["role"], row["depth"]) for row in shape["rows"]] == [
         ("large", "recommended", 0),
@@ -88,12 +35,12 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     ]
     small = shape["rows"][2]
     assert small["changes"] == ["3 layers"]
-    assert (small["root"]["change"], small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 7)
-    assert small["root"]["interval"] == "\N{MINUS SIGN}0.8 to 0.0"
+    assert (small["root"]["change"], small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 4)
+    assert small["root"]["interval"] == "\N{MINUS SIGN}0.9 to +0.1"
     columns = ["parent_recommended", "root_baseline", "root_recommended"]
     assert list(shape["columns"]) == columns
     # a parent that is the root of all has no column of its own
-    flat = deepcopy(FAMILY)
+    flat = entry()
     flat["members"][2]["parent"] = "large"
     (family,) = families_section(summary(flat), {})
     assert list(family["shapes"][0]["columns"]) == columns[1:]
@@ -102,24 +49,25 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
 
 
 def test_the_chart_links_each_parent_with_its_child_and_is_valid() -> None:
-    (family,) = families_section(summary(FAMILY), {})
+    (family,) = families_section(summary(entry()), {})
     (figure,) = family["figures"]
     alt.Chart.from_dict(figure["chart"], validate=True)
     drawn = json.dumps(figure["chart"])
-    assert '"latency_ms_child": 2.0' in drawn
-    assert drawn.count('"delta_child": ') == 1
-    assert "of 3 variants at batch" in figure["description"]
-    assert f"small {INT8} (2.00 ms" in figure["description"]
+    assert '"latency_ms_child": 1.98' in drawn
+    assert drawn.count('"delta_child": ') == 2
+    assert "of 5 variants at batch" in figure["description"]
+    assert f"small {INT8} (1.98 ms" in figure["description"]
     assert EAGER not in figure["description"]
 
 
 def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
-    failed = {**FAMILY, "status": "failed", "reason": "fewer than two engines", "shapes": []}
-    found = page(families=[FAMILY, failed])
+    failed = {**entry(), "status": "failed", "reason": "fewer than two engines", "shapes": []}
+    found = page(families=[entry(left_out={TINY: "out of <memory>"}), failed])
     assert '<a href="#family">Smaller models</a>' in found.html
     assert "Fastest within the budget: <strong>small</strong>" in found.html
     section = found.section("family")
-    assert "of small" in section and "out of &lt;memory&gt;" in section
+    assert "2 times as fast as the best of large" in section
+    assert "out of &lt;memory&gt;" in section
     assert re.findall(r'<li style="--depth: (\d)"', section)[:3] == ["0", "1", "2"]
     assert "Not timed together: fewer than two engines." in section
 

@@ -132,31 +132,6 @@ def text_of(document):
     return page_of(document).text.replace("\xa0", " ")
 
 
-def test_the_page_has_the_table_and_what_not_to_quantize_under_what_to_deploy():
-    text = text_of(example())
-    table = text[text.index("To quantize or not") : text.index("Accuracy and agreement over")]
-    dot = "\N{MIDDLE DOT}"
-    assert (
-        f"onnxruntime batch 1 {dot} 64 tokens quantize cpu-onnxruntime-int8-dynamic "
-        f"2.61{TIMES} fp32 2.58 to 2.64 +0.4 {MINUS}0.5 to +1.3 58 of 1,500 "
-        "faster than cpu-onnxruntime-fp32; accuracy kept 10 others"
-    ) in table
-    assert f"openvino batch 16 {dot} 128 tokens undecided" in table
-    assert f"0.98{TIMES} bf16 0.95 to 1.01" in table
-    assert (
-        "cpu-onnxruntime-int8-random-512 do not quantize : failed: collapsed: one answer" in table
-    )
-    # of the model without labels
-    alone = "slower than cpu-onnxruntime-fp32; accuracy was not evaluated: speed alone decides"
-    assert alone in text[text.rindex("To quantize or not") :]
-    advice = text[: text.index("Accuracy against latency")]
-    told = f"onnxruntime is slower with int8-dynamic than with fp32 (0.79{TIMES} at best)."
-    assert advice.count("Do not quantize this one:") == 1
-    assert advice.rindex("artifacts/minilm-docstrings/engines/") < advice.index(
-        f"Do not quantize this one: {told}"
-    )
-
-
 AVX2 = {"isa": ["avx2", "avx512f"]}
 VNNI = {"isa": ["avx2", "avx512_vnni"]}
 

@@ -83,8 +83,7 @@ def test_sentences_say_what_is_best_and_by_what_factor(changes: Any, told: str) 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
-    (figure,) = throughput_section([entry()], {"h": "EPYC"})
-    assert figure["host"] == "EPYC"
+    (figure,) = throughput_section([entry()], {})
     alt.Chart.from_dict(figure["chart"])
     assert not re.search(r"#[0-9a-f]{6}", json.dumps(figure["chart"]))
     svg = drawn(figure["chart"], scheme)
@@ -111,11 +110,11 @@ def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
     own |= dict.fromkeys(("best", "best_within_bound", "single", "gain"))
     lost = entry(model=MODEL, variant="cpu-openvino-bf16", **own)
     slower = entry(model=MODEL, variant="cpu-pytorch-fp32", best=SINGLE)
-    found = page(throughput=[slower, failed, entry(model=MODEL), lost])
+    found = page(throughput=[slower, entry(model=MODEL), failed, lost])
     section = found.section("throughput")
     assert "All 5 as a table" in section and section.count('class="plot"') == 3
-    variants = re.findall(r'<figcaption><code class="variant">([^<]+)', section)
-    assert variants == [VARIANT, "cpu-pytorch-fp32", "cpu-openvino-bf16"]
+    # the highest throughput comes first
+    assert section.index(f">{VARIANT}<") < section.index(">cpu-pytorch-fp32<")
     assert "slower already: 2 instances 500 samples/s" in section
     assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
     assert '<a href="#throughput">Throughput</a>' in found.html
