@@ -1,7 +1,7 @@
 """Labelled texts or images that a data source returns before splitting, and their roles."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from tightrope.errors import TightropeError, printable
@@ -37,13 +37,11 @@ class Material(NamedTuple):
 
 
 def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
-    """Return Material whose labels are numbered in sorted order: by value if all are numbers.
+    """Return Material whose labels are numbered in their order.
 
     A number is the same label as its digits in another table.
     """
-    names = {str(label) for _, label in train + (evaluation or [])}
-    numbers = all(NUMBER.fullmatch(name) for name in names)
-    ordered = sorted(names, key=lambda name: (int(name) if numbers else 0, name))
+    ordered = in_order({str(label) for _, label in train + (evaluation or [])})
     index = {name: number for number, name in enumerate(ordered)}
 
     def rows(part: list[Labelled]) -> list[Row]:
@@ -54,6 +52,13 @@ def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> M
         train=rows(train),
         evaluation=None if evaluation is None else rows(evaluation),
     )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of labels sorted: by value if all are whole numbers, else by alphabet."""
+    names = list(names)
+    numbers = all(map(NUMBER.fullmatch, names))
+    return sorted(names, key=lambda name: (int(name) if numbers else 0, name))
 
 
 def require_clear(source: str, labels: list[str]) -> None:

@@ -173,6 +173,8 @@ def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
     assert found == Material(names, [("one", 0), ("two", 1)], [("a", 1)], left_out=4)
     pool = material_of(HUB, DatasetDict({"train": hub_table(["a", "b"], [3, 1], None)}), COLUMNS)
     assert pool == Material(["1", "3"], [("a", 1), ("b", 0)])
+    digits = Dataset.from_dict({"text": ["a", "b"], "label": ["10", "9"]})
+    assert material_of(HUB, DatasetDict({"train": digits}), COLUMNS).labels == ["9", "10"]
 
 
 def test_a_column_of_the_hub_that_holds_no_texts_is_an_error() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.material import Material, Row
+from tightrope.data.material import Material, Row, in_order
 from tightrope.errors import TightropeError
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 
@@ -56,13 +56,14 @@ def roles_of(source: str, tables: Any, columns: dict[str, str]) -> dict[str, Any
 
 
 def label_index(roles: dict[str, Any], column: str) -> tuple[list[str], dict[Any, int]]:
-    """Return label names (the dataset's, else sorted values) and the index of each value."""
+    """Return label names (the dataset's, else the values in order) and the index of each value."""
     names = getattr(next(iter(roles.values())).features[column], "names", None)
     if names:
         return list(names), {number: number for number in range(len(names))}
     values = {value for table in roles.values() for value in table.unique(column)}
-    ordered = sorted(value for value in values if value not in (None, -1))
-    return [str(value) for value in ordered], {value: i for i, value in enumerate(ordered)}
+    known = [value for value in values if value not in (None, -1)]
+    ordered = in_order({str(value) for value in known})
+    return ordered, {value: ordered.index(str(value)) for value in known}
 
 
 def material_of_parts(
