@@ -53,8 +53,7 @@ def prepare_data(
         texts = sum(kept) if len(kept) == len(limits) else None
         material = read(source, location, columns=columns, texts=texts, seed=seed)
         parts = checked_parts(material, sizes, fields)
-        write_parts(manifest, material, limited(parts, limits), write_lines, fields)
-        return left_out(material)
+        return write_parts(manifest, material, limited(parts, limits), write_lines, fields)
     # imports pyarrow, which texts do not need
     from tightrope.data.image_store import image_store
 
@@ -64,8 +63,7 @@ def prepare_data(
         material = read(source, location, store, columns=columns, images=images)
         check_labels(material)
         parts = checked_parts(material, sizes, fields)
-        write_parts(manifest, material, limited(parts, limits), store.write, fields)
-    return left_out(material)
+        return write_parts(manifest, material, limited(parts, limits), store.write, fields)
 
 
 def check_labels(material: Material) -> None:
@@ -81,22 +79,27 @@ def check_labels(material: Material) -> None:
 
 def write_parts(
     manifest: Path | str, material: Material, parts: Parts, write: Writer, fields: dict[str, Any]
-) -> None:
-    """Write each part with `write`, then the manifest with `fields` and the material's fields."""
+) -> dict[str, int]:
+    """Write each part with `write`, then the manifest with `fields` and the material's fields.
+
+    Returns what `left_out` returns.
+    """
     folder, written = clear_folder(manifest), {}
     noun, suffix = ("image", SUFFIX) if fields["task"] == IMAGE else ("text", ".jsonl")
     for part, rows in parts.items():
         examples = [{"label": label, noun: content} for content, label in rows]
         write(folder / f"{part}{suffix}", examples)
         written[part] = {"file": f"{part}{suffix}", "samples": len(rows)}
+    counts = left_out(material)
     details: dict[str, Any] = {
         "labels": material.labels or None,
         "classes": classes_of(material),
-        "left_out": left_out(material),
+        "left_out": counts,
     }
     if material.labels:
         details["revision"] = material.revision
     write_manifest(manifest, **fields, **details, parts=written)
+    return counts
 
 
 def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:

@@ -99,9 +99,11 @@ def some_texts(data: Path | str) -> list[str]:
     manifest = read_manifest(data, DataManifest)
     if manifest["task"] == IMAGE:
         return []
-    parts = (Path(data).parent / one["file"] for one in manifest["parts"].values())
-    lines = (line for part in parts for line in part.read_text().splitlines())
-    return [json.loads(line)["text"] for line in islice(lines, SOME)]
+    found: list[str] = []
+    for part in manifest["parts"].values():
+        with (Path(data).parent / part["file"]).open() as lines:
+            found += [json.loads(line)["text"] for line in islice(lines, SOME - len(found))]
+    return found
 
 
 def require_split(split: Path | str, manifest: SplitManifest) -> None:

@@ -78,11 +78,8 @@ def read_table(file: Path, texts: list[str]) -> Any:
     import pandas
 
     # "NA" and "null" are valid texts; only an empty field is blank.
-    options: dict[str, Any] = {
-        "dtype": dict.fromkeys(texts, str),
-        "keep_default_na": False,
-        "na_values": [""],
-    }
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
+    options["dtype"] = dict.fromkeys(texts, str)
     suffix = table_suffix(file)
     if suffix in SEPARATED:
         require_narrow(file)
@@ -94,8 +91,8 @@ def read_table(file: Path, texts: list[str]) -> Any:
         return pandas.read_json(stream, lines=suffix != ".json", dtype=False)
 
 
-def separated(file: Path) -> dict[str, Any]:
-    """Return the options of pandas.read_csv for a table of separated values.
+def separated(file: Path, *, header: bool = False) -> dict[str, Any]:
+    """Return the options of pandas.read_csv for a table of separated values, or its first line.
 
     In a tsv quotation marks are those of the texts, as in GLUE's, unless all of them quote fields
     as pandas does and one is doubled, in the first name, or in a field of several lines.
@@ -104,7 +101,7 @@ def separated(file: Path) -> dict[str, Any]:
     if suffix == ".csv":
         return SEPARATED[suffix]
     with opened(file, text=True) as stream:
-        content = stream.read()
+        content = stream.readline() if header else stream.read()
     told = content.startswith(b'"') or b'""' in content
     told = told or any(line.count(b'"') % 2 for line in content.split(b"\n"))
     return {**SEPARATED[suffix], **({} if told and QUOTED.fullmatch(content) else PLAIN)}
@@ -132,7 +129,7 @@ def header(file: Path) -> list[str]:
 
     with opened(file, text=True) as stream:
         options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
-        first = pandas.read_csv(stream, **separated(file), **options)
+        first = pandas.read_csv(stream, **separated(file, header=True), **options)
     return [str(name) for name in first.iloc[0].tolist()]
 
 
@@ -207,7 +204,7 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
         elif suffix == ".parquet":
             frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
         elif suffix in SEPARATED:
-            frame = pandas.read_csv(stream, nrows=0, **separated(file))
+            frame = pandas.read_csv(stream, nrows=0, **separated(file, header=True))
         else:
             frame = pandas.read_json(stream, lines=True, nrows=FIRST_ROWS, dtype=False)
     return [str(name) for name in frame.columns]
