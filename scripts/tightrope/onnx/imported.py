@@ -1,6 +1,7 @@
 """Check, store and describe a model that comes as an ONNX file, of texts or of images."""
 
-from collections.abc import Iterator
+import bisect
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -30,7 +31,7 @@ FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL
 HALVES = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 # the longest sequence for which a position table is sought
-MOST_POSITIONS = 16_384
+MOST_POSITIONS = 4096
 OLDEST_OPSET = 13  # the first with per-channel quantization
 
 
@@ -62,8 +63,7 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
 
 
 def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
-    """Raise TightropeError for weights of half precision, and for token ids that are embedded by
-    an operator of ONNX Runtime's own."""
+    """Raise TightropeError for weights in half precision, and for a fused embedding of tokens."""
     halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
     if any(len(tensor.dims) > 1 for tensor in halves):
         raise TightropeError(
@@ -161,24 +161,20 @@ def longest_sequence(model: onnx.ModelProto) -> int | None:
     That is the number of rows of a table which is looked up by the position, or less: a model that
     takes one token more than the table has rows has another use for it.
     """
-    tables = {t.dims[0] for t in model.graph.initializer if len(t.dims) == 2 and t.dims[0] > 1}
-    taken, refused = 0, None
-    for rows in sorted(one for one in tables if one <= MOST_POSITIONS):
-        if refused is None and not takes(model, rows + 1):
-            refused = rows + 1
-    while refused is not None and refused - taken > 1:
-        middle = (taken + refused) // 2
-        taken, refused = (middle, refused) if takes(model, middle) else (taken, middle)
-    return None if refused is None else taken
+    session, signature = open_model(model, threads=0, optimized=False), signature_of(model)
 
+    def takes(tokens: int) -> bool:
+        try:
+            session.run(None, example_of(signature, 1, tokens=tokens))
+        except Exception:  # ONNX Runtime raises no specific class
+            return False
+        return True
 
-def takes(model: onnx.ModelProto, tokens: int) -> bool:
-    """Return whether the standardized model runs for a text of so many tokens."""
-    try:
-        run_onnx(model, [example_of(signature_of(model), 1, tokens=tokens)], threads=1)
-    except ArtifactError:
-        return False
-    return True
+    rows = {int(sizes[0]) for sizes, _ in looked_up(model)}
+    first = min((n for n in rows if n <= MOST_POSITIONS and not takes(n + 1)), default=None)
+    if first is None:
+        return None
+    return bisect.bisect_left(range(1, first + 2), 1, key=lambda tokens: not takes(tokens))
 
 
 def open_file(folder: Path) -> Any:
@@ -261,6 +257,14 @@ def class_count(model: onnx.ModelProto) -> int:
 
 def vocabulary(model: onnx.ModelProto, source: str) -> int:
     """Return the number of rows of the embedding table of a standardized model."""
+    for sizes, by_tokens in looked_up(model):
+        if by_tokens:
+            return int(sizes[0])
+    raise TightropeError(f"{source}: no table in which input_ids are looked up; is it of texts?")
+
+
+def looked_up(model: onnx.ModelProto) -> Iterator[tuple[Sequence[int], bool]]:
+    """Yield the sizes of each table of which rows are looked up, and whether by the token ids."""
     constants = [
         (node.output[0], part.t)
         for node in model.graph.node
@@ -268,16 +272,13 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
         if node.op_type == "Constant" and part.HasField("t")
     ]
     tables = [*constants, *((tensor.name, tensor) for tensor in model.graph.initializer)]
-    rows = {name: tensor.dims[0] for name, tensor in tables if tensor.dims}
+    known = {name: tensor.dims for name, tensor in tables if len(tensor.dims) == 2}
     same = {TOKENS}
     for node in model.graph.node:
         if node.op_type in ("Cast", "Identity") and node.input[0] in same:
             same.add(node.output[0])
-        if node.op_type == "Gather" and node.input[1] in same and node.input[0] in rows:
-            return int(rows[node.input[0]])
-    raise TightropeError(
-        f"{source}: no table in which input_ids are looked up; is it a text model?"
-    )
+        if node.op_type == "Gather" and node.input[0] in known:
+            yield known[node.input[0]], node.input[1] in same
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
