@@ -76,9 +76,8 @@ class CheckpointManifest(Manifest):
     of images, `inputs` maps the pipeline's input names to those of an ONNX file from outside, whose
     output `output_order[i]` is that of label i. `reference` is for how many texts it was compared
     with the model that was brought, see `check_reference`, `matched` how its outputs have got their
-    labels. `qat` is the `scheme` of a training for
-    int8, and its `ranges`: [low, high] of the input by module, and of the output in `outputs` where
-    the training quantized these too.
+    labels. `qat` is the `scheme` of a training for int8, and its `ranges`: [low, high] of the input
+    by module, and of the output in `outputs` where the training quantized these too.
     """
 
     task: str
