@@ -198,7 +198,7 @@ def batch_counts(folder: Path) -> None:
 
 
 def other_tokens_in_transformers(folder: Path) -> None:
-    """It takes the side from tokenizer_config.json, the tokens that surround a text as well."""
+    """Its classes do not lower the case of texts if tokenizer_config.json says so."""
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     kind = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     named = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[UNK]"}

@@ -1,5 +1,7 @@
 """A file that cannot be written is one line of error with its path, never a result."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,21 @@ def error_of(project: Project, target: str, *words: str) -> str:
     assert "Traceback" not in project.log(job)
     assert errors[0] in done.stdout
     return errors[0]
+
+
+def test_a_python_below_a_folder_with_a_space_is_one_line(unrun: Project, tmp_path: Path) -> None:
+    (tmp_path / "my project").symlink_to(sys.prefix)
+    python = tmp_path / "my project/bin/python"
+    done = subprocess.run(
+        [str(python), *unrun.command()[1:]],
+        **{"cwd": unrun.folder, "env": unrun.environment(), "capture_output": True},
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    *_, line = (done.stdout + done.stderr).splitlines()
+    assert line.startswith(f"{python}: Snakemake does not quote the path of Python")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("target", WRITERS)

@@ -129,9 +129,8 @@ def check_encoder(source: str, folder: Path) -> None:
         for name in SENTENCEPIECE:
             if (folder / name).is_file():
                 raise TightropeError(
-                    f"{source}: has {name} but no tokenizer.json, which transformers makes of it "
-                    "where sentencepiece is installed: AutoTokenizer's from_pretrained, then its "
-                    "save_pretrained"
+                    f"{source}: has {name} but no tokenizer.json; where sentencepiece is installed "
+                    "save_pretrained of transformers' AutoTokenizer makes it"
                 )
         return
     from tokenizers import Tokenizer

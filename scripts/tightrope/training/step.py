@@ -228,12 +228,9 @@ def optimizer_of(
     ]
     optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
     warmup = min(max(recipe["warmup"], 1 / steps), 1 - 1 / steps) if steps > 2 else 0.5
+    total = max(steps, 2) + 1  # it divides by one less than half of them
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer,
-        max_lr=rate,
-        total_steps=max(steps, 2) + 1,
-        pct_start=warmup,
-        cycle_momentum=False,
+        optimizer, max_lr=rate, total_steps=total, pct_start=warmup, cycle_momentum=False
     )
     return optimizer, schedule
 

@@ -36,7 +36,7 @@ MODULES = (
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 words = sys.argv[1:]
-if words[:2] != ["-m", "snakemake"] and "/.snakemake/scripts/" not in words[0]:
+if words[:2] != ["-m", "snakemake"] and "/.snakemake/scripts/" not in "".join(words[:1]):
     os.execv({python!r}, [{python!r}, *words])
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})

@@ -32,6 +32,15 @@ def test_other_heads_are_named(architecture: str, fields: dict, reason: str | No
         assert "train" not in found and "\n" not in found
 
 
+def test_two_heads_and_models_of_timm_are_named() -> None:
+    distilled = unusable_head(
+        {"model_type": "deit", "architectures": ["DeiTForImageClassificationWithTeacher"]}
+    )
+    assert "has two heads, whose mean is its answer" in distilled
+    timm = unusable_head({"architecture": "resnet18", "num_classes": 5, "pretrained_cfg": {}})
+    assert "one of timm, none of transformers; export the model to ONNX" in timm
+
+
 @pytest.mark.parametrize("names", [["BertModel"], ["BertForMaskedLM"], [], [3], None])
 def test_an_encoder_without_a_head_may_be_fine_tuned(names: list | None) -> None:
     name = names[0] if names and names != [3] else "the model"

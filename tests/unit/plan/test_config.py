@@ -16,6 +16,7 @@ import yaml
 from configured import MODEL, SCHEMA, configured, refused, with_model
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
+from tightrope.machine.cores import cpu_quota
 from tightrope.machine.host import ISA
 from tightrope.plan.config import GONE, checked
 from tightrope.plan.variants import configured as variants_of
@@ -320,7 +321,7 @@ ON_GPU = {"devices": ["cuda"], "engines": {"tvm": ["fp32"], "tensorrt": ["fp16"]
         {**ON_GPU, "devices": ["cpu"], **SHORT},
         {"devices": ["cuda"], "cuda": {"graphs": False}, "buckets": BUCKETS},
         {"devices": ["cpu", "cuda"], "cuda": {"streams": [1, 16]}},
-        {"threads": os.cpu_count()},
+        {"threads": min(len(os.sched_getaffinity(0)), cpu_quota())},
         {"threads": 9999, "host": "large-node"},
         {"engines": {"onnxruntime": ["int8"]}, "accuracy_budget_points": 0.25},
         with_model(train=None, qat={"scheme": "s8s8", "outputs": True}),

@@ -140,6 +140,11 @@ def test_without_a_recipe_another_count_of_labels_is_no_use(trained: Path, tmp_p
     assert manifest_of(widened)["labels"] == ["0", "1", "2"]
 
 
+def test_one_batch_of_one_epoch_trains(tmp_path: Path, source: Path, texts: Path) -> None:
+    trained = train(tmp_path / "trained", source, texts, {**ONCE, "batch": 1000})
+    assert manifest_of(trained)["training"]["steps"] == 1
+
+
 def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: Path) -> None:
     data = tmp_path / "data" / "data.json"
     sizes = {"train": None, "evaluation": 4}
