@@ -19,7 +19,7 @@ PLAIN, NAKED = re.compile(r'"([A-Za-z0-9_.+-]+)"'), r"\1"
 def configuration_files(workflow: Any) -> list[str]:
     """Return the configuration files of the run, relative to the project.
 
-    The place of the project is not among them, so that it does not make the summary stale.
+    So the place of the project makes no summary stale whose configuration lies in it.
     """
     return [os.path.relpath(file) for file in workflow.config_settings.configfiles]
 
