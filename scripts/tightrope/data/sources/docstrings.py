@@ -81,7 +81,7 @@ def texts_of_package(
 ) -> list[str]:
     """Return the first `share` texts of the package, or all for None.
 
-    They are masked first paragraphs that differ in more than case and punctuation.
+    They are masked first paragraphs that differ in more than case, space and Unicode form.
     """
     texts: dict[str, str] = {}
     for docstring in chain.from_iterable(map(docstrings, shuffled_sources(folder, seed))):
