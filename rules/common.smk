@@ -127,6 +127,7 @@ shapes_of_model = of_wildcards(shapes.shapes_of_model, config)
 full_shapes_of_model = of_wildcards(shapes.full_shapes_of_model, config)
 # one for all jobs, each of which keeps its params in memory
 latency_settings = job_params.latency_settings(config)
+latency_of_model = of_wildcards(job_params.latency_of_model, config)
 repair_of = of_wildcards(job_params.repair_of, config)
 percentile_of = of_wildcards(job_params.percentile_of, config)
 streams_of_variant = of_wildcards(job_params.streams_of, config)

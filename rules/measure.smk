@@ -59,7 +59,7 @@ rule measure_latency:
         host=host_of_variant,
         shapes=shapes_of_model,
         streams=streams_of_variant,
-        latency=latency_settings,
+        latency=latency_of_model,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=libraries_with(with_baseline),

@@ -248,6 +248,8 @@ def dumped(node: Any) -> str:
     if not isinstance(node, ast.AST):
         return repr(node)
     fields = dict(ast.iter_fields(node))
+    if not fields.get("type_params", True):  # which Python 3.11 does not have
+        del fields["type_params"]
     if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and is_docstring(node.body[0]):
         fields["body"] = node.body[1:]
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tightrope"):

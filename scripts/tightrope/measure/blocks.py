@@ -56,7 +56,7 @@ def block_sizes(plan: Plan) -> tuple[float, list[int]]:
     With a fixed number of calls there is no minimum time, and the list sums to that number.
     """
     if plan["calls"] is None:
-        return plan["min_seconds"] / plan["pairs"], [-(-plan["min_calls"] // plan["pairs"])]
+        return plan["min_seconds"] / plan["pairs"], [1]
     pairs = min(plan["pairs"], plan["calls"])
     each, more = divmod(plan["calls"], pairs)
     return 0.0, [each + 1] * more + [each] * (pairs - more)

@@ -20,11 +20,13 @@ from tightrope.machine.interference import Windows, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, cpu_seconds, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.statistics import speedup
+from tightrope.statistics import SAMPLES_FOR_PERCENTILE, percentile, speedup
 
 # pairs between two checks of the interval: checked after every pair, a comparison would stop at the
 # first interval that is narrow by chance
 LOOK = 10
+# pairs that are measured however long they take: with a call each they tell a median
+FEWEST_PAIRS = 12
 # time after the limit at which measuring stops before the minima, if most pairs are disturbed
 IN_VAIN_SECONDS = 5.0
 FEWEST_IN_VAIN = 4
@@ -65,9 +67,9 @@ def compare(
     comparison = Comparison(workers, index, plan, threads, earlier)
     windows = Windows(machine.processors, lambda: cpu_seconds(workers))
     windows.cores = comparison.foreign_cores
-    stop, rule = None, StopRule(plan)
+    stop, rule = None, StopRule(plan, p99_bound(plan, index))
     while stop is None:
-        comparison.measure_pair(windows.index)
+        comparison.measure_pair(windows.index, rule.more_calls)
         began += lost_to_other_load(windows, machine)
         stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
         tell(rule.share_done(len(comparison.pairs), time.monotonic() - began, earlier))
@@ -100,20 +102,25 @@ class Comparison:
             name: list(earlier.get(name) or [None] * len(self.pairs)) for name in OF_BLOCKS
         }
         self.order = random.Random(f"{index}, {len(self.pairs)}")
+        # enough for a p99 of calls that take as long as its bound
+        limit = max(plan["max_seconds"], 2 * SAMPLES_FOR_PERCENTILE[99] * p99_bound(plan, index))
         self.clocks = [
-            Stopwatch(worker, plan["max_seconds"], own)
-            for worker, own in zip(workers, self.blocks, strict=True)
+            Stopwatch(worker, limit, own) for worker, own in zip(workers, self.blocks, strict=True)
         ]
         self.warmup, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
         self.seconds, self.counts = block_sizes(plan)
         self.used: list[dict[str, Any]] = []
 
-    def measure_pair(self, window: int) -> None:
-        """Measure a block of each engine in random order; `window` is the index in `Windows`."""
+    def measure_pair(self, window: int, more: int = 0) -> None:
+        """Measure a block of each engine in random order; `window` is the index in `Windows`.
+
+        The block of the candidate has at least `more` calls.
+        """
         calls = self.counts[len(self.pairs) % len(self.counts)]
         pair: list[dict[str, Any]] = [{} for _ in self.workers]
         for which in self.order.sample(range(len(pair)), len(pair)):
-            pair[which] = self.clocks[which].block(self.index, self.seconds, calls)
+            wanted = calls if which else max(calls, more)
+            pair[which] = self.clocks[which].block(self.index, self.seconds, wanted)
         for own, block in zip(self.blocks, pair, strict=True):
             own.append(block["samples_s"])
         for name, values in self.of_blocks.items():
@@ -143,38 +150,44 @@ class Comparison:
 
 
 class StopRule:
-    """Stop rule of a comparison, by `plan`.
+    """Stop rule of a comparison, by `plan` and the bound of the candidate's p99, 0 for none.
 
-    The interval is checked every `LOOK` undisturbed pairs.
+    The interval is checked every `LOOK` undisturbed pairs. `more_calls` are those that the next
+    block of the candidate has to have for its p99.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, p99_bound_s: float = 0.0) -> None:
         self.plan = plan
+        self.p99_bound_s = p99_bound_s
         self.next_look = plan["pairs"]
+        self.more_calls = 0
 
     def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
         """Return why measuring stops, None where it continues; `blocks` are those of each engine.
 
         `width`, `time limit` or `calls`; `minimum`: an engine measured alone has no interval and
-        stops at the minima; `disturbed`: stopped before the minima, because an engine that other
-        load slows down many times would take minutes for pairs that do not count.
+        stops at the minima; `disturbed`: stopped before `FEWEST_PAIRS` are undisturbed, because an
+        engine that other load slows down many times would take minutes for pairs that do not count.
         """
         plan, measured = self.plan, len(shape["pairs"])
         if plan["calls"] is not None:
             return "calls" if measured == len(block_sizes(plan)[1]) else None
-        kept = undisturbed(shape)
-        if measured < plan["pairs"]:
-            in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
-            late = seconds >= plan["comparison_seconds"] + IN_VAIN_SECONDS
-            return "disturbed" if in_vain and late else None
-        if len(kept) >= self.next_look:
-            if len(blocks) == 1:
-                return "minimum"
-            own, theirs = ([one[index] for index in kept] for one in blocks)
-            if width(own, theirs) <= plan["width"]:
-                return "width"
+        kept, over_s = undisturbed(shape), seconds - plan["comparison_seconds"]
+        in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
+        if len(kept) < plan.get("fewest", min(FEWEST_PAIRS, plan["pairs"])):
+            return "disturbed" if in_vain and over_s >= IN_VAIN_SECONDS else None
+        own, *theirs = ([one[index] for index in kept] for one in blocks)
+        stop = "time limit" if over_s >= 0 else None
+        if len(kept) >= self.next_look and sum(map(len, own)) >= plan["min_calls"]:
+            if not theirs:
+                stop = "minimum"
+            elif width(own, *theirs) <= plan["width"]:
+                stop = "width"
             self.next_look = len(kept) + LOOK
-        return "time limit" if seconds >= plan["comparison_seconds"] else None
+        wanted = stop and self.p99_bound_s and not in_vain
+        missing = missing_calls(own, self.p99_bound_s) if wanted else 0
+        self.more_calls = max(self.more_calls, missing)
+        return None if missing else stop
 
     def share_done(self, pairs: int, seconds: float, earlier: Shape) -> float:
         """Return the share of the pairs to measure after `earlier`, or of the time if less."""
@@ -185,6 +198,24 @@ class StopRule:
         spent, limit = earlier.get("seconds", 0.0), plan["comparison_seconds"]
         timed = (seconds - spent) / (limit - spent) if limit > spent else 1.0
         return min(1.0, measured, timed)
+
+
+def p99_bound(plan: Plan, index: int) -> float:
+    """Return the bound of the candidate's p99 at a shape in seconds, 0 where there is none."""
+    bounds = plan.get("p99_ms")
+    return (bounds[index] or 0.0) / 1000 if bounds else 0.0
+
+
+def missing_calls(blocks: Blocks, bound_s: float) -> int:
+    """Return how many calls the next of `LOOK` more blocks needs so that a p99 is known.
+
+    0 where it is known, or where the median is over its bound already.
+    """
+    samples = [seconds for block in blocks for seconds in block]
+    median = percentile(samples, 50)
+    if median is not None and median > bound_s:
+        return 0
+    return -(-max(0, SAMPLES_FOR_PERCENTILE[99] - len(samples)) // LOOK)
 
 
 def width(own: list[list[float]], theirs: list[list[float]]) -> float:
@@ -291,7 +322,8 @@ def first_half(plan: Plan) -> Plan:
         "comparison_seconds": plan["comparison_seconds"] / 2,
     }
     if plan["calls"] is None:
-        return scaled(plan, math.ceil(plan["pairs"] / 2)) | half
+        fewest = math.ceil(min(FEWEST_PAIRS, plan["pairs"]) / 2)
+        return scaled(plan, math.ceil(plan["pairs"] / 2)) | half | {"fewest": fewest}
     sizes = block_sizes(plan)[1]
     first = sizes[: math.ceil(len(sizes) / 2)]
     return plan | {"pairs": len(first), "calls": sum(first)}
@@ -301,7 +333,9 @@ def second_half(plan: Plan, first: Shape) -> Plan:
     """Return the target of both loads: the second load measures at least as many pairs."""
     if plan["calls"] is not None:
         return plan
-    return scaled(plan, max(plan["pairs"], 2 * len(undisturbed(first))))
+    kept = 2 * len(undisturbed(first))
+    fewest = max(kept, min(FEWEST_PAIRS, plan["pairs"]))
+    return scaled(plan, max(plan["pairs"], kept)) | {"fewest": fewest}
 
 
 def scaled(plan: Plan, pairs: int) -> Plan:

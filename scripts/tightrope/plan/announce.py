@@ -38,16 +38,13 @@ def announce(workflow: Any, config: Document, plan: Plan) -> None:
 
 
 def p99_lines(config: Document) -> Iterator[str]:
-    """Yield a line where a goal bounds the p99 of a shape, and too few calls may be measured."""
-    goal, latency = config["goal"], config["latency"]
+    """Yield a line where a goal bounds the p99 of a shape, and a fixed number of calls is few."""
+    goal, calls = config["goal"], config["latency"]["calls"]
     needed = SAMPLES_FOR_PERCENTILE[99]
-    calls = latency["calls"] or latency["min_calls"]
-    if goal and goal["p99_ms"] is not None and not goal["traffic"] and calls < needed:
-        key = "calls" if latency["calls"] else "min_calls"
+    if goal and goal["p99_ms"] is not None and not goal["traffic"] and calls and calls < needed:
         yield (
-            f"goal.p99_ms: a p99 takes {needed} calls, and latency.{key} = {calls}; where fewer "
-            "are measured no variant is known to keep the bound. "
-            f"Set latency: {{{key}: {P99_CALLS}}}"
+            f"goal.p99_ms: a p99 takes {needed} calls, and latency.calls = {calls}: no variant is "
+            f"known to keep the bound. Set latency: {{calls: {P99_CALLS}}}, or leave calls out"
         )
 
 

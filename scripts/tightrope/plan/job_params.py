@@ -9,7 +9,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
-from tightrope.plan.shapes import buckets_of, has_profiles, profiles_of
+from tightrope.plan.shapes import buckets_of, has_profiles, profiles_of, shapes_of_model
 from tightrope.variants import Variant, parse
 
 Document = dict[str, Any]
@@ -75,6 +75,15 @@ def latency_settings(config: Document) -> Document:
     """
     other = ("accept_disturbed", "quiet_seconds")
     return {key: value for key, value in config["latency"].items() if key not in other}
+
+
+def latency_of_model(config: Document, wildcards: Any) -> Document:
+    """Return `latency_settings`, with a goal's bound of p99 as `p99_ms`, one per shape or None."""
+    goal, settings = config["goal"], latency_settings(config)
+    if goal is None or goal["traffic"] or goal["p99_ms"] is None:
+        return settings
+    wanted = [goal["shape"] in (None, one) for one in shapes_of_model(config, wildcards)]
+    return {**settings, "p99_ms": [goal["p99_ms"] if one else None for one in wanted]}
 
 
 def goal_of_race(config: Document, wildcards: Any) -> Document | None:

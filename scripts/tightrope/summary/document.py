@@ -8,6 +8,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -166,6 +167,9 @@ def read_reported(path: Path | str) -> dict[str, Any]:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of summary.json."""
     schema = msgspec.json.schema(Summary)
+    for one in schema["$defs"].values():
+        if "description" in one:  # Python 3.13 takes the margin away by itself
+            one["description"] = cleandoc(one["description"])
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": "Tightrope's reports/summary.json", **schema}
 

@@ -107,9 +107,8 @@ def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
     p50 = in_ms(row["p50_s"])
     if p50 is not None and p50 > limit_ms:
         return f"p50 is {p50:.3g} ms already, over the bound of {limit_ms:.3g} ms"
-    key = "calls" if row["stop"] == "calls" else "min_calls"
-    needed = SAMPLES_FOR_PERCENTILE[99]
-    return f"{row['samples']} of {needed} calls; set latency: {{{key}: {P99_CALLS}}}"
+    remedy = f"; set latency: {{calls: {P99_CALLS}}}" if row["stop"] == "calls" else ""
+    return f"{row['samples']} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
 
 
 def priced(rate: float | None, price: float | None) -> float | None:

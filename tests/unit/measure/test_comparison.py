@@ -130,6 +130,9 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
     [
         ({"width": 1e9, "comparison_seconds": 20.0, "pairs": 10}, "width", 10, 10),
         ({}, "time limit", 4, 4),
+        # pairs and calls are goals, but for those that a median takes
+        ({"pairs": 20}, "time limit", 12, 12),
+        ({"width": 1e9, "comparison_seconds": 20.0, "min_calls": 70}, "width", 14, 14),
         # without a baseline there is no interval
         ({"baseline": None, "comparison_seconds": 20.0}, "minimum", 4, 4),
         # what other load disturbed does not count and is measured again while there is time
@@ -141,6 +144,19 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
 def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
     shape = compared(**changes)
     assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
+
+
+def test_with_a_bound_of_p99_the_candidate_alone_has_the_calls_that_it_takes(compared) -> None:
+    for bound_ms, seconds, enough in ((2.0, 0.001, True), (0.5, 0.001, False)):
+        shape = compared(seconds, 0.002, p99_ms=[bound_ms])
+        calls, others = (sum(map(len, shape[name])) for name in BOTH)
+        assert (calls >= 662) is enough, "more would not help where the median is over the bound"
+        assert (shape["stop"], others < 60) == ("time limit", True)
+    # a limit that calls within the bound cannot reach
+    slow = compared(0.01, 0.002, p99_ms=[50.0], max_seconds=3.0)
+    assert sum(map(len, slow["blocks_s"])) >= 662
+    # nothing is known to keep it where most pairs do not count
+    assert compared(p99_ms=[2.0], played={OWN: stolen(*range(1, 100, 2))})["stop"] == "time limit"
 
 
 def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:
@@ -159,7 +175,7 @@ def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(compa
     shape = compared(pairs=100, played={OWN: stolen()})
     assert (shape["stop"], len(shape["pairs"])) == ("disturbed", FEWEST_IN_VAIN)
     half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
-    assert (half["stop"], len(half["pairs"])) == ("time limit", 10)
+    assert (half["stop"], len(half["pairs"])) == ("time limit", 19), "10 count"
 
 
 @pytest.mark.parametrize(("loads", "calls", "pairs"), [(2, 33, 20), (2, 7, 20), (1, 3, 2)])
@@ -190,8 +206,8 @@ def test_warm_up_is_in_windows_as_long_as_a_block(compared: Compare, journal: Pa
 @pytest.mark.parametrize("role", [OWN, BASELINE], ids=["own", "baseline"])
 def test_the_engine_that_took_longer_than_max_seconds_is_too_slow(compared, journal, role) -> None:
     """Each has its seconds for itself: 16 in its blocks of the first load, the other one 10."""
-    seconds = {OWN: 2.5, BASELINE: 2.5, role: 4.0}
-    with pytest.raises(WorkFailed, match=rf"^{role}too slow \(6 calls in 1\d s\)$") as caught:
+    seconds = {OWN: 5.0, BASELINE: 5.0, role: 8.0}
+    with pytest.raises(WorkFailed, match=rf"^{role}too slow \(4 calls in 1\d s\)$") as caught:
         compared(*seconds.values(), loads=2, max_seconds=15.0)
     assert len(asked(journal, "load")) == 4
     assert (caught.value.role, caught.value.transient) == (role, False)
@@ -238,7 +254,7 @@ def test_what_is_loaded_first_has_no_handicap_over_both_loads(compared: Compare)
     def handicap(load: int, block: int) -> float:
         return (0.0011 if load % 2 == 0 else 0.001) * draw.uniform(0.99, 1.01)
 
-    shape = compared(handicap, handicap, pairs=20, loads=2)
+    shape = compared(handicap, handicap, pairs=20, loads=2, width=1e9, comparison_seconds=20.0)
     own, theirs = (shape[name] for name in BOTH)
     parts = (slice(10), slice(10, None), slice(None))
     verdicts = [speed_verdict(speedup(own[part], theirs[part])) for part in parts]

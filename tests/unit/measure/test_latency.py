@@ -121,9 +121,9 @@ def test_a_record_holds_all_samples_of_all_shapes(measured, engines, spoil, tmp_
     for shape in record.shapes:
         for name in ("blocks_s", "baseline_blocks_s"):
             samples = [sample for block in shape[name] for sample in block]
-            assert len(shape[name]) == PLAN["pairs"]
+            assert len(shape[name]) >= PLAN["pairs"]
             assert len(samples) >= PLAN["min_calls"] and min(samples) > 0
-        assert [set(pair) for pair in shape["pairs"]] == [set(QUIET)] * PLAN["pairs"]
+        assert all(set(pair) == set(QUIET) for pair in shape["pairs"])
         assert max(pair["window"] for pair in shape["pairs"]) < len(shape["foreign_cores"])
     assert [len(record.reference[when]["rounds_s"]) for when in ("before", "after")] == [ROUNDS] * 2
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS

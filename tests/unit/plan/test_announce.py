@@ -76,16 +76,17 @@ def test_a_split_that_cannot_show_the_budget_is_announced(points, evaluation, da
     assert list(split_lines(config)) == [expected] * (few is not None)
 
 
-def test_a_bound_of_p99_with_too_few_calls_is_announced_with_the_remedy() -> None:
-    for goal, latency, said in (
-        ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 6}, True),
-        ({"p99_ms": 5, "traffic": None}, {"calls": 100, "min_calls": 800}, True),
-        ({"p99_ms": 5, "traffic": None}, {"calls": None, "min_calls": 800}, False),
-        ({"p99_ms": 5, "traffic": "server"}, {"calls": None, "min_calls": 6}, False),
-        ({"p99_ms": None, "traffic": None}, {"calls": None, "min_calls": 6}, False),
-        (None, {"calls": None, "min_calls": 6}, False),
+def test_a_bound_of_p99_with_too_few_fixed_calls_is_announced_with_the_remedy() -> None:
+    for goal, calls, said in (
+        ({"p99_ms": 5, "traffic": None}, 100, True),
+        ({"p99_ms": 5, "traffic": None}, 800, False),
+        # measured until there are enough
+        ({"p99_ms": 5, "traffic": None}, None, False),
+        ({"p99_ms": 5, "traffic": "server"}, 100, False),
+        ({"p99_ms": None, "traffic": None}, 100, False),
+        (None, 100, False),
     ):
-        lines = list(p99_lines({"goal": goal, "latency": latency}))
+        lines = list(p99_lines({"goal": goal, "latency": {"calls": calls}}))
         assert len(lines) == said
         assert all(one.startswith("goal.p99_ms: a p99 takes 662 calls") for one in lines)
 

@@ -69,7 +69,7 @@ def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
     before = copy.deepcopy(given)
     filled = checked(given, SCHEMA)
-    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 6)
+    assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 30)
     recipe = filled["models"]["tiny"]["train"]
     assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
     filled["models"]["tiny"]["splits"]["train"] = 5
