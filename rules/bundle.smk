@@ -9,6 +9,7 @@ rule bundle:
         logits="reports/{model}/{variant}.logits.npy",
         # the card says what the variant was chosen or rejected against
         summary=kept_here("reports/summary.json"),
+        page=kept_here("reports/summary.html"),
         programs=bundle_programs,
         template=kept_here(f"{SCRIPTS}/tightrope/bundle/template/card.md"),
     output:
@@ -36,6 +37,7 @@ rule bundle_triton:
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         summary=kept_here("reports/summary.json"),
+        page=kept_here("reports/summary.html"),
         config=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.pbtxt.j2"),
         readme=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.md.j2"),
     output:

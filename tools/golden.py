@@ -46,7 +46,7 @@ def make(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", tiny], cwd=ROOT, check=True)
     plans = copy_of_checkout(folder / "plans")
     for path in sorted([ROOT / "config/config.yaml", *ROOT.glob("config/experiments/*.yaml")]):
-        told = snakemake(plans, "--dry-run", "--configfile", str(path.relative_to(ROOT)))
+        told = snakemake(plans, "-n", "--verbose", "--configfile", str(path.relative_to(ROOT)))
         jobs = sorted(JOB.findall(told)) or told.splitlines()[-1:]
         (folder / f"plans/{path.stem}.txt").write_text("".join(f"{job}\n" for job in jobs))
 

@@ -218,7 +218,7 @@ class Project:
 
     def plan(self, *words: str, **settings: Any) -> set[str]:
         """The jobs that would be run."""
-        return self.run("--dry-run", *words, **settings)
+        return self.run("--dry-run", "--verbose", *words, **settings)
 
     def jobs(self, done: subprocess.CompletedProcess[str]) -> set[str]:
         """The jobs of a Snakemake that must have gone well.

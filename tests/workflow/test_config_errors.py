@@ -84,15 +84,15 @@ def test_a_run_a_dry_run_and_lint_refuse_a_wrong_configuration(unrun: Project) -
     assert "the configuration is empty" in one_line(unrun)
 
 
-def test_what_is_no_yaml_ends_before_anything_runs(unrun: Project) -> None:
-    # Snakemake reads this file before it reads the Snakefile: the words are its own
+def test_a_file_that_is_no_yaml_or_not_there_is_named_with_the_line(unrun: Project) -> None:
+    (unrun / "own.yaml").write_text("models:\n  a: [\n")
+    for words, said in (
+        (("--configfile", "config/config.yaml", "own.yaml"), 'in "own.yaml", line 3'),
+        (("--configfile=nosuch.yaml",), "--configfile nosuch.yaml: No such file or directory"),
+    ):
+        assert said in one_line(unrun, *words)
     (unrun / "config/config.yaml").write_text("models: [\n")
-    before = unrun.files()
-    done = unrun.snakemake()
-    assert done.returncode != 0
-    assert "Config file is not valid JSON or YAML" in done.stdout
-    assert "Traceback" not in done.stdout
-    assert unrun.files() == before
+    assert 'in "config/config.yaml", line 2' in one_line(unrun)
 
 
 def test_every_error_is_told_for_command_line_values_too(unrun: Project) -> None:

@@ -35,7 +35,7 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
     unrun: Project,
 ) -> None:
     unrun.configure(devices="auto", engines=ENGINES)
-    done = unrun.snakemake("--dry-run")
+    done = unrun.snakemake("--dry-run", "--verbose")
     assert done.returncode == 0, done.stdout
     assert not [job for job in unrun.jobs(done) if "cuda-" in job]
     assert "unavailable: tiny/cuda-pytorch-fp32, " in done.stdout
@@ -50,7 +50,7 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
 @WITHOUT
 def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> None:
     unrun.configure(devices=["cpu", "cuda"], engines=ENGINES)
-    done = unrun.snakemake("--dry-run")
+    done = unrun.snakemake("--dry-run", "--verbose")
     blocks = re.findall(r"^(?:local)?rule \w+:\n(?:    .*\n)+", done.stdout, re.MULTILINE)
     asking = {block for block in blocks if re.search(r"^    resources: .*\bgpu=1\b", block, re.M)}
     needing = {block for block in blocks if re.search(r"^    log: .*cuda[-.]", block, re.M)}

@@ -104,7 +104,9 @@ def test_the_slurm_profile_plans_every_job_with_its_resources(
         },
         accuracy_budget_points=50.0,  # what a pool of 32 can tell of int8-auto
     )
-    done = unrun.snakemake("--profile", "profiles/slurm", "--cores", "64", "--dry-run", *traffic)
+    done = unrun.snakemake(
+        "--profile", "profiles/slurm", "--cores", "64", "--dry-run", "--verbose", *traffic
+    )
     assert done.returncode == 0, done.stdout
     planned = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", done.stdout, re.MULTILINE)
     assert {name for name, _ in planned} == {*rules, "all"} - ON_GPU - BUNDLES

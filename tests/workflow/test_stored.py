@@ -68,7 +68,7 @@ class Stored(NamedTuple):
 
     def plan(self, *words: str) -> set[str]:
         """The jobs that would be run."""
-        done = self.snakemake("--dry-run", *words)
+        done = self.snakemake("--dry-run", "--verbose", *words)
         assert done.returncode == 0, done.stdout
         return {line.split()[1].rstrip(":") for line in done.stdout.splitlines() if is_rule(line)}
 

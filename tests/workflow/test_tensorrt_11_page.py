@@ -105,13 +105,13 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
     mine: Project,
 ) -> None:
     ((whole),) = commands("on the machine with the GPU")
-    planned = told(mine, whole, "--dry-run")
+    planned = told(mine, whole, "--dry-run", "--verbose")
     assert "cuda-tensorrt-int8-fp16-entropy-512/engine.json" in planned
     assert "quantized/s8s8-entropy-512.onnx" in planned
     assert "cuda-onnxruntime-fp32" in planned
     settings = yaml.safe_load(CONFIGURATION) | {"repairs": {"mha": {"attention": True}}}
     (mine / "config/long.yaml").write_text(yaml.safe_dump(settings))
-    planned = told(mine, [*whole[:-1], "config/long.yaml"], "--dry-run")
+    planned = told(mine, [*whole[:-1], "config/long.yaml"], "--dry-run", "--verbose")
     assert "cuda-tensorrt-int8-fp16-entropy-512-mha/engine.json" in planned
 
     calibrate, bring_in, again = commands("from a cache of TensorRT")
@@ -129,7 +129,7 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
     for name, (low, high) in imported["ranges"].items():
         assert high == -low == pytest.approx(max(map(abs, own["ranges"][name])), rel=1e-6)
 
-    planned = told(mine, again, "--dry-run")
+    planned = told(mine, again, "--dry-run", "--verbose")
     assert "rule calibrate" not in planned
     assert "rule quantize_onnx" in planned
     told(mine, again, "--until", "quantize_onnx")

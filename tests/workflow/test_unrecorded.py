@@ -80,7 +80,7 @@ def test_a_file_without_a_digest_is_made_again(bare: Project) -> None:
     record = json.loads((bare / LATENCY).read_text())
     record = {name: value for name, value in record.items() if name != "made_with"}
     (bare / LATENCY).write_text(json.dumps(record))
-    done = bare.snakemake("--dry-run")
+    done = bare.snakemake("--dry-run", "--verbose")
     assert bare.jobs(done) == {f"measure_latency/{MODEL}-cpu-openvino-fp32"} | RACE | REPORT
     assert done.stdout.count(" more: made with other settings or inputs, or by an earlier") == 1
     assert bare.snakemake("--summary").returncode == 0

@@ -70,14 +70,14 @@ def image_settings(checkpoint: Path) -> dict[str, Any]:
 
 
 class Stated(TypedDict):
-    """Latency at a shape, in seconds, and from how many blocks of calls.
+    """Latency at a shape as the report has it, in seconds, and from how many blocks of calls.
 
     `provisional` where other load disturbed them, and the configuration accepts that.
     """
 
     name: str
     shape: dict[str, int]
-    median_s: float
+    latency_s: float
     low_s: float
     high_s: float
     blocks: int
@@ -105,13 +105,14 @@ def interval(shape: dict[str, Any], row: LatencyRow) -> Stated | None:
     if len(logs) < 2:
         return None
     spread = row.get("machine_spread", 0.0)
-    middle = statistics.median(logs)
+    seconds = row.get("paired_s")
+    middle = math.log(seconds) if seconds else statistics.median(logs)
     deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
     sizes = shape_of(shape)
     return {
         "name": shape_label(sizes),
         "shape": dict(sizes),
-        "median_s": math.exp(middle),
+        "latency_s": math.exp(middle),
         "low_s": math.exp(middle - WIDTH * deviation),
         "high_s": math.exp(middle + WIDTH * deviation),
         "blocks": len(logs),

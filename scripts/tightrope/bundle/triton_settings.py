@@ -163,7 +163,7 @@ def rows_of(result: Result, limit: float) -> list[LatencyRow]:
 def point_of(row: LatencyRow) -> Point:
     """Return a row of `latency` as a point."""
     rate = row["throughput_per_s"] or 0.0
-    call_s = row.get("p50_s") or row["batch"] / rate
+    call_s = row.get("paired_s") or row["batch"] / rate
     return Point(row["batch"], rate, call_s, row.get("p99_s"), row.get("provisional", False))
 
 

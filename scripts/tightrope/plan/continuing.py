@@ -56,7 +56,7 @@ def continue_to_report(workflow: Any, plan: Plan, ended_jobs: EndedJobs) -> None
         return
     if reasons.keys() <= before.keys() or reasons.keys() >= {*plan.models}:
         return
-    print("Jobs ended without a result: the report is written without them.", file=sys.stderr)
+    print("Jobs ended without a result: the run goes on without them.", file=sys.stderr)
     snakemake({})
 
 

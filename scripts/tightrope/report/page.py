@@ -232,7 +232,7 @@ def measurements(
 
     def order(entry: Record) -> tuple[Any, ...]:
         sizes = [size for _, size in entry["shape"]]
-        time = entry["row"].get("p50_s") or float("inf")
+        time = entry["row"].get("paired_s") or float("inf")
         return str(entry["result"].get("model")), not sizes, sizes, time
 
     return sorted(rows, key=order)

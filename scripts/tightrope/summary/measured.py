@@ -20,6 +20,7 @@ CAUSES = {
     "throttled": "the GPU was throttled",
     "shared": "other processes on the GPU",
 }
+BUSIEST = "; the busiest: "
 OF_THE_GPU = {"throttled", "shared"}
 Facts = dict[str, Any]
 
@@ -88,7 +89,7 @@ def too_few_rounds(rounds: Sequence[Facts], what: str, busiest: dict[str, float]
 def named(busiest: dict[str, float]) -> str:
     """Return a sentence ending that names the programs with the highest load; empty without any."""
     words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
-    return f"; the busiest: {words}" if words else ""
+    return f"{BUSIEST}{words}" if words else ""
 
 
 def why_noisy(shape: Facts, reference: Facts | None) -> list[str]:

@@ -187,9 +187,9 @@ def logs(ratio: Interval) -> tuple[float, float]:
 def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Result]:
     """Return the results with `raced` and `paired_s` in each latency row, on a common scale.
 
-    `paired_s` is the baseline's median over the speed-up. Charts and the decision both compare it,
-    so that they agree. Without a speed-up it is the row's own median, None if disturbed. The time
-    of a disturbed baseline is estimated from the variants paired with it.
+    `paired_s` is the latency of a row wherever one is shown, and the inputs per second are the
+    batch over it: the baseline's time over the speed-up, and for the baseline that time. Without a
+    speed-up it is the row's own median. It is None if the row is disturbed.
     """
     rows, baselines = rows_by_race(results), baselines_of(results)
     scales = {
@@ -236,7 +236,11 @@ def placed(
     seconds = own_seconds(row)
     if speedup and speedup["ratio"] is not None:
         seconds = baseline_seconds(rows[key], result["baseline"]) / speedup["ratio"]
-    return {**row, "speedup": speedup, "raced": raced is not None, "paired_s": seconds}
+    elif seconds and result["variant"] == result["baseline"]:
+        seconds = baseline_seconds(rows[key], result["baseline"])
+    per_s = row["batch"] / seconds if seconds else None
+    placed = {"raced": raced is not None, "paired_s": seconds, "throughput_per_s": per_s}
+    return {**row, "speedup": speedup, **placed}  # type: ignore[typeddict-item]
 
 
 def own_seconds(row: LatencyRow) -> float | None:
@@ -245,11 +249,15 @@ def own_seconds(row: LatencyRow) -> float | None:
 
 
 def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> float:
-    """Return the baseline's time per call, estimated from its paired variants if disturbed."""
-    if baseline is not None and baseline in rows and (seconds := own_seconds(rows[baseline])):
-        return seconds
-    return statistics.geometric_mean(
+    """Return the baseline's time per call: the median over the jobs that measured it undisturbed.
+
+    Each variant is measured in pairs with it, in minutes at which the machine may be faster or
+    slower, so one job alone would decide the scale of all.
+    """
+    own = own_seconds(rows[baseline]) if baseline is not None and baseline in rows else None
+    beside = [
         seconds * speedup.value
         for row in rows.values()
         if (speedup := interval_of(row["speedup"])) and (seconds := own_seconds(row))
-    )
+    ]
+    return statistics.median([own, *beside] if own else beside)

@@ -69,11 +69,23 @@ def may_win(row: LatencyRow, best: LatencyRow) -> bool:
     return own is not None and highest is not None and own.high >= highest.low
 
 
-def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]) -> str:
-    """Explain why `chosen`, the race winner, was chosen among the variants in `fit`."""
+def why(
+    chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int], keeping: int
+) -> str:
+    """Explain why `chosen`, the race winner, was chosen among the variants in `fit`.
+
+    `keeping` variants keep the accuracy, of which other load left those in `fit` a time.
+    """
     judged = all(result["accuracy"] is not None for result in fit)
-    if len(fit) == 1:
+    if len(fit) < keeping:
+        among = f"the {len(fit)} with a time" if len(fit) > 1 else "the only one with a time"
+        among += f", of {keeping} variants" + (" that keep the accuracy" if judged else "")
+    else:
+        among = f"the {len(fit)} variants " + ("that keep the accuracy" if judged else "measured")
+    if len(fit) == 1 == keeping:
         return "the only variant that keeps the accuracy" if judged else "the only variant measured"
+    if len(fit) == 1:
+        return among
     if race["equal"]:
         same = ", ".join(race["equal"])
         return f"as fast as {same} (within {percent(race)}); {tie_break(chosen, race, sizes)}"
@@ -84,9 +96,7 @@ def why(chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int]
         )
     if race["open"]:
         return f"the fastest by estimate; {open_words(race)}"
-    return f"the fastest of the {len(fit)} variants " + (
-        "that keep the accuracy" if judged else "measured"
-    )
+    return f"the fastest of {among}"
 
 
 def percent(race: Race) -> str:
@@ -233,11 +243,12 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
     race = winners[chosen]
     sizes = {result["variant"]: result["size_bytes"] or 0 for result in fit}
+    keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
     reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
     del reasons[chosen]
     return {
         "variant": chosen,
-        "why": why(chosen, race, fit, sizes),
+        "why": why(chosen, race, fit, sizes, keeping),
         "equal": race["equal"],
         "open": race["open"],
         "disturbed": disturbed,

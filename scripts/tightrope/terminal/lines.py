@@ -1,5 +1,7 @@
 """Styled lines that a run leaves on the terminal."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from tightrope.durations import in_words
@@ -7,6 +9,7 @@ from tightrope.terminal.jobs import Job, Run
 
 # maximum running jobs shown, so that the bar below them stays on the screen
 MOST_RUNNING = 8
+FOLLOWS = "input files updated by another job"
 DONE, FAILED, PLAIN = "green", "bold red", ""
 
 
@@ -24,6 +27,39 @@ def planned(run: Run) -> list[Line]:
     if left is None:
         return [Line(jobs)]
     return [Line(f"{jobs}, about {in_words(left)}, estimated from earlier runs")]
+
+
+def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
+    """Report what a dry run plans: for each rule its jobs, the first one, and Snakemake's reasons.
+
+    That another job writes the inputs is told only where it is the only reason.
+    """
+    rules: dict[str, list[str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    for job, reason in jobs:
+        if job.rule == "all":
+            continue
+        rules.setdefault(job.words, []).append(job.subject)
+        why = dict.fromkeys(one.partition(":")[0].lower() for one in reason.split("; "))
+        if "forced execution" in why and not all(Path(path).exists() for path in job.outputs):
+            why = {"missing output files": None}
+        if len(why) > 1:
+            why.pop(FOLLOWS, None)
+        reasons.setdefault(job.words, {}).update(why)
+    rows = [
+        (str(len(named)), rule, named[0] + " …" * (len(named) > 1), ", ".join(reasons[rule]))
+        for rule, named in rules.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:3]
+    count = sum(map(len, rules.values()))
+    head = f"{count} job{'s' * (count != 1)} would run (--verbose: each, in Snakemake's words)"
+    return [
+        Line(head),
+        *(
+            Line(f"{number:>5}  {rule:<{widths[0]}}  {named:<{widths[1]}}  {why}".rstrip())
+            for number, rule, named, why in rows
+        ),
+    ]
 
 
 def ended(run: Run, job: Job, seconds: float, failure: str | None) -> list[Line]:

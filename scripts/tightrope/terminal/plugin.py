@@ -54,6 +54,7 @@ LEFT_OUT = (
     "Removing local copy of storage file",
     "Uploading source archive",
     "Elapsed time:",
+    "Reasons:\n",
     "Exiting because a job execution failed",
     "Complete log(s):",
     "WorkflowError:\nAt least one job did not complete successfully",
@@ -194,11 +195,33 @@ class TerminalHandler(logging.Handler):
         super().close()
 
 
+class DryRunHandler(TerminalHandler):
+    """Snakemake log handler that shows what a dry run plans as a table with a row per rule."""
+
+    def __init__(self, *words: Any) -> None:
+        """Show a plan as `TerminalHandler` shows a run."""
+        super().__init__(*words)
+        self.jobs: list[tuple[Job, str]] = []
+
+    def tell_run_info(self, facts: dict[str, Any]) -> None:
+        """Show nothing: the table has the numbers."""
+
+    def tell_job_info(self, facts: dict[str, Any]) -> None:
+        """Keep a planned job with Snakemake's reason."""
+        self.jobs.append((job_of(facts, 0.0), facts["reason"] or ""))
+
+    def tell(self, record: logging.LogRecord) -> None:
+        """Show the table at the end, and other messages as in a run."""
+        if record.getMessage().startswith("This was a dry-run"):
+            return self.screen.show(lines.would_run(self.jobs))
+        return super().tell(record)
+
+
 def start_terminal(workflow: Any, *, module: bool) -> None:
     """Show the run of `workflow` in place of Snakemake's own handler; before the DAG is built.
 
-    Snakemake's stays in a dry run, with --verbose, --debug-dag, --quiet, and with a logger plugin,
-    and in the process of a job. A module of another workflow has the terminal of that.
+    Snakemake's stays with --verbose, --debug-dag, --quiet, and with a logger plugin, and in the
+    process of a job. A module of another workflow has the terminal of that.
     """
     if module or not workflow.is_main_process:
         return
@@ -209,7 +232,8 @@ def start_terminal(workflow: Any, *, module: bool) -> None:
         return
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
     planned, files = partial(jobs_to_run, workflow), files_of(workflow)
-    handler = TerminalHandler(screen, Seconds(KEPT_SECONDS), planned, files)
+    shows = DryRunHandler if own.filters[0].dryrun else TerminalHandler
+    handler = shows(screen, Seconds(KEPT_SECONDS), planned, files)
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)
@@ -226,4 +250,4 @@ def draws(own: Any) -> bool:
 def wants_snakemakes(settings: Any) -> bool:
     """Return whether the command-line options ask for Snakemake's own log."""
     quiet = {one.name for one in settings.quiet}
-    return settings.dryrun or settings.verbose or settings.debug_dag or bool(QUIET & quiet)
+    return settings.verbose or settings.debug_dag or bool(QUIET & quiet)

@@ -25,7 +25,9 @@ def row(**fields: Any) -> Any:
 def test_blocks_that_do_not_scatter_leave_what_a_load_adds() -> None:
     found = interval(shape([0.01] * 8), row())
     assert found is not None
-    assert found["median_s"] == pytest.approx(0.01)
+    assert found["latency_s"] == pytest.approx(0.01)
+    scaled = interval(shape([0.01] * 8), row(paired_s=0.02))
+    assert scaled is not None and scaled["latency_s"] == pytest.approx(0.02), "as in the report"
     assert math.log(found["high_s"] / 0.01) == pytest.approx(1.96 * LOAD_ORDER_STD, rel=1e-3)
     assert found["low_s"] * found["high_s"] == pytest.approx(0.01**2)
     assert (found["blocks"], found["provisional"]) == (8, False)

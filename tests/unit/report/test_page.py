@@ -131,7 +131,6 @@ CUT = (
     "37 of 1,500 evaluation texts were cut at max_sequence = 128 tokens; "
     "1,284 of 10,000 train texts were cut at train.sequence = 64 tokens"
 )
-REMEDY = "delete reports/<model>/<variant>.latency.json and run again; only that is measured"
 VNNI = "does not carry over to an x86 CPU without it"
 POOR = "The baseline itself is poor: its accuracy is 78.3 % ("
 SMALLEST = "smallest drop detectable with 80 % power: "
@@ -142,7 +141,7 @@ SAID = {
         "no labels: accuracy was not evaluated",
         "noisy the engine that was not timed used 6 % of a core",
         "noisy : other programs used up to 0.7 cores of its processors",
-        *["9 of 92 rows noisy", (REMEDY, 1)],
+        *["9 of 92 rows noisy"],
         "time limit stopped at the time limit: the interval is wider than asked for",
         *["3 rows stopped at the time limit", "raise latency.comparison_seconds"],
         # what not to quantize stands under what to deploy

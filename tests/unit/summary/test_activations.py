@@ -47,7 +47,7 @@ def summary() -> dict[str, Any]:
     judged = answers("gelu", 40), answers("relu", 44), answers("silu", 30)
     host = entries(records, *judged)[0]["host"]
     result = {"model": "gelu", "variant": EAGER, "host": host, "status": "ok", "device": "cpu"}
-    row = {"batch": 1, "sequence": 64, "p50_s": 0.0153}
+    row = {"batch": 1, "sequence": 64, "paired_s": 0.0153}
     own = {"top1": 0.6, "samples": 100}
     return {
         "models": {
@@ -114,7 +114,7 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
     assert table["trained"]
     assert [count for _, count in table["shapes"]] == [2, 2]
     assert table["variants"] == [EAGER, DEPLOYED] * 2
-    assert table["rows"][0]["cells"][0]["p50_s"] == 0.0153
+    assert table["rows"][0]["cells"][0]["paired_s"] == 0.0153
     silu, relu = table["rows"][1:]
     assert all(cell["speedup"]["ratio"] == pytest.approx(1.5) for cell in silu["cells"])
     failed = [cell["reason"] for cell in relu["cells"] if not cell["speedup"]]

@@ -60,7 +60,10 @@ def test_the_winner_of_the_race_is_recommended_and_every_other_has_its_reason() 
         result("cpu-compile-bf16", None, lost()),
     ]
     found = recommended(*others, race=raced(bf16=3.0, plain=4.0))
-    assert found["why"] == "the fastest of the 4 variants that keep the accuracy"
+    assert found["why"] == "the fastest of the 4 with a time, of 5 variants that keep the accuracy"
+    alone = recommended(result(BF16, 3.0), result(FLOAT, None, lost()), race=race_shape({BF16: []}))
+    only = "the only one with a time, of 2 variants that keep the accuracy"
+    assert alone["why"] == only
     assert (found["model"], found["host"], found["shape"]) == ("m", PLACE, SHAPE)
     assert (found["equal"], found["open"]) == ([], [])
     dropped = "\N{MINUS SIGN}5.0 points (\N{MINUS SIGN}5.6 to \N{MINUS SIGN}4.4)"
@@ -243,7 +246,8 @@ def test_the_device_whose_winner_takes_the_shortest_time_is_chosen() -> None:
     slow = {"p50_s": 0.05, "mean_s": 0.05}
     tensorrt = "cuda-tensorrt-fp16"
     eager = result("cuda-pytorch-fp32", None, row(None, **slow), **far)
-    results = [*KEPT[:2], eager, result(tensorrt, 10.0, **far)]
+    fast = row(10.0, p50_s=0.005, mean_s=0.005)
+    results = [*KEPT[:2], eager, result(tensorrt, None, fast, **far)]
     decided = races(results, raced(bf16=3.0))
     decided |= races(results, race_shape({tensorrt: []}), device="cuda")
     (found,) = recommendations(with_races(results, decided), decided)

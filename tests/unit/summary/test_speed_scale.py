@@ -73,7 +73,10 @@ def test_an_interval_holds_that_of_the_scale_and_that_of_the_race() -> None:
 
 
 def test_times_agree_with_the_speed_ups_also_where_the_baseline_was_disturbed() -> None:
-    """The quicker one was measured in minutes in which the machine was slower."""
+    """The quicker one was measured in minutes in which the machine was slower.
+
+    The baseline took 15 ms beside it, and 10 ms beside the other one.
+    """
     lost = result(BASELINE, None, p50_s=None, mean_s=None)
     found = with_races([lost, result(QUICK, 2.5, p50_s=0.006), result(SLOW, 2.0, p50_s=0.005)], {})
     baseline, quick, slow = (one["latency"][0]["paired_s"] for one in found)
@@ -84,4 +87,10 @@ def test_times_agree_with_the_speed_ups_also_where_the_baseline_was_disturbed() 
     row = found["latency"][0]
     assert (row["paired_s"], row["speedup"]) == (None, unknown)
     assert slow / quick == pytest.approx(2.5 / 2.0)
-    assert quick == pytest.approx(math.sqrt(0.006 * 2.5 * 0.005 * 2.0) / 2.5)
+    assert quick == pytest.approx(0.0125 / 2.5)
+    # its own job is one of three
+    own = result(BASELINE, None, p50_s=0.04, mean_s=0.04)
+    found = with_races([own, result(QUICK, 2.5, p50_s=0.006), result(SLOW, 2.0, p50_s=0.005)], {})
+    rows = [one["latency"][0] for one in found]
+    assert [one["paired_s"] for one in rows] == pytest.approx([0.015, 0.006, 0.0075])
+    assert [one["throughput_per_s"] for one in rows] == [1 / one["paired_s"] for one in rows]

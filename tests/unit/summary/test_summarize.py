@@ -334,7 +334,7 @@ def test_a_race_with_its_engine_in_float_is_what_counts(full: Document) -> None:
     # measured beside the baseline both took the same time
     times = rows[PLAIN]["paired_s"] / rows[QUICK]["paired_s"]
     assert times == pytest.approx(1.25, rel=0.01)
-    assert rows[BASELINE]["paired_s"] == rows[BASELINE]["p50_s"]
+    assert rows[BASELINE]["paired_s"] == pytest.approx(rows[BASELINE]["p50_s"], rel=0.01)
 
 
 def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def verify_latency(run, batches, inputs, facts, known):
         word = "in" if kept else "faster than" if here < low else "slower than"
         print(
             f"latency    {stated['name']}: {1e3 * here:.3g} ms, {word} the {1e3 * low:.3g} to "
-            f"{1e3 * high:.3g} ms that were measured"
+            f"{1e3 * high:.3g} ms expected after the measurement"
         )
         causes += [] if kept else watch.causes()
         within = within and kept

@@ -102,7 +102,7 @@ def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str,
         "plain": True,
         "change": None,
         "interval": None,
-        "cells": [{"p50_s": row.get("p50_s")} for row in rows],
+        "cells": [{"paired_s": row.get("paired_s")} for row in rows],
     }
 
 

@@ -42,7 +42,7 @@ def test_the_page_says_the_goal_in_one_sentence() -> None:
     assert text.count(SENTENCE) == 1
     assert "the choice for the goal" in text
     assert f'Deploy <code class="variant">{VARIANT}</code> for the goal.' in text
-    assert "No variant meets the goal" in page(goals=[decision(variant=None)]).html
+    assert "No variant is known to meet the goal" in page(goals=[decision(variant=None)]).html
 
 
 def test_the_page_has_cost_and_break_even_of_each_variant() -> None:
