@@ -12,6 +12,7 @@ from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.splits import SPLITS
 from tightrope.errors import or_exit
+from tightrope.machine import cores
 from tightrope.plan import (
     announce,
     begin,
@@ -61,13 +62,14 @@ GRAPHS = job_inputs.graphs_of(config, PLAN.jobs)
 SEARCHES = job_inputs.searches_of(config, PLAN.jobs)
 CONSTRAINT = wildcards.default_constraint(workflow)
 CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
-plugin.start_terminal(workflow, module=LOCATION.module)
+plugin.start_terminal(workflow, config["models"], module=LOCATION.module)
 begin.begin_with_dag(workflow, config, PLAN, LOCATION)
 ENDED_JOBS = EndedJobs(workflow)
 CONFIGURATION = reports.configuration_files(workflow)
 OVERRIDES = reports.overrides(workflow)
 
 os.environ.setdefault(hosts.ATTEMPTS, "1")
+cores.let_threads_sleep()
 
 
 # functions of the wildcards, for the rules

@@ -11,6 +11,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
+from tightrope.machine.cores import let_threads_spin
 from tightrope.runtimes.buckets import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse
@@ -46,6 +47,7 @@ def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float
     path = Path(path)
     manifest = read_manifest(path, EngineManifest)
     variant = parse(manifest["variant"])
+    let_threads_spin()
     began = time.perf_counter()
     module = engine_module(variant.engine)
     imported = time.perf_counter()

@@ -5,6 +5,23 @@ import os
 from pathlib import Path
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
+# what OpenMP's threads do between two operators; not as users write it, to know their own
+WAITING, PASSIVE = "OMP_WAIT_POLICY", "passive"
+
+
+def let_threads_sleep() -> None:
+    """Have waiting threads of OpenMP sleep, in processes that start from now on.
+
+    Beside another program threads that spin take several times as long. They spin where a user has
+    said so.
+    """
+    os.environ.setdefault(WAITING, PASSIVE)
+
+
+def let_threads_spin() -> None:
+    """Undo `let_threads_sleep` for an engine, in a process that has not loaded OpenMP yet."""
+    if os.environ.get(WAITING) == PASSIVE:
+        del os.environ[WAITING]
 
 
 def intra_op_threads(setting: int | str) -> int:

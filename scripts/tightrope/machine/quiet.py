@@ -20,8 +20,8 @@ QUIET_CORES = 0.25
 GAP_CORES = 0.5
 # interval between two samples of running programs
 LOOK_SECONDS = 0.5
-# interval between two lines on the terminal
-SAY_SECONDS = 15.0
+# what the jobs of a run have lost so far, a line each time
+OF_RUN = Path(".snakemake/quiet_seconds")
 LOUDEST = 3
 # programs below this number of cores are not reported
 NAMED_CORES = 0.05
@@ -41,18 +41,25 @@ class QuietMachine:
     """Time budget that a job may lose to other load before it continues regardless.
 
     `seconds` is the budget, `processors` those that must be quiet; messages about waiting go to
-    `terminal`. `lost_s` is the time lost so far, to waiting and to disturbed pairs. `busiest` maps
-    the names of the busiest programs to the most cores that each used.
+    `terminal`. The jobs of a run share it through the file `run`, as far as they see the same one,
+    and only the first of them that waits says so. `lost_s` is the time lost so far, to waiting and
+    to disturbed pairs. `busiest` maps the names of the busiest programs to the most cores that each
+    used.
     """
 
-    def __init__(self, processors: list[int], seconds: float, terminal: TextIO) -> None:
+    def __init__(
+        self, processors: list[int], seconds: float, terminal: TextIO, run: Path | None = None
+    ) -> None:
         self.processors = processors
-        self.seconds = seconds
+        self.run = run
+        lost = run.read_text().split() if run and run.is_file() else []
+        self.seconds = max(0.0, seconds - sum(map(float, lost)))
         self.terminal = terminal
         self.lost_s = 0.0
         self.busiest: dict[str, float] = {}
         self.seen: dict[tuple[int, str], float] = {}
-        self.looked = self.said = -math.inf
+        self.looked = -math.inf
+        self.told = bool(lost)
 
     @property
     def left_s(self) -> float:
@@ -63,6 +70,12 @@ class QuietMachine:
         """Count `seconds` as lost; return the part that the budget gives back to the job."""
         given = min(seconds, self.left_s)
         self.lost_s += seconds
+        if self.run and given:
+            with suppress(OSError), self.run.open("a") as file:
+                print(f"{given:.3f}", file=file)
+        if given and not self.left_s:
+            words = "the machine stays busy: it is measured as it is, without waiting further"
+            print(f"{words} (latency.quiet_seconds)", file=self.terminal, flush=True)
         return given
 
     def wait(self) -> float:
@@ -86,7 +99,7 @@ class QuietMachine:
         return self.lose(time.monotonic() - began)
 
     def look_at_programs(self, began: float) -> None:
-        """Record the busiest programs since the last look and report them, at limited intervals.
+        """Record the busiest programs since the last look, and report them the first time.
 
         The wait `began` at that moment of the monotonic clock.
         """
@@ -100,14 +113,14 @@ class QuietMachine:
             self.busiest[one.name] = max(self.busiest.get(one.name, 0.0), one.cores)
         first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
         self.busiest = {name: self.busiest[name] for name in first}
-        if programs and now - self.said >= SAY_SECONDS:
+        if programs and not self.told:
             rest = max(0.0, self.left_s - (now - began))
             words = (
                 f"waiting for a quiet machine: {in_words(programs)}; for at most {rest:.0f} s more "
-                "(latency.quiet_seconds)"
+                f"{'in this run ' if self.run else ''}(latency.quiet_seconds)"
             )
             print(words, file=self.terminal, flush=True)
-            self.said = now
+            self.told = True
 
 
 def foreign_cores(processors: list[int], seconds: float) -> float:

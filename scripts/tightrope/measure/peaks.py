@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.machine.cores import pinned_processors
+from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.host import describe_host
 
 SCHEMA = 1
@@ -62,6 +62,7 @@ def peaks_of(device: str, threads: int) -> dict[str, Any]:
     `copy_bytes_per_s`, bytes read and written; `smallest_operator_s`, one that adds one number.
     Each is the best of `ROUNDS` means.
     """
+    let_threads_spin()
     import torch
 
     torch.set_num_threads(threads)

@@ -15,7 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.execution import Execution
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.records.record import Record
 
 Shape = dict[str, int]
@@ -56,7 +56,7 @@ class TimingSettings:
 
     def machine(self, processors: list[int]) -> QuietMachine:
         """Return the budget of time that may be lost to other load on these processors."""
-        return QuietMachine(processors, self.quiet_seconds, self.terminal)
+        return QuietMachine(processors, self.quiet_seconds, self.terminal, OF_RUN)
 
 
 def batches_of(settings: TimingSettings, checkpoint: Path | str, data: Path | str) -> list[Arrays]:

@@ -20,6 +20,7 @@ from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
 from tightrope.artifacts.failures import failure_in, known_reasons
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
 from tightrope.errors import ArtifactError, TightropeError, or_exit
+from tightrope.machine.quiet import OF_RUN
 from tightrope.plan.announce import announce
 from tightrope.plan.config import Document
 from tightrope.plan.hosts import require_nodes
@@ -71,6 +72,7 @@ def begin(workflow: Any, config: Document, location: Location) -> None:
         require_storable(config, sys.argv)
     if not location.module:  # whose importer has a lock
         take_folder(slurm=workflow.executor_plugin.name == "slurm")
+    OF_RUN.unlink(missing_ok=True)
     if config["strict"]:
         # Snakemake calls no hook when there is nothing to do
         atexit.register(exit_with_failures, Path(location.made(REPORTS[0])))

@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,11 +38,12 @@ class Job:
     outputs: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     began: float = 0.0
+    trained: bool = True
 
     @property
     def words(self) -> str:
-        """Rule name in words."""
-        return self.rule.replace("_", " ")
+        """Rule name in words; a model that is not trained is only copied and checked."""
+        return self.rule.replace("_", " ") if self.trained else "check model"
 
     def progress(self) -> Progress | None:
         """Return the progress of the job's step from its logs, None if they show none."""
@@ -64,11 +65,12 @@ def jobs_to_run(workflow: Any) -> list[Job]:
     ]
 
 
-def job_of(event: Mapping[str, Any], began: float) -> Job:
-    """Return the job that a job-start event describes."""
+def job_of(event: Mapping[str, Any], began: float, untrained: Container[str] = ()) -> Job:
+    """Return the job that a job-start event describes; these models are `untrained`."""
     rule, wildcards = event["rule_name"], event["wildcards"]
     outputs, logs = list(event["output"]), list(event["log"])
-    return Job(rule, subject_of(rule, wildcards), outputs, logs, began)
+    trained = rule != "train_model" or wildcards["model"] not in untrained
+    return Job(rule, subject_of(rule, wildcards), outputs, logs, began, trained)
 
 
 def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,15 +71,17 @@ class TerminalHandler(logging.Handler):
         seconds: Seconds,
         planned: Callable[[], list[Job]],
         files: Files,
+        untrained: Container[str] = (),
     ) -> None:
         """Show a run on `screen`, with what is in the files of its jobs.
 
-        `planned` returns its jobs once Snakemake has built the DAG.
+        `planned` returns its jobs once Snakemake has built the DAG; these models are `untrained`.
         """
         super().__init__()
         self.screen = screen
         self.planned = planned
         self.files = files
+        self.untrained = untrained
         self.run = Run(seconds)
         self.exception = ""
         self.crashes: dict[int, Any] = {}
@@ -107,7 +109,7 @@ class TerminalHandler(logging.Handler):
 
     def tell_job_info(self, facts: dict[str, Any]) -> None:
         """Start a job, possibly a retry."""
-        number, job = facts["jobid"], job_of(facts, time.monotonic())
+        number, job = facts["jobid"], job_of(facts, time.monotonic(), self.untrained)
         if number in self.crashes:
             self.run.again(self.crashes.pop(number))
         self.run.start(number, job)
@@ -208,7 +210,7 @@ class DryRunHandler(TerminalHandler):
 
     def tell_job_info(self, facts: dict[str, Any]) -> None:
         """Keep a planned job with Snakemake's reason."""
-        self.jobs.append((job_of(facts, 0.0), facts["reason"] or ""))
+        self.jobs.append((job_of(facts, 0.0, self.untrained), facts["reason"] or ""))
 
     def tell(self, record: logging.LogRecord) -> None:
         """Show the table at the end, and other messages as in a run."""
@@ -217,7 +219,7 @@ class DryRunHandler(TerminalHandler):
         return super().tell(record)
 
 
-def start_terminal(workflow: Any, *, module: bool) -> None:
+def start_terminal(workflow: Any, models: Mapping[str, Any], *, module: bool) -> None:
     """Show the run of `workflow` in place of Snakemake's own handler; before the DAG is built.
 
     Snakemake's stays with --verbose, --debug-dag, --quiet, and with a logger plugin, and in the
@@ -233,7 +235,8 @@ def start_terminal(workflow: Any, *, module: bool) -> None:
     screen = LiveScreen(color=not own.nocolor) if draws(own) else PlainScreen(own.stream)
     planned, files = partial(jobs_to_run, workflow), files_of(workflow)
     shows = DryRunHandler if own.filters[0].dryrun else TerminalHandler
-    handler = shows(screen, Seconds(KEPT_SECONDS), planned, files)
+    untrained = {name for name, one in models.items() if not (one["train"] or one["qat"])}
+    handler = shows(screen, Seconds(KEPT_SECONDS), planned, files, untrained)
     handler.addFilter(own.filters[0])
     logger.removeHandler(own)
     logger.addHandler(handler)

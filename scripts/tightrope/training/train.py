@@ -1,5 +1,6 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import some_texts
 from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
+from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.changes import Changes
 from tightrope.model.config import matching
 from tightrope.signature import TEXT
@@ -98,6 +100,11 @@ def train_model(
     files = [origin["files"], sha256(data), teacher and sha256(teacher)]
     state = state_of(settings, [files, recipe, repr(model)])
     options = {"micro_batches": micro_batches, "state": state, "terminal": terminal}
+    if recipe:
+        processors = sorted(os.sched_getaffinity(0))
+        if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
+            words = f"other programs use {used:.1f} of {len(processors)} processors"
+            print(f"{settings.model}: {words}: training takes longer", file=terminal)
     training = recipe and trained(start, recipe, settings, **options)
     folder = clear_folder(manifest)
     # without a path of this machine

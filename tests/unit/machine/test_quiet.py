@@ -53,10 +53,24 @@ def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) 
         assert one.wait() == 0  # they are for all waits together
     assert re.fullmatch(
         r"waiting for a quiet machine: .+ \(\d+ % of a core\); for at most [01] s more "
-        r"\(latency.quiet_seconds\)\n",
+        r"\(latency.quiet_seconds\)\nthe machine stays busy: .*\n",
         one.terminal.getvalue(),
     )
     assert 1 <= len(one.busiest) <= 3
+
+
+def test_the_jobs_of_a_run_share_its_seconds_and_only_the_first_waits_aloud(tmp_path: Path) -> None:
+    """Three jobs, of which the first loses half to a disturbed pair."""
+
+    def job() -> quiet.QuietMachine:
+        return quiet.QuietMachine([ONE], 1.4, io.StringIO(), tmp_path / "run")
+
+    job().lose(0.7)
+    second = job()
+    with busy_child(ONE):
+        assert second.wait() == pytest.approx(0.7)
+    assert second.terminal.getvalue().startswith("the machine stays busy: ")
+    assert job().left_s == 0
 
 
 def test_programs_are_told_apart_and_no_more_given_back_than_is_left() -> None:
