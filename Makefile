@@ -1,5 +1,5 @@
-# make summary    the pipeline, up to reports/summary.html
-# make bundle     [FORM=triton]: the pipeline, and archives of the recommended variants
+# make summary    [CONFIG=own.yaml]: the pipeline, up to reports/summary.html
+# make bundle     [CONFIG=own.yaml] [FORM=triton]: the pipeline, and archives of the recommended variants
 # make test       lint and the tests
 # make test-cluster  the tests of runs on a real Slurm, on this host (Debian: slurmctld slurmd munge, as root)
 # make lint       the checks of form only
@@ -55,13 +55,15 @@ TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorde
 
 .PHONY: summary bundle environment test test-cluster check lint rule-graph schema netron gpu-check clean-env
 
+CONFIG ?=
+RUN := python -m snakemake --cores 1 $(if $(CONFIG),--configfile "$(CONFIG)" --)
 summary: $(RUN_ENV)
-	@python -m snakemake --cores 1 reports/summary.html
+	@$(RUN) reports/summary.html
 
 FORM ?= python
 bundle: summary
 	@bundles=$$(python tools/recommended.py --form "$(FORM)")
-	python -m snakemake --cores 1 $$bundles
+	$(RUN) $$bundles
 	printf '%s\n' $$bundles
 
 test: TESTED := tests --ignore tests/cluster --ignore tests/gpu

@@ -95,6 +95,15 @@ def test_a_file_that_is_no_yaml_or_not_there_is_named_with_the_line(unrun: Proje
     assert 'in "config/config.yaml", line 2' in one_line(unrun)
 
 
+def test_a_target_of_what_is_not_configured_is_named(unrun: Project) -> None:
+    for target, said in (
+        ("artifacts/other/bundle/cpu-openvino-fp32.tar.gz", "has no model other; if another run"),
+        (f"reports/{MODEL[:-1]}/cpu-openvino-fp32.latency.json", f'did you mean "{MODEL}"?'),
+        (f"artifacts/{MODEL}/bundle/cpu-openvino-fp16.tar.gz", "has no variant cpu-openvino-fp16"),
+    ):
+        assert said in one_line(unrun, "--", target)
+
+
 def test_every_error_is_told_for_command_line_values_too(unrun: Project) -> None:
     line = one_line(unrun, "--config", "calibration={samples: [8, 64], pool: 32}")
     assert "calibration.samples = 64: more than calibration.pool = 32" in line

@@ -10,6 +10,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import psutil
 from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
 from tightrope.artifacts.failures import failure_in, known_reasons
 from tightrope.artifacts.files import cannot_be_written, refusal_to_write
-from tightrope.errors import ArtifactError, TightropeError, or_exit
+from tightrope.artifacts.paths import FOLDERS
+from tightrope.errors import ArtifactError, TightropeError, nearest, or_exit
 from tightrope.machine.quiet import OF_RUN
 from tightrope.plan.announce import announce
 from tightrope.plan.config import Document
@@ -31,6 +33,8 @@ from tightrope.summary.failures import exit_with_failures
 
 LOCK = Path(".snakemake/run.lock")
 SQUEUE = "squeue --me --noheader --format='%A|%j|%Z'"  # id, name and working directory
+# folders beside those of models
+NO_MODEL = ("machine", "hosts", "logs")
 # how the name that a run of Snakemake gives to its jobs ends
 NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -43,6 +47,8 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
     prepare_dag = workflow._prepare_dag
 
     def prepare(*words: Any, **settings: Any) -> None:
+        if not location.module:
+            or_exit(require_planned, workflow.dag_settings.targets, plan)
         if workflow.executor_plugin and not workflow.dryrun:
             or_exit(begin, workflow, config, location)
         if workflow.dryrun or location.module:  # Snakemake calls no hook of these
@@ -53,6 +59,29 @@ def begin_with_dag(workflow: Any, config: Document, plan: Plan, location: Locati
 
     if workflow.is_main_process:
         workflow._prepare_dag = prepare
+
+
+def require_planned(targets: Iterable[Any], plan: Plan) -> None:
+    """Raise TightropeError for a target of a model or a variant that is not configured.
+
+    Snakemake says of it only that it has no rule.
+    """
+    for target in map(str, targets):
+        folder, *parts = target.split("/")
+        if folder not in FOLDERS or len(parts) < 2 or parts[0] in NO_MODEL:
+            continue
+        model, *rest = parts
+        words, allowed = f"no model {model}", list(plan.models)
+        if model in allowed and rest[0] == "bundle":
+            variant = rest[1].removesuffix(".tar.gz").removesuffix(".triton")
+            allowed = [str(one) for name, one in plan.jobs if name == model]
+            words = f"no variant {variant} of {model}"
+            model = variant
+        if model not in allowed:
+            raise TightropeError(
+                f"{target}: the configuration has {words}{nearest(model, allowed)}; if another "
+                "run has it, give its --configfile"
+            )
 
 
 def begin(workflow: Any, config: Document, location: Location) -> None:
