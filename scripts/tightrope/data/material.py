@@ -56,10 +56,7 @@ def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> M
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of labels sorted: by value if all are whole numbers, else by alphabet.
-
-    LABEL_2 is a number too, as transformers calls an output without a name.
-    """
+    """Return names of labels sorted: by value if all are numbers or LABEL_0 …, else by alphabet."""
     numbers = {name: name.removeprefix("LABEL_") for name in names}
     by_value = all(map(NUMBER.fullmatch, numbers.values()))
     return sorted(numbers, key=lambda name: (int(numbers[name]) if by_value else 0, name))

@@ -17,6 +17,7 @@ TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
 # options of pandas.read_csv by the suffix of tables of separated values
 SEPARATED: dict[str, dict[str, Any]] = {".csv": {"skipinitialspace": True}, ".tsv": {"sep": "\t"}}
+JSON: dict[str, Any] = {"dtype": False, "encoding": "utf-8-sig"}
 PLAIN, BOM = {"quoting": 3}, b"\xef\xbb\xbf"
 # a table whose every field with a quotation mark is quoted as a whole, the marks in it doubled
 QUOTED = re.compile(rb'(?:(?:"(?:[^"]++|"")*+"|[^"\t\r\n]*+)(?:\t|\r?\n|\Z))*+')
@@ -99,15 +100,14 @@ def read_table(file: Path, texts: list[str]) -> Any:
             return table
         if suffix == ".parquet":
             return pandas.read_parquet(stream)
-        return pandas.read_json(stream, **json_options(file))
+        return pandas.read_json(stream, lines=is_lines(file), **JSON)
 
 
 def separated(file: Path, *, header: bool = False) -> dict[str, Any]:
     """Return the options of pandas.read_csv for a table of separated values, or its first line.
 
     In a tsv quotation marks are those of the texts, as in GLUE's, unless all of them quote fields
-    as pandas does and one is doubled, in the first name, in a field of several lines, or in
-    every row.
+    as pandas does and one is doubled, in the first name, in several lines, or in each row.
     """
     suffix = table_suffix(file)
     if suffix == ".csv":
@@ -135,13 +135,12 @@ def require_quoted(file: Path) -> None:
             raise TightropeError(f"{file}: line {rows.line_num}: {error}; {remedy}") from error
 
 
-def json_options(file: Path) -> dict[str, Any]:
-    """Return the options of pandas.read_json; what each line holds is seen, not named."""
+def is_lines(file: Path) -> bool:
+    """Whether a file of JSON has an object on each line, whatever its name says."""
     with opened(file, text=True) as stream:
         first, more = stream.readline().removeprefix(BOM).strip(), stream.readline().strip()
-    lines = table_suffix(file) != ".json" or (first.endswith(b"}") and more)
-    lines = bool(lines) and not first.startswith(b"[")
-    return {"lines": lines, "dtype": False, "encoding": "utf-8-sig"}
+    whole = table_suffix(file) != ".json" or (first.endswith(b"}") and bool(more))
+    return whole and not first.startswith(b"[")
 
 
 def require_narrow(file: Path) -> None:
@@ -248,7 +247,7 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
         elif suffix in SEPARATED:
             frame = pandas.read_csv(stream, nrows=0, **separated(file, header=True))
         else:
-            options = json_options(file)
-            nrows = FIRST_ROWS if options["lines"] else None
-            frame = pandas.read_json(stream, nrows=nrows, **options)
+            lines = is_lines(file)
+            nrows = FIRST_ROWS if lines else None
+            frame = pandas.read_json(stream, lines=lines, nrows=nrows, **JSON)
     return [str(name) for name in frame.columns]

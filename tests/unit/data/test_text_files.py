@@ -112,9 +112,7 @@ ARRAY = f"[{LINES.strip().replace(chr(10), ',')}]"
         ("a.csv", '"sentence","mood"\n"1","one","good"\n"2","two","bad"\n'),
     ],
 )
-def test_tables_of_other_programs_are_read_as_meant(
-    tmp_path: Path, name: str, content: str
-) -> None:
+def test_tables_of_others_are_read_as_meant(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
     assert column_names(tmp_path / name, whole=True)[:2] == ["sentence", "mood"]
     material = read(tmp_path / name)
@@ -132,9 +130,7 @@ def test_tables_of_other_programs_are_read_as_meant(
     ],
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_labels_are_in_the_order_that_they_have_in_a_model(
-    tmp_path: Path, name: str, labels: list, expected: list[str]
-) -> None:
+def test_labels_are_in_order(tmp_path: Path, name: str, labels: list, expected: list) -> None:
     write_table(tmp_path / name, [("one", labels[0]), ("two", labels[1])])
     assert read(tmp_path / name).labels == expected
 

@@ -158,22 +158,16 @@ def read_class_folders(
         roles.setdefault(role_of_folders(group.parent, base), []).append(row)
     for folder in sorted(folders - filled):
         raise TightropeError(f"{folder}: a folder without images; fill it or take it out")
-    require_classes(roles)
+    # a folder test beside train/cat, or beside train alone, is no class
+    flat = [row for row in roles.get(POOL, []) if role_of(row[1]) != POOL]
+    if flat and (len(roles) > 1 or len(flat) == len(roles[POOL])):
+        why = f"lies in no class folder of {flat[0][1]}; put it into one, or take it out"
+        raise TightropeError(f"{flat[0][0].name}: {why}")
     for rows in roles.values():
         # each kind of archive yields its files in a different order
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
     return number_labels(train, evaluation)._replace(left_out=left_out)
-
-
-def require_classes(roles: dict[str, list[Labelled]]) -> None:
-    """Raise TightropeError for an image of no class in a folder train or test."""
-    flat = [row for row in roles.get(POOL, []) if role_of(row[1]) != POOL]
-    if flat and (len(roles) > 1 or len(flat) == len(roles[POOL])):
-        image, folder = flat[0]
-        raise TightropeError(
-            f"{image.name}: lies in no class folder of {folder}; put it into one, or take it out"
-        )
 
 
 def role_of_folders(folder: Path, base: Path) -> str:
