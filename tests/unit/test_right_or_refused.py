@@ -14,12 +14,14 @@ import pytest
 import torch
 from onnx import numpy_helper
 from onnx_text import drawn, onnx_model
+from safetensors.torch import load_file, save_file
 from splits import prepare_splits
 from tightrope.artifacts.files import write_json
 from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder
+from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
 from tightrope.onnx.imported import original_outputs
 from tightrope.training.train import TrainingSettings, train_model
@@ -140,6 +142,8 @@ def test_every_answer_is_that_of_transformers_to_the_text_alone(
     rows = bring(tmp_path, **brought)
     if file:
         onnx.save(export(tmp_path), tmp_path / "model.onnx")
+    form = {"return_dict": False, "output_attentions": True}
+    write_json(tmp_path / "config.json", json.loads((tmp_path / "config.json").read_text()) | form)
     assert accuracy(tmp_path, write(tmp_path, rows), file=file) == 1.0
 
 
@@ -212,6 +216,40 @@ def other_tokens_in_transformers(folder: Path) -> None:
     as_csv(folder, table)
 
 
+def weights_changed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def changed(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        change(weights)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return changed
+
+
+def special_tokens_beyond(folder: Path) -> None:
+    save_tokenizer(folder, tokenizer_class="RobertaTokenizer")
+
+
+def followed_by(operator: str, domain: str = "") -> Callable[[Path], None]:
+    def changed(folder: Path) -> None:
+        model = onnx.load(folder / "model.onnx")
+        model.opset_import.append(onnx.helper.make_opsetid("of.mine", 1))
+        model.graph.output[0].name = "probabilities"
+        node = onnx.helper.make_node(operator, ["logits"], ["probabilities"], domain=domain)
+        model.graph.node.append(node)
+        onnx.save(model, folder / "model.onnx")
+
+    return changed
+
+
+HEAD, LORA = "classifier.weight", "bert.encoder.layer.0.attention.self.query.lora_A.weight"
+NAN = weights_changed(lambda weights: weights[HEAD].fill_(float("nan")))
+ADAPTED = weights_changed(lambda weights: weights.update({LORA: torch.ones(2, 32)}))
+WIDER = weights_changed(lambda weights: weights.update({HEAD: torch.ones(3, 32)}))
+RENAMED = weights_changed(
+    lambda weights: [weights.update({f"module.{name}": weights.pop(name)}) for name in [*weights]]
+)
+
+
 def few_positions(folder: Path) -> None:
     bring(folder, positions=LONGEST - 1)
     onnx.save(export(folder), folder / "model.onnx")
@@ -229,10 +267,17 @@ def few_positions(folder: Path) -> None:
         (tokenizer_of_another_model, False, r"tokenizer.json does not know 5\d% of the tokens"),
         (sentencepiece_alone, False, r"has spm.model but no tokenizer.json"),
         (sentencepiece_alone, True, r"has spm.model but no tokenizer.json"),
-        (weights_in_half, True, r"has weights in float16 \(half\); give the file in float32"),
+        (weights_in_half, True, r"has weights in half precision \(half\); give the file"),
         (mask_not_used, True, r"padding changes its answers: logits of .* differ by"),
         (batch_counts, True, "other texts of a batch change its answers: logits of"),
         (other_tokens_in_transformers, True, "gives '.*' as token 2 of '.*', transformers '.UNK.'"),
+        (NAN, False, "its logits are no numbers"),
+        (ADAPTED, False, "layers or adapters that config.json has not: bert.encoder.*lora_A"),
+        (WIDER, False, "has other sizes than config.json for classifier.weight; save it again"),
+        (special_tokens_beyond, False, "the embedding table of the model has 164 rows"),
+        (lambda folder: (folder / TOKENIZER).unlink(), True, "has no tokenizer.json; write it"),
+        (followed_by("Softmax"), True, r"is probabilities \(Softmax\); export the logits"),
+        (followed_by("Magic", "of.mine"), True, "ONNX Runtime cannot run it: .*; export it again"),
         (few_positions, True, r"takes 15 tokens, max_sequence is 16; lower it"),
     ],
 )
@@ -245,3 +290,11 @@ def test_what_would_be_misread_is_refused_in_one_line(
     change(tmp_path)
     with pytest.raises(TightropeError, match=said):
         accuracy(tmp_path, tmp_path / "texts.csv", file=file)
+
+
+def test_a_new_head_is_put_on_no_random_model(tmp_path: Path) -> None:
+    bring(tmp_path)
+    RENAMED(tmp_path)
+    kind: dict[str, Any] = {"source": "path:m", "task": "text-classification", "seed": 0}
+    with pytest.raises(TightropeError, match=r"^path:m: .* lacks the weights bert\.embeddings"):
+        load_classifier(tmp_path, labels=["a", "b", "c"], new_head=True, **kind)

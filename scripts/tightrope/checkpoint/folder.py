@@ -35,6 +35,7 @@ LARGEST_SETTINGS = 2**26
 # Code of the checkpoint, and kernels that transformers would fetch from the Hub: engines choose the
 # implementation of attention themselves.
 CODE = ("auto_map", "custom_pipelines", "trust_remote_code", "use_kernels", "kernel_config")
+FORM = ("return_dict", "torchscript", "output_attentions", "output_hidden_states")
 IMPLEMENTATIONS = ("attn_implementation", "experts_implementation")
 # the author's own paths
 PATHS = ("name_or_path", "_name_or_path")
@@ -220,9 +221,9 @@ def stripped(value: Any) -> Any:
 
 
 def loads_code(name: str) -> bool:
-    """Return whether a field of a settings file loads code or names a file elsewhere."""
+    """Return whether a field of settings loads code, names a file, or gives outputs a form."""
     implementation = name.removeprefix("_").startswith(IMPLEMENTATIONS)
-    return implementation or name in CODE or name in PATHS or name.endswith("_file")
+    return implementation or name in (*CODE, *FORM) or name in PATHS or name.endswith("_file")
 
 
 def no_libraries(_source: Source) -> dict[str, str | None]:

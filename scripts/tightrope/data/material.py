@@ -1,6 +1,7 @@
 """Labelled texts or images that a data source returns before splitting, and their roles."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +14,7 @@ ROLE_WORDS = {
     "test": {"test"},
 }
 Item = TypeVar("Item")
-NUMBER = re.compile("-?[0-9]+")
+NUMBER = re.compile("[-+]?[0-9]+")
 
 # a text or a StoredImage, and the index of its label
 Row = tuple[Any, int]
@@ -55,25 +56,26 @@ def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> M
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of labels sorted: by value if all are whole numbers, else by alphabet."""
-    names = list(names)
-    numbers = all(map(NUMBER.fullmatch, names))
-    return sorted(names, key=lambda name: (int(name) if numbers else 0, name))
+    """Return names of labels sorted: by value if all are numbers or LABEL_0 …, else by alphabet."""
+    numbers = {name: name.removeprefix("LABEL_") for name in names}
+    by_value = all(map(NUMBER.fullmatch, numbers.values()))
+    return sorted(numbers, key=lambda name: (int(numbers[name]) if by_value else 0, name))
 
 
 def require_clear(source: str, labels: list[str]) -> None:
-    """Raise TightropeError for labels that differ only in space, or control a terminal."""
+    """Raise TightropeError for labels that look alike, or control a terminal."""
     known: dict[str, str] = {}
     for label in labels:
         if label != printable(label):
             raise TightropeError(
                 f"{source}: the label {label!r} has characters that cannot be shown; rename it"
             )
-        other = known.setdefault(" ".join(label.split()), label)
+        shown = unicodedata.normalize("NFKC", label).replace("\u200b", "")
+        other = known.setdefault(" ".join(shown.split()), label)
         if other is not label:
             raise TightropeError(
-                f"{source}: the labels {other!r} and {label!r} differ only in space; write them "
-                "alike, or rename one"
+                f"{source}: the labels {other!r} and {label!r} differ only in space or Unicode "
+                "form; write them alike, or rename one"
             )
 
 

@@ -153,7 +153,7 @@ def parse_settings(name: str, document: Any) -> ImageSettings:
 def settings_of(fields: dict[str, Any]) -> ImageSettings:
     """Return settings of complete fields; raise KeyError, TypeError or ValueError if wrong."""
     processor, size = fields["image_processor_type"], fields["size"]
-    resample = int(fields["resample"])
+    resample = fields["resample"]
     if resample not in range(6):
         raise ValueError(f"resample is {resample}, Pillow's filters are 0 to 5")
     means = [tuple(map(float, fields[name])) for name in ("image_mean", "image_std")]
@@ -162,7 +162,7 @@ def settings_of(fields: dict[str, Any]) -> ImageSettings:
     mean, std = means if fields["do_normalize"] else (None, None)
     values = {
         "processor": processor,
-        "resample": resample,
+        "resample": int(resample),
         "rescale": float(fields["rescale_factor"]) if fields["do_rescale"] else None,
         "mean": mean,
         "std": std,

@@ -62,6 +62,8 @@ def check_reference(
             )
     alone = [text_arrays(row) for row in rows]
     expected_logits = np.concatenate([reference(stack([row])) for row in alone])
+    if not np.isfinite(expected_logits).all():
+        raise TightropeError(f"{source}: its logits are no numbers (NaN, infinity); save it again")
     limit = TOLERANCE * np.abs(expected_logits).max()
 
     def require(found: np.ndarray, why: str) -> None:
@@ -77,7 +79,7 @@ def check_reference(
         return {name: np.pad(one, (0, cut - len(one)))[None] for name, one in row.items()}
 
     by_one = np.concatenate([answer(stack([row])) for row in alone])
-    require(by_one, "the prepared model is not the one that was brought")
+    require(by_one, "the prepared model is not the one that was brought, or answers at random")
     require(np.concatenate([answer(padded(row)) for row in alone]), "padding changes its answers")
     order = np.argsort([len(row) for row in rows], kind="stable")
     batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]

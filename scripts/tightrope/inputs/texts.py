@@ -111,11 +111,13 @@ def check_tokenizer(
     MOST_UNKNOWN, and for an id that is no row of an embedding table of `vocabulary` rows.
     """
     file = folder / "tokenizer.json"
-    if not texts or not file.is_file():
+    if not texts:
         return
+    if not file.is_file():
+        raise TightropeError(f"{source}: has no {file.name}; write it with save_pretrained")
     tokenizer = Tokenizer.from_file(str(file))
     encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
-    require_known(f"{source}: {file.name}", encoded, vocabulary)
+    require_known(f"{source}: {file.name}", [*encoded, tokenizer.encode("")], vocabulary)
     model = read_json(file, dict[str, Any])["model"]
     unknown, ids = model.get("unk_id"), [number for one in encoded for number in one.ids]
     if unknown is None and model.get("unk_token") is not None:

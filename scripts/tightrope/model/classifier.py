@@ -1,5 +1,6 @@
 """Transformers classifiers whose outputs follow the label order of the data."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def load_classifier(
     if not is_classifier(config.to_dict()):
         labels = labels or ["0", "1"]
     fits = head_fits(config, labels, names, new_head=new_head, source=source)
-    changes = {"ignore_mismatched_sizes": not fits, **({} if fits else label_fields(labels or []))}
+    changes = {} if fits else label_fields(labels or [])
     torch.manual_seed(seed)
     images = task == IMAGE
     kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
@@ -60,11 +61,10 @@ def load_classifier(
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,
             **changes,
         )
-    if fits and info["missing_keys"]:
-        missing = ", ".join(sorted(info["missing_keys"])[:3])
-        raise TightropeError(f"{source}: model.safetensors lacks the weights {missing}")
+    require_loaded(source, model, info, fits=fits)
     restore_activation(model)
     if model.config.problem_type in OTHER_PROBLEMS:
         model.config.problem_type = SINGLE_LABEL
@@ -79,6 +79,22 @@ def load_classifier(
     if not images:
         require_masked_padding(model, source)
     return model
+
+
+def require_loaded(source: str, model: Any, info: dict[str, Any], *, fits: bool) -> None:
+    """Raise TightropeError for weights that are missing, of other sizes, or left over."""
+    body, absent = f"{model.base_model_prefix}.", info["missing_keys"]
+    sizes = [name for name, *_ in info["mismatched_keys"] if fits or name.startswith(body)]
+    more = [name for name in info["unexpected_keys"] if re.match(body + r".*\.\d+\..*weight", name)]
+    wrong = {
+        "lacks the weights": absent if fits or 2 * len(absent) > len(model.state_dict()) else [],
+        "has other sizes than config.json for": sizes,
+        "has weights of layers or adapters that config.json has not:": more if fits else [],
+    }
+    for words, names in wrong.items():
+        if names:
+            shown = f"model.safetensors {words} {', '.join(sorted(names)[:3])}"
+            raise TightropeError(f"{source}: {shown}; save it again")
 
 
 def head_fits(
@@ -136,7 +152,7 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
 
 def order_outputs(model: Any, labels: list[str]) -> None:
     """Reorder the outputs to match `labels` if the model has the same label names."""
-    names = [str(model.config.id2label[i]) for i in range(len(labels))]
+    names = [str(name) for _, name in sorted(model.config.id2label.items())]
     if (order := order_by_name(names, labels)) is not None:
         permute_outputs(model, order)
     model.config.update(label_fields(labels))

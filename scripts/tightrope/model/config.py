@@ -1,5 +1,7 @@
 """What a checkpoint's config.json says: its activation, token limit, head and outputs."""
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -147,11 +149,24 @@ def require_names(source: str, names: Sequence[str], outputs: int) -> None:
         )
 
 
+def plain(name: str) -> str:
+    """Return the name without what writers change: case, Unicode form, and spaces for _ and -."""
+    name = unicodedata.normalize("NFKC", name).casefold().strip()
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", name)
+
+
 def order_by_name(names: Sequence[str], labels: Sequence[str]) -> list[int] | None:
-    """Return for each label the index of the output of that name, None where they differ."""
-    own, wanted = ([name.casefold() for name in each] for each in (names, labels))
-    same = sorted(own) == sorted(wanted) and len(set(own)) == len(own)
-    return [own.index(label) for label in wanted] if same else None
+    """Return for each label the index of the output of that name, None where they differ.
+
+    A label may be the beginning of a name, as neg of negative.
+    """
+    own, order = list(map(plain, names)), []
+    for label in map(plain, labels):
+        # 1 begins 1 star, and not 10 stars
+        begins = [name for name in own if re.match(f"{re.escape(label)}(?!\\d)", name)]
+        found = [label] if label in own else begins
+        order += [own.index(name) for name in found if found == [name]]
+    return order if sorted(order) == list(range(len(labels))) else None
 
 
 def matching(names: Sequence[str], labels: Sequence[str] | None) -> str | None:

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
-from tightrope.errors import ArtifactError, TightropeError
+from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.inputs.encode import some_texts
 from tightrope.inputs.image_settings import load_settings
@@ -67,8 +67,8 @@ def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
     halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
     if any(len(tensor.dims) > 1 for tensor in halves):
         raise TightropeError(
-            f"{source}: has weights in float16 ({halves[0].name}); give the file in float32, the "
-            "engines are built in the precisions that you configure"
+            f"{source}: has weights in half precision ({halves[0].name}); give the file in "
+            "float32, the engines are built in the precisions that you configure"
         )
     if any(node.op_type == "EmbedLayerNormalization" for node in model.graph.node):
         raise TightropeError(
@@ -114,7 +114,8 @@ def import_checkpoint(
     given, size = read_onnx_file(path, folder / FILE), image_size(folder, origin["task"])
     standard = float_model(standardized(given, inputs, source=path, size=size), path)
     known, order = label_order(standard, material["labels"], labels, path)
-    longest = None if size else longest_sequence(standard)
+    with in_foreign_files(f"{path}: ONNX Runtime cannot run it", "export it again"):
+        longest = None if size else longest_sequence(standard)
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))

@@ -177,6 +177,9 @@ def rename_output(graph: onnx.GraphProto, source: str) -> None:
             f"{source}: none of its outputs ({', '.join(names)}) is [batch, classes] alone; "
             "export it with the logits only"
         )
+    kind = {name: node.op_type for node in graph.node for name in node.output}.get(chosen[0].name)
+    if kind in ("Softmax", "Sigmoid"):
+        raise TightropeError(f"{source}: its output is probabilities ({kind}); export the logits")
     output = onnx.ValueInfoProto()
     output.CopyFrom(chosen[0])
     if output.name != "logits" or output.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:

@@ -1,7 +1,10 @@
 """Columns of local tables: csv, tsv, json, jsonl and parquet, plain or .gz."""
 
+import csv
+import io
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +16,9 @@ from tightrope.sources.local import opened
 TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 ROWS = "(not counting the header)"
 # options of pandas.read_csv by the suffix of tables of separated values
-SEPARATED: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t"}}
-PLAIN = {"quoting": 3}
+SEPARATED: dict[str, dict[str, Any]] = {".csv": {"skipinitialspace": True}, ".tsv": {"sep": "\t"}}
+JSON: dict[str, Any] = {"dtype": False, "encoding": "utf-8-sig"}
+PLAIN, BOM = {"quoting": 3}, b"\xef\xbb\xbf"
 # a table whose every field with a quotation mark is quoted as a whole, the marks in it doubled
 QUOTED = re.compile(rb'(?:(?:"(?:[^"]++|"")*+"|[^"\t\r\n]*+)(?:\t|\r?\n|\Z))*+')
 DECIMAL = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
@@ -83,32 +87,64 @@ def read_table(file: Path, texts: list[str]) -> Any:
     suffix = table_suffix(file)
     if suffix in SEPARATED:
         require_narrow(file)
+    if suffix == ".csv":
+        require_quoted(file)
     with opened(file, text=suffix != ".parquet") as stream:
         if suffix in SEPARATED:
-            return pandas.read_csv(stream, **separated(file), **options)
+            table = pandas.read_csv(stream, **separated(file), **options)
+            # before the first name there may be numbers of rows, as R writes them
+            numbers = (pandas.RangeIndex(n, n + len(table)) for n in (0, 1))
+            if not any(map(table.index.equals, numbers)):
+                why = "rows have more fields than the first line; quote texts with a separator"
+                raise TightropeError(f"{file}: {why}")
+            return table
         if suffix == ".parquet":
             return pandas.read_parquet(stream)
-        return pandas.read_json(stream, lines=suffix != ".json", dtype=False)
+        return pandas.read_json(stream, lines=is_lines(file), **JSON)
 
 
 def separated(file: Path, *, header: bool = False) -> dict[str, Any]:
     """Return the options of pandas.read_csv for a table of separated values, or its first line.
 
     In a tsv quotation marks are those of the texts, as in GLUE's, unless all of them quote fields
-    as pandas does and one is doubled, in the first name, or in a field of several lines.
+    as pandas does and one is doubled, in the first name, in several lines, or in each row.
     """
     suffix = table_suffix(file)
     if suffix == ".csv":
         return SEPARATED[suffix]
     with opened(file, text=True) as stream:
         content = stream.readline() if header else stream.read()
+    content = content.removeprefix(BOM)
+    first, *lines = content.split(b"\n")
     told = content.startswith(b'"') or b'""' in content
-    told = told or any(line.count(b'"') % 2 for line in content.split(b"\n"))
+    told = told or any(line.count(b'"') % 2 for line in (first, *lines))
+    told = told or all(b'"' in line for line in lines if line)
     return {**SEPARATED[suffix], **({} if told and QUOTED.fullmatch(content) else PLAIN)}
 
 
+def require_quoted(file: Path) -> None:
+    """Raise TightropeError for an odd quotation mark in a csv: pandas makes other texts of it."""
+    csv.field_size_limit(2**31 - 1)
+    with opened(file, text=True) as stream:
+        lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        rows = csv.reader(lines, strict=True, skipinitialspace=True)
+        try:
+            deque(rows, maxlen=0)
+        except csv.Error as error:
+            remedy = "double the quotation marks in a quoted field"
+            raise TightropeError(f"{file}: line {rows.line_num}: {error}; {remedy}") from error
+
+
+def is_lines(file: Path) -> bool:
+    """Whether a file of JSON has an object on each line, whatever its name says."""
+    with opened(file, text=True) as stream:
+        first, more = stream.readline().removeprefix(BOM).strip(), stream.readline().strip()
+    whole = table_suffix(file) != ".json" or (first.endswith(b"}") and bool(more))
+    return whole and not first.startswith(b"[")
+
+
 def require_narrow(file: Path) -> None:
-    """Raise TightropeError where the first line of a table of separated values is far too wide.
+    """Raise TightropeError where the first line of separated values is too wide, or another's.
 
     pandas takes minutes to tell a million columns of the same name apart.
     """
@@ -117,6 +153,10 @@ def require_narrow(file: Path) -> None:
         first = stream.readline(LONGEST_HEADER)
     if first.count(separator) >= MOST_COLUMNS:
         raise TightropeError(f"{file}: has more than {MOST_COLUMNS} columns; take out the others")
+    found = max(b"\t;|,", key=lambda one: first.count(one))
+    if separator not in first and found in first:
+        why = f"has no {separator.decode()!r} in its first line, but {chr(found)!r}"
+        raise TightropeError(f"{file}: {why}; save it with the separator of its kind")
     if len(first) == LONGEST_HEADER:
         raise TightropeError(
             f"{file}: its first line has more than {LONGEST_HEADER} bytes; it names the columns"
@@ -140,12 +180,15 @@ def table_errors(file: Path) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise TightropeError(f"{file}: cannot be read as a table ({reason})") from error
+        remedy = "; save it as UTF-8" if isinstance(error, UnicodeError) else ""
+        raise TightropeError(f"{file}: cannot be read as a table ({reason}){remedy}") from error
 
 
 def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
     """Return labels as int or str; raise TightropeError for blanks, fractions and other types."""
-    labels = filled(file, column, values).tolist()
+    given = filled(file, column, values).tolist()
+    # True as in a csv, and as a model may call an output
+    labels = [str(one).strip() if isinstance(one, str | bool) else one for one in given]
     # as pandas writes whole numbers of a column in which one is missing, and fractions
     if all(map(DECIMAL.fullmatch, map(str, labels))) and any("." in str(one) for one in labels):
         labels = [float(one) for one in labels]
@@ -199,12 +242,12 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
         if suffix in SEPARATED:
             require_narrow(file)
     with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
-        if suffix == ".json":
-            frame = pandas.read_json(stream, dtype=False)
-        elif suffix == ".parquet":
+        if suffix == ".parquet":
             frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
         elif suffix in SEPARATED:
             frame = pandas.read_csv(stream, nrows=0, **separated(file, header=True))
         else:
-            frame = pandas.read_json(stream, lines=True, nrows=FIRST_ROWS, dtype=False)
+            lines = is_lines(file)
+            nrows = FIRST_ROWS if lines else None
+            frame = pandas.read_json(stream, lines=lines, nrows=nrows, **JSON)
     return [str(name) for name in frame.columns]

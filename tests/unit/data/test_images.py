@@ -223,8 +223,10 @@ SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.pn
         ("pets/cat", {"cat/images/1.png": image(99)}, "cat/00.png: lies in no class folder"),
         ("pets/cat/*.png", {}, "needs two labels"),
         ("pets", {" cat/1.png": image(99)}, "differ only in space"),
+        ("pets", {"\uff43at/1.png": image(99)}, "differ only in space or Unicode form"),
         ("pets", {"c\x1bat/1.png": image(99)}, "cannot be shown"),
         ("pets", SPLIT | {"more/cat/4.png": image(4)}, "more/cat/4.png: its name says neither tra"),
+        ("pets", SPLIT | {"test/4.png": image(4)}, "test/4.png: lies in no class folder of test"),
         ("pets", SPLIT | {"val/bird/4.png": image(4)}, "bird/4.png: its label 'bird' is none of"),
     ],
 )

@@ -96,6 +96,45 @@ def test_quotes_and_na_are_texts_and_whole_numbers_labels_in_order(tmp_path: Pat
     assert read(tmp_path / "*.*[nv]").labels == ["0", "1"]
 
 
+LINES = '{"sentence": "one", "mood": "good"}\n{"sentence": "two", "mood": "bad"}\n'
+ARRAY = f"[{LINES.strip().replace(chr(10), ',')}]"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", f"\ufeff{LINES}"),
+        ("a.json", LINES),
+        ("a.jsonl", ARRAY),
+        ("a.tsv", '\ufeff"sentence"\t"mood"\n"one"\t"good"\n"two"\t"bad"\n'),
+        ("a.tsv", 'sentence\tmood\n"one"\t"good"\n"two"\t"bad"\n'),
+        ("a.csv", 'sentence, mood\n"one", good\ntwo,bad \n'),
+        ("a.csv", '"sentence","mood"\n"1","one","good"\n"2","two","bad"\n'),
+    ],
+)
+def test_tables_of_others_are_read_as_meant(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert column_names(tmp_path / name, whole=True)[:2] == ["sentence", "mood"]
+    material = read(tmp_path / name)
+    assert material.labels == ["bad", "good"]
+    assert material.train == [("one", 1), ("two", 0)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["+1", "-1"], ["-1", "+1"]),
+        ([" 10", " 2"], ["2", "10"]),
+        (["LABEL_10", "LABEL_2"], ["LABEL_2", "LABEL_10"]),
+        ([True, False], ["False", "True"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_labels_are_in_order(tmp_path: Path, name: str, labels: list, expected: list) -> None:
+    write_table(tmp_path / name, [("one", labels[0]), ("two", labels[1])])
+    assert read(tmp_path / name).labels == expected
+
+
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_blanks_and_numbers_in_the_place_of_texts_are_errors(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"a.{kind}"
@@ -124,6 +163,10 @@ def rows_with(**second: object) -> str:
         ("a.jsonl", '{"sentence": "a \\u0000 b", "mood": "bad"}\n', "row 1"),
         ("a.csv", "text,mood\nhello,1\n", "no column 'sentence', only text, mood; set columns"),
         ("a.csv", "", "cannot be read as a table"),
+        ("a.csv", "sentence,mood\na, b,good\nc, d,bad\n", "rows have more fields than the first"),
+        ("a.csv", "sentence;mood\na, b;good\n", "has no ',' in its first line, but ';'; save"),
+        ("a.csv", 'sentence,mood\n"a \\"b\\" c",good\n', "line 2: .*double the quotation marks"),
+        ("a.csv", b"sentence,mood\ncaf\xe9,good\n", "table .*; save it as UTF-8"),
         ("a.csv", "sentence,mood\n", "has no rows"),
         ("a.csv", f"{'a,' * 200_000}\n", "has more than 10000 columns"),
         ("a.csv", f"{'x' * 2**21}\n", "its first line has more than 1048576 bytes"),
@@ -133,8 +176,10 @@ def rows_with(**second: object) -> str:
         ("a.json", rows_with(mood=0.5), "row 2 .*'mood' holds 0.5; labels are whole"),
     ],
 )
-def test_a_bad_table_is_one_line(tmp_path: Path, name: str, content: str, said: str) -> None:
-    (tmp_path / name).write_text(content)
+def test_a_bad_table_is_one_line(
+    tmp_path: Path, name: str, content: str | bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TightropeError, match=rf"{name}: .*{said}"):
         read(tmp_path / name)
 

@@ -173,6 +173,7 @@ VIT = {"image_processor_type": "ViTImageProcessor"}
         ({"size": 0}, "sizes are whole numbers of pixels"),
         ({"size": "large"}, "a size of 'large'"),
         ({"resample": 9}, "resample is 9"),
+        ({"resample": "bicubic"}, "resample is bicubic, Pillow's filters are 0 to 5"),
         ({"image_std": [1, 0, 1]}, "three numbers each"),
         ({"image_mean": 0.5}, "cannot be used"),
         ({**VIT, "size": {"shortest_edge": 9}}, "without do_center_crop"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.model.config import output_order, require_names, unusable_head
+from tightrope.model.config import order_by_name, output_order, require_names, unusable_head
 from transformers import BertConfig
 
 CLASSIFIER = "BertForSequenceClassification"
@@ -47,6 +47,23 @@ def test_an_encoder_without_a_head_may_be_fine_tuned(names: list | None) -> None
     reason = unusable_head({"architectures": names})
     assert reason.startswith(f"{name} has no classification head")
     assert "train: {epochs: 1}" in reason
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "order"),
+    [
+        (["POSITIVE", "NEGATIVE"], ["neg", "pos"], [1, 0]),
+        (["very_good", "bad "], ["bad", "very good"], [1, 0]),
+        (["re\u0301ussi", "bad"], ["bad", "r\u00e9ussi"], [1, 0]),
+        (["2 stars", "1 star", "10 stars"], ["1", "2", "10"], [1, 0, 2]),
+        (["-1", "1"], ["1", "-1"], [1, 0]),
+        (["joy", "anger"], ["anger", "happy"], None),
+    ],
+)
+def test_names_of_outputs_and_labels_are_the_same_in_other_writing(
+    names: list[str], labels: list[str], order: list[int] | None
+) -> None:
+    assert order_by_name(names, labels) == order
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,11 @@ def read_class_folders(
         roles.setdefault(role_of_folders(group.parent, base), []).append(row)
     for folder in sorted(folders - filled):
         raise TightropeError(f"{folder}: a folder without images; fill it or take it out")
+    # a folder test beside train/cat, or beside train alone, is no class
+    flat = [row for row in roles.get(POOL, []) if role_of(row[1]) != POOL]
+    if flat and (len(roles) > 1 or len(flat) == len(roles[POOL])):
+        why = f"lies in no class folder of {flat[0][1]}; put it into one, or take it out"
+        raise TightropeError(f"{flat[0][0].name}: {why}")
     for rows in roles.values():
         # each kind of archive yields its files in a different order
         rows.sort(key=lambda row: row[0].name)
