@@ -245,9 +245,23 @@ HEAD, LORA = "classifier.weight", "bert.encoder.layer.0.attention.self.query.lor
 NAN = weights_changed(lambda weights: weights[HEAD].fill_(float("nan")))
 ADAPTED = weights_changed(lambda weights: weights.update({LORA: torch.ones(2, 32)}))
 WIDER = weights_changed(lambda weights: weights.update({HEAD: torch.ones(3, 32)}))
+BYTES = weights_changed(lambda weights: weights.update({HEAD: torch.ones(2, 32).to(torch.int8)}))
 RENAMED = weights_changed(
     lambda weights: [weights.update({f"module.{name}": weights.pop(name)}) for name in [*weights]]
 )
+
+
+def config_with(**fields: Any) -> Callable[[Path], None]:
+    def changed(folder: Path) -> None:
+        file = folder / "config.json"
+        write_json(file, {**json.loads(file.read_text()), **fields})
+        table = pandas.read_csv(folder / "texts.csv").replace({"label": {0: "happy", 1: "anger"}})
+        as_csv(folder, table)
+
+    return changed
+
+
+MOVED = {"id2label": {"0": "joy", "1": "anger"}}
 
 
 def few_positions(folder: Path) -> None:
@@ -273,6 +287,9 @@ def few_positions(folder: Path) -> None:
         (other_tokens_in_transformers, True, "gives '.*' as token 2 of '.*', transformers '.UNK.'"),
         (NAN, False, "its logits are no numbers"),
         (ADAPTED, False, "layers or adapters that config.json has not: bert.encoder.*lora_A"),
+        (config_with(id2label={"1": "a", "2": "b"}), False, "does not name outputs 0 to 1; corr"),
+        (config_with(**MOVED), False, "its output 1 is 'anger', label 0 of the data; list its na"),
+        (BYTES, False, "has quantized weights; give it in float"),
         (WIDER, False, "has other sizes than config.json for classifier.weight; save it again"),
         (special_tokens_beyond, False, "the embedding table of the model has 164 rows"),
         (lambda folder: (folder / TOKENIZER).unlink(), True, "has no tokenizer.json; write it"),

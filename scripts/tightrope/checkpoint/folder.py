@@ -16,6 +16,7 @@ from tightrope.model.config import ConfigJson
 from tightrope.signature import IMAGE, TEXT
 
 WEIGHTS = "model.safetensors"
+NARROW = {"I8", "U8", "F8_E4M3", "F8_E5M2"}
 NEEDED = ("config.json", WEIGHTS)
 # suffixes of files that PyTorch and others pickle
 PICKLES = {".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth", ".th"}
@@ -104,12 +105,15 @@ def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
     try:
         with safe_open(file, framework="numpy") as weights:
             empty = not list(weights.keys())
+            kinds = {weights.get_slice(name).get_dtype() for name in weights.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ArtifactError(
             f"{source}: {file.name} is truncated or no safetensors file ({error}); fetch it again"
         ) from error
     if empty:
         raise ArtifactError(f"{source}: {file.name} holds no weights; fetch it again")
+    if kinds & NARROW:
+        raise ArtifactError(f"{source}: {file.name} has quantized weights; give it in float")
     check_sha256(source, file, expected_sha256)
 
 

@@ -26,8 +26,9 @@ class TimingSettings:
     """How engines are timed, and at which shapes.
 
     `plan` holds the settings of the study, such as `latency`. Up to `quiet_seconds` may be lost to
-    other load; messages about waiting go to `terminal`. Texts are cut at `max_sequence` tokens.
-    `streams` are numbers of streams of a GPU on which the variant is timed as well.
+    other load, by all jobs of the `run` together; messages about waiting go to `terminal`. Texts
+    are cut at `max_sequence` tokens. `streams` are numbers of streams of a GPU on which the variant
+    is timed as well.
     """
 
     plan: dict[str, Any]
@@ -37,6 +38,7 @@ class TimingSettings:
     terminal: TextIO
     shapes: list[Shape] = field(default_factory=list)
     streams: Sequence[int] = ()
+    run: Path | None = None
 
     @classmethod
     def of(cls, job: Any, plan: dict[str, Any], shapes: Sequence[Shape] = ()) -> Self:
@@ -52,11 +54,12 @@ class TimingSettings:
             terminal=job.terminal,
             shapes=[*shapes],
             streams=dict(job.params.items()).get("streams", ()),
+            run=OF_RUN,
         )
 
     def machine(self, processors: list[int]) -> QuietMachine:
         """Return the budget of time that may be lost to other load on these processors."""
-        return QuietMachine(processors, self.quiet_seconds, self.terminal, OF_RUN)
+        return QuietMachine(processors, self.quiet_seconds, self.terminal, self.run)
 
 
 def batches_of(settings: TimingSettings, checkpoint: Path | str, data: Path | str) -> list[Arrays]:

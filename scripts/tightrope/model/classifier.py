@@ -11,6 +11,7 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
+from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.model.activations import restore_activation
 from tightrope.model.config import (
@@ -19,8 +20,10 @@ from tightrope.model.config import (
     SINGLE_LABEL,
     is_classifier,
     order_by_name,
+    output_names,
     output_order,
     require_names,
+    require_same_places,
     unusable_head,
 )
 from tightrope.model.pruning import load_sized
@@ -74,7 +77,10 @@ def load_classifier(
             permute_outputs(model, output_order(source, names, labels))
         model.config.update(label_fields(labels or names))
     elif fits and labels:
-        order_outputs(model, labels)
+        own = output_names(source, read_json(folder / "config.json"), len(labels))
+        order_outputs(model, own, labels)
+        if not new_head and order_by_name(own, labels) is None:
+            require_same_places(source, own, labels)
     model.eval()
     if not images:
         require_masked_padding(model, source)
@@ -150,9 +156,8 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
     }
 
 
-def order_outputs(model: Any, labels: list[str]) -> None:
-    """Reorder the outputs to match `labels` if the model has the same label names."""
-    names = [str(name) for _, name in sorted(model.config.id2label.items())]
+def order_outputs(model: Any, names: list[str], labels: list[str]) -> None:
+    """Reorder the outputs to match `labels` if their `names` are the same."""
     if (order := order_by_name(names, labels)) is not None:
         permute_outputs(model, order)
     model.config.update(label_fields(labels))

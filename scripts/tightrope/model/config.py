@@ -59,6 +59,7 @@ class ConfigJson(TypedDict, total=False):
     architectures: list[str] | None
     auto_map: dict[str, Any] | None
     id2label: dict[str, str | int] | None
+    label2id: dict[str, Any] | None
     num_labels: Number | None
     num_channels: Number | None
     problem_type: str | None
@@ -147,6 +148,30 @@ def require_names(source: str, names: Sequence[str], outputs: int) -> None:
             f"{source}: has {outputs} outputs, labels lists {len(names)} names; list one name for "
             "each output, in the order of the outputs"
         )
+
+
+def output_names(source: str, config: Mapping[str, Any], count: int) -> list[str]:
+    """Return the names of so many outputs in id2label, else in label2id of config.json.
+
+    LABEL_0 is no name. Raises TightropeError where they are not numbered from 0.
+    """
+    unnamed = {str(number): f"LABEL_{number}" for number in range(count)}
+    first = {number: str(name) for number, name in (config.get("id2label") or unnamed).items()}
+    other = {str(number): name for name, number in (config.get("label2id") or {}).items()}
+    found = next((one for one in (first, other) if not one.items() <= unnamed.items()), unnamed)
+    if found.keys() != unnamed.keys():
+        why = f"id2label of config.json does not name outputs 0 to {count - 1}"
+        raise TightropeError(f"{source}: {why}; correct it, or list names in the key `labels`")
+    return [found[number] for number in unnamed]
+
+
+def require_same_places(source: str, names: Sequence[str], labels: Sequence[str]) -> None:
+    """Raise TightropeError where a label, no number, is the name of an output in another place."""
+    own = list(map(plain, names))
+    for place, label in enumerate(labels):
+        if plain(label) in own[:place] + own[place + 1 :] and not label.isdigit():
+            why = f"its output {own.index(plain(label))} is {label!r}, label {place} of the data"
+            raise TightropeError(f"{source}: {why}; list its names in the key `labels`")
 
 
 def plain(name: str) -> str:

@@ -18,7 +18,7 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.machine.quiet import OF_RUN, QuietMachine
+from tightrope.machine.quiet import QuietMachine
 from tightrope.model.changes import Changes
 from tightrope.records.training import TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
@@ -44,10 +44,12 @@ def measure_training(
     device: str,
     execution: Execution,
     terminal: TextIO,
+    run: Path | None = None,
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's.
+    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's. For
+    `quiet_seconds` and `run` see `TimingSettings`.
     Raises TightropeError for a transient failure unless this is the last attempt.
     """
     record = TrainingRecord(
@@ -67,7 +69,7 @@ def measure_training(
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
         data_sha256=sha256(data),
     )
-    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, OF_RUN)
+    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, run)
     load = partial(load_start, source, data, changes=changes, names=labels)
     try:
         train_seeds(record, load, machine, execution.limits, terminal)

@@ -21,7 +21,7 @@ from tightrope.inputs.reference import check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.changes import Changes
-from tightrope.model.config import matching
+from tightrope.model.config import matching, output_names
 from tightrope.signature import TEXT
 from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
@@ -103,8 +103,8 @@ def train_model(
     if recipe:
         processors = sorted(os.sched_getaffinity(0))
         if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
-            words = f"other programs use {used:.1f} of {len(processors)} processors"
-            print(f"{settings.model}: {words}: training takes longer", file=terminal)
+            busy = f"other programs use {used:.1f} of {len(processors)} processors"
+            print(f"fine-tuning: {busy}; it takes longer beside them", file=terminal)
     training = recipe and trained(start, recipe, settings, **options)
     folder = clear_folder(manifest)
     # without a path of this machine
@@ -154,12 +154,10 @@ def told_matching(
         return None
     labels = read_manifest(data, LabelsManifest)["labels"]
     config = read_json(Path(source).with_name("config.json"), dict[str, Any])
-    # transformers writes no names for two outputs of its own names
-    own = config.get("id2label") or {str(n): f"LABEL_{n}" for n in range(len(labels or ()))}
-    names = settings.labels or [str(own[number]) for number in sorted(own, key=int)]
-    found = matching(names, labels)
+    name = read_manifest(source, SourceManifest)["source"]
+    found = matching(settings.labels or output_names(name, config, len(labels or ())), labels)
     if found is not None:
-        print(f"{read_manifest(source, SourceManifest)['source']}: {found}", file=terminal)
+        print(f"{name}: {found}", file=terminal)
     return found
 
 

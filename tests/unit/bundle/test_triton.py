@@ -274,7 +274,7 @@ def test_the_readme_says_from_which_measurement_each_setting_of_the_latency_is()
     )
     assert "| `max_batch_size` | 16 | the largest measured batch |" in readme
     assert "98.69 samples per second, the most of the batches 1, 16" in readme
-    assert "| `max_queue_delay_microseconds` | 1372 | a tenth of the 13.72 ms" in readme
+    assert "| `max_queue_delay_microseconds` | 1372 | a tenth of the 13.73 ms" in readme
     assert "`latency` of summary.json at 128 tokens" in readme
     assert "onnxruntime reads what 1.31.1 wrote" in readme
     assert "**Not run:**" in readme
