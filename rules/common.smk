@@ -126,6 +126,7 @@ numerics_of_device = of_place(wildcards.place_of_device, PLAN.numerics.__getitem
 numerics_of_variant = of_place(wildcards.place_of_variant, PLAN.numerics.__getitem__)
 
 shapes_of_model = of_wildcards(shapes.shapes_of_model, config)
+sizes_in_words = of_wildcards(shapes.sizes_in_words, config)
 full_shapes_of_model = of_wildcards(shapes.full_shapes_of_model, config)
 # one for all jobs, each of which keeps its params in memory
 latency_settings = job_params.latency_settings(config)

@@ -41,6 +41,8 @@ rule train_model:
         gpu=gpus_of_training,
         constraint=constraint_of_training,
         last_attempt=last_attempt,
+        # only to check that the model takes them: as a param, others would train it again
+        sizes=sizes_in_words,
     params:
         code=training_code,
         state=LOCATION.made("artifacts/{model}/work/training"),

@@ -17,6 +17,7 @@ settings = TrainingSettings(
     inputs=job.params.inputs,
     changes=Changes.of(job),
     labels=job.params.labels,
+    sizes=job.resources.sizes.split(),
     distill=job.params.distill,
     threads=intra_op_threads(job.params.threads),
     seed=job.params.seed,

@@ -283,7 +283,7 @@ def few_positions(folder: Path) -> None:
         (sentencepiece_alone, True, r"has spm.model but no tokenizer.json"),
         (weights_in_half, True, r"has weights in half precision \(half\); give the file"),
         (mask_not_used, True, r"padding changes its answers: logits of .* differ by"),
-        (batch_counts, True, "other texts of a batch change its answers: logits of"),
+        (batch_counts, True, "other examples of a batch change its answers: logits of"),
         (other_tokens_in_transformers, True, "gives '.*' as token 2 of '.*', transformers '.UNK.'"),
         (NAN, False, "its logits are no numbers"),
         (ADAPTED, False, "layers or adapters that config.json has not: bert.encoder.*lora_A"),

@@ -1,4 +1,4 @@
-"""Jobs that end before they can write a failure: the report is written without them."""
+"""Jobs that end before they can write a failure: the run goes on without them."""
 
 import json
 from collections.abc import Callable

@@ -173,7 +173,7 @@ def test_a_dry_run_is_a_table_with_the_jobs_of_each_rule_and_why(project: Projec
         (n, why) for n, rule, *_, why in rows if rule == "calibrate"
     ]
     reasons = {rule: why for _, rule, *_, why in rows}
-    assert "has changed" in reasons["summarize"]
+    assert reasons["summarize"] == "input files updated by another job"
     assert "train model" not in reasons
 
 

@@ -55,7 +55,7 @@ def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any,
         found = [one["shape"] for one in summary[entries] if one["model"] == MODEL]
         assert found == CONFIG["shapes"]
     padded = next(one for one in summary["results"] if one["model"] == MODEL)["latency"][2]
-    assert padded["throughput_per_s"] == pytest.approx(2 / padded["mean_s"])
+    assert padded["throughput_per_s"] == pytest.approx(2 / padded["paired_s"])
     text = html.unescape(page).replace("\xa0", " ")
     assert "batch 2 \N{MIDDLE DOT} 8 tokens" in text
     assert "batch 2 \N{MIDDLE DOT} 5 of 8 tokens" in text

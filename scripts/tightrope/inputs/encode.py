@@ -106,6 +106,15 @@ def some_texts(data: Path | str) -> list[str]:
     return found
 
 
+def some_images(data: Path | str) -> Sequence[Example]:
+    """Return the first SOME images of data.json or of a split; none of random inputs."""
+    if "split" in read_manifest(data, LabelsManifest):
+        return [one for one in read_split(data)[:SOME] if "image" in one]
+    parts = read_manifest(data, DataManifest)["parts"].values()
+    first = next((part["file"] for part in parts if part["file"].endswith(SUFFIX)), None)
+    return ImageSplit(Path(data).parent / first)[:SOME] if first else []
+
+
 def require_split(split: Path | str, manifest: SplitManifest) -> None:
     """Raise ArtifactError where a split lies in the place of another one."""
     if manifest["split"] != Path(split).stem:

@@ -1,7 +1,8 @@
-"""Compare the prepared model with what was brought: a text at a time, unpadded, in its own library.
+"""Compare the prepared model with what was brought: one example at a time, in its own library.
 
 What the pipeline does differs in three ways, each of which must not change an answer: it encodes
-with `tokenizers` alone, pads the texts of a batch to one length, and puts several into a batch.
+with `tokenizers` and Pillow alone, pads the texts of a batch to one length, and puts several
+examples into a batch.
 """
 
 import random
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import TightropeError, in_foreign_files
-from tightrope.inputs.arrays import Arrays, stack
+from tightrope.inputs.arrays import PIXELS, Arrays, stack
 from tightrope.inputs.texts import cut_side, load_tokenizer, text_arrays
 
 # texts of each kind: shortest, longest, of the rarest characters, at random
@@ -61,33 +62,99 @@ def check_reference(
                 "save_pretrained"
             )
     alone = [text_arrays(row) for row in rows]
-    expected_logits = np.concatenate([reference(stack([row])) for row in alone])
-    if not np.isfinite(expected_logits).all():
-        raise TightropeError(f"{source}: its logits are no numbers (NaN, infinity); save it again")
-    limit = TOLERANCE * np.abs(expected_logits).max()
-
-    def require(found: np.ndarray, why: str) -> None:
-        worst = np.abs(np.sort(found) - np.sort(expected_logits)).max(axis=1)
-        if worst.max() > limit:
-            text = chosen[int(worst.argmax())][:60]
-            raise TightropeError(
-                f"{source}: {why}: logits of {text!r} differ by {worst.max():.2g} from those of "
-                "the text alone in its own library"
-            )
+    shown = [f"{text[:60]!r}" for text in chosen]
 
     def padded(row: Arrays) -> Arrays:
         return {name: np.pad(one, (0, cut - len(one)))[None] for name, one in row.items()}
 
+    order = np.argsort([len(row) for row in rows], kind="stable")
+    require_answers(source, shown, alone, order, answer, reference, padded=padded)
+    return len(chosen)
+
+
+def check_images(
+    source: str,
+    folders: tuple[Path, Path],
+    images: Sequence[dict[str, Any]],
+    *,
+    answer: Answer,
+    reference: Answer,
+) -> int:
+    """Return for how many of the images the prepared model does what the reference does.
+
+    As `check_reference`; an image is an example with its encoded `image` and its `name`. The pixels
+    are compared with those of transformers' image processor.
+    """
+    from transformers import AutoImageProcessor
+
+    from tightrope.inputs.image_settings import FILE, load_settings
+    from tightrope.inputs.images import decode_rgb, pixel_values
+
+    brought, prepared = folders
+    theirs: Any = None
+    if (brought / FILE).is_file():  # else the model says only the size
+        with in_foreign_files(f"{source}: its image processor cannot be loaded", "save it again"):
+            theirs = AutoImageProcessor.from_pretrained(brought, backend="pil")
+    settings, alone = load_settings(prepared), []
+    by_size = sorted(images, key=lambda one: len(one["image"]))
+    drawn = random.Random(0).sample(by_size, min(2 * EACH, len(by_size)))
+    kinds = (by_size[:EACH], by_size[-EACH:], drawn)
+    chosen = list({one["name"]: one for kind in kinds for one in kind}.values())
+    for one in chosen:
+        pixels = pixel_values(one["image"], settings, name=one["name"])
+        if theirs is not None:
+            image = decode_rgb(one["image"], name=one["name"])
+            expected = np.asarray(theirs(image, return_tensors="np")[PIXELS][0])
+            limit = TOLERANCE * np.abs(expected).max()
+            if pixels.shape != expected.shape or np.abs(pixels - expected).max() > limit:
+                raise TightropeError(
+                    f"{source}: {one['name']} becomes other pixels than transformers makes of it; "
+                    "save the image processor again"
+                )
+        alone.append({PIXELS: pixels})
+    if chosen:
+        shown = [one["name"] for one in chosen]
+        require_answers(source, shown, alone, np.arange(len(alone)), answer, reference)
+    return len(chosen)
+
+
+def require_answers(
+    source: str,
+    shown: Sequence[str],
+    alone: Sequence[Arrays],
+    order: np.ndarray,
+    answer: Answer,
+    reference: Answer,
+    *,
+    padded: Callable[[Arrays], Arrays] | None = None,
+) -> None:
+    """Raise TightropeError where a model answers otherwise than the reference does.
+
+    It is asked for each of the examples `alone`, with padding, and in batches in this `order`.
+    """
+    expected = np.concatenate([reference(stack([row])) for row in alone])
+    if not np.isfinite(expected).all():
+        raise TightropeError(f"{source}: its logits are no numbers (NaN, infinity); save it again")
+    limit = TOLERANCE * np.abs(expected).max()
+
+    def require(found: np.ndarray, why: str) -> None:
+        worst = np.abs(np.sort(found) - np.sort(expected)).max(axis=1)
+        if worst.max() > limit:
+            raise TightropeError(
+                f"{source}: {why}: logits of {shown[int(worst.argmax())]} differ by "
+                f"{worst.max():.2g} from those of it alone in its own library"
+            )
+
     by_one = np.concatenate([answer(stack([row])) for row in alone])
     require(by_one, "the prepared model is not the one that was brought, or answers at random")
-    require(np.concatenate([answer(padded(row)) for row in alone]), "padding changes its answers")
-    order = np.argsort([len(row) for row in rows], kind="stable")
-    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    if padded:
+        found = np.concatenate([answer(padded(row)) for row in alone])
+        require(found, "padding changes its answers")
     together = np.empty_like(by_one)
-    for batch in batches:
+    for start in range(0, len(order), BATCH):
+        batch = order[start : start + BATCH]
         together[batch] = answer(stack([alone[int(index)] for index in batch]))
-    require(together, "other texts of a batch change its answers")
-    return len(chosen)
+    require(together, "other examples of a batch change its answers")
 
 
 def telling(texts: Sequence[str]) -> list[str]:

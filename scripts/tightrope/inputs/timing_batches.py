@@ -1,6 +1,8 @@
 """Timed batches: real examples that fill each measured shape."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +29,10 @@ def timing_batches(
     and width.
     """
     manifest = read_manifest(checkpoint, CheckpointManifest)
-    images, token_limit = manifest["task"] == IMAGE, manifest["max_sequence"]
-    for shape in shapes:
-        if images:
-            require_size(manifest, shape)
-        else:
-            require_sequence(
-                manifest["source"], token_limit, shape["sequence"], key="shapes: sequence"
-            )
+    images = manifest["task"] == IMAGE
+    sides = ("height", "width") if images else ("sequence",)
+    sizes = ["x".join(str(shape[side]) for side in sides) for shape in shapes]
+    require_sizes(manifest["source"], manifest, sizes)
     count = max(shape["batch"] for shape in shapes) if images else TIMING_EXAMPLES
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(read_split(data)[:count])
     if not images:
@@ -43,12 +41,17 @@ def timing_batches(
     return [{PIXELS: pixels[np.arange(shape["batch"]) % len(pixels)]} for shape in shapes]
 
 
-def require_size(manifest: CheckpointManifest, shape: dict[str, int]) -> None:
-    """Raise TightropeError if the model of a checkpoint's manifest takes another image size."""
-    expected = manifest["height"], manifest["width"]
-    requested = shape["height"], shape["width"]
-    if expected != requested:
-        raise TightropeError(
-            f"{manifest['source']}: takes images of {expected[0]} x {expected[1]} pixels (height x "
-            f"width), shapes has {requested[0]} x {requested[1]}; correct shapes"
-        )
+def require_sizes(source: str, takes: Mapping[str, Any], sizes: Iterable[str]) -> None:
+    """Raise TightropeError for a size of `shapes` that the model from `source` does not take.
+
+    A size is a number of tokens, or `224x224`. `takes` has the model's `max_sequence`, None for no
+    limit, or the `height` and `width` of its images.
+    """
+    for size in sizes:
+        if "x" not in size:
+            require_sequence(source, takes["max_sequence"], int(size), key="shapes: sequence")
+        elif size != f"{takes['height']}x{takes['width']}":
+            raise TightropeError(
+                f"{source}: takes images of {takes['height']}x{takes['width']} pixels (height x "
+                f"width), shapes has {size}; correct shapes"
+            )

@@ -77,7 +77,7 @@ def load_classifier(
             permute_outputs(model, output_order(source, names, labels))
         model.config.update(label_fields(labels or names))
     elif fits and labels:
-        own = output_names(source, read_json(folder / "config.json"), len(labels))
+        own = output_names(source, read_json(folder / "config.json", dict[str, Any]), len(labels))
         order_outputs(model, own, labels)
         if not new_head and order_by_name(own, labels) is None:
             require_same_places(source, own, labels)

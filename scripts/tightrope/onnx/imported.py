@@ -14,11 +14,12 @@ from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
-from tightrope.inputs.arrays import Arrays, example_of
-from tightrope.inputs.encode import some_texts
+from tightrope.inputs.arrays import PIXELS, Arrays, example_of
+from tightrope.inputs.encode import some_images, some_texts
 from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.reference import check_reference
+from tightrope.inputs.reference import check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
+from tightrope.inputs.timing_batches import require_sizes
 from tightrope.model.config import matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
@@ -99,6 +100,7 @@ def import_checkpoint(
     data: Path | str,
     inputs: dict[str, str],
     labels: list[str] | None = None,
+    sizes: Sequence[str] = (),
     model: str | None = None,
     terminal: TextIO,
 ) -> None:
@@ -107,7 +109,8 @@ def import_checkpoint(
     `labels` names the outputs of the file, in their order; without, that is the order of the data's
     labels. Of a file that is quantized already the facts are those of its float model. The manifest
     keeps the name of the `model`. Raises TightropeError where the model's inputs do not match
-    `inputs` or the size of the image processor, or its outputs not `labels` or the data's labels.
+    `inputs`, the measured `sizes` or the size of the image processor, or its outputs not `labels`
+    or the data's labels.
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder, path = Path(source).parent, origin["source"]
@@ -116,22 +119,28 @@ def import_checkpoint(
     known, order = label_order(standard, material["labels"], labels, path)
     with in_foreign_files(f"{path}: ONNX Runtime cannot run it", "export it again"):
         longest = None if size else longest_sequence(standard)
+    takes = {"max_sequence": longest, **dict(zip(("height", "width"), size or (), strict=False))}
+    require_sizes(path, takes, sizes)
     target = clear_folder(manifest)
     for name in origin["files"]:
         write_bytes(target / name, read_bytes(folder / name))
     outputs = labels or [f"output {number}" for number in range(len(known))]
     if matched := matching(outputs, material["labels"]):
         print(f"{path}: {matched}", file=terminal)
-    checked = None
-    if not size:
+    names = dict.fromkeys((PIXELS,) if size else (TOKENS, MASK))
+    session = open_model(standard, threads=0, optimized=False)
+    answer = partial(answer_of, session, {name: name for name in names})
+    # what is computed of one example in int8 differs from what its float model computes
+    original = answer if is_quantized(given) else partial(answer_of, open_file(folder), inputs)
+    folders = (folder, target)
+    if size:
+        images = some_images(data)
+        checked = check_images(path, folders, images, answer=answer, reference=original)
+    else:
         texts = some_texts(data)
         check_tokenizer(path, target, texts, vocabulary(standard, path), terminal)
-        session = open_model(standard, threads=0, optimized=False)
-        answer = partial(answer_of, session, {name: name for name in (TOKENS, MASK)})
-        # what is computed of one text in int8 differs from what its float model computes
-        original = answer if is_quantized(given) else partial(answer_of, open_file(folder), inputs)
         checked = check_reference(
-            path, (folder, target), texts, longest=longest, answer=answer, reference=original
+            path, folders, texts, longest=longest, answer=answer, reference=original
         )
     write_manifest(
         manifest,
@@ -185,9 +194,11 @@ def open_file(folder: Path) -> Any:
 
 def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray:
     """Return logits [batch, classes] of a session whose `inputs` have other names than ours."""
-    arrays = {**batch, SEGMENTS: np.zeros_like(batch[TOKENS])}
-    ours = {inputs[name]: array for name, array in arrays.items() if name in inputs}
-    kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
+    arrays = dict(batch)
+    if TOKENS in batch:
+        arrays[SEGMENTS] = np.zeros_like(batch[TOKENS])
+    ours = {inputs.get(name, name): array for name, array in arrays.items()}
+    kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float)": np.float32}
     given = {one.name: ours[one.name].astype(kinds[one.type]) for one in session.get_inputs()}
     found = zip(session.get_outputs(), session.run(None, given), strict=True)
     tables = [(one.name != "logits", array) for one, array in found if array.ndim == 2]

@@ -29,6 +29,13 @@ def shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, in
     return shapes_of(config, wildcards.model)
 
 
+def sizes_in_words(config: dict[str, Any], wildcards: Any) -> str:
+    """Return the measured sizes of the model for a resource: `64 128` tokens, or `224x224`."""
+    sizes = OF_IMAGES if is_of_images(config, wildcards.model) else OF_TEXTS
+    shapes = shapes_of(config, wildcards.model)
+    return " ".join(dict.fromkeys("x".join(str(one[size]) for size in sizes) for one in shapes))
+
+
 def full_shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
     """Return the measured shapes of the model as if full, without `tokens`, each once.
 

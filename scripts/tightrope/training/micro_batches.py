@@ -70,4 +70,5 @@ def train_or_stop(work: Work, recipe: Recipe | None, *, model: str, limits: Limi
     try:
         run_training(work, recipe, limits=limits)
     except WorkFailed as failed:
-        raise TightropeError(f"{model}: not trained: {failed.reason}") from None
+        done = "not trained: " if recipe else ""
+        raise TightropeError(f"{model}: {done}{failed.reason}") from None

@@ -1,7 +1,7 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -16,13 +16,14 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.encode import some_texts
-from tightrope.inputs.reference import check_reference
+from tightrope.inputs.encode import some_images, some_texts
+from tightrope.inputs.reference import check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
+from tightrope.inputs.timing_batches import require_sizes
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.changes import Changes
 from tightrope.model.config import matching, output_names
-from tightrope.signature import TEXT
+from tightrope.signature import IMAGE
 from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
@@ -40,9 +41,10 @@ class TrainingSettings:
     `model` is the name that the manifest keeps, if any. `qat` is a recipe in the place of `recipe`,
     of a training with quantized values; it says the `scheme`. `inputs` maps to the input names of
     an ONNX file, `labels` names the outputs of the checkpoint in their order. `changes` are made to
-    the model before training. `distill` are the weights of the loss of a student, see
-    `training.teaching`. Folder `state` holds the last state during training: a killed run resumes
-    from it if `provenance`, which identifies code and libraries, has not changed.
+    the model before training; it must take the `sizes` that are measured, see `require_sizes`.
+    `distill` are the weights of the loss of a student, see `training.teaching`. Folder `state`
+    holds the last state during training: a killed run resumes from it if `provenance`, which
+    identifies code and libraries, has not changed.
     """
 
     recipe: Recipe | None
@@ -54,6 +56,7 @@ class TrainingSettings:
     qat: Recipe | None = None
     labels: list[str] | None = None
     distill: dict[str, Any] | None = None
+    sizes: Sequence[str] = ()
     device: str = "cpu"
     state: Path | str | None = None
     provenance: Any = None
@@ -82,7 +85,8 @@ def train_model(
     """
     origin = read_manifest(source, SourceManifest)
     if import_checkpoint := importer_of(origin["source"]):
-        keep = partial(import_checkpoint, inputs=settings.inputs, labels=settings.labels)
+        given = {"inputs": settings.inputs, "labels": settings.labels, "sizes": settings.sizes}
+        keep = partial(import_checkpoint, **given)
         return keep(manifest, source=source, data=data, model=settings.model, terminal=terminal)
     recipe = settings.asked and whole_recipe(settings.asked, settings.seed)
     prepare_device(settings.device, settings.threads)
@@ -96,6 +100,7 @@ def train_model(
         seed=settings.seed,
         may_get_head=settings.qat is None,
     )
+    require_sizes(origin["source"], start.input_fields, settings.sizes)
     model = start.model
     files = [origin["files"], sha256(data), teacher and sha256(teacher)]
     state = state_of(settings, [files, recipe, repr(model)])
@@ -116,16 +121,18 @@ def train_model(
     brought = not origin["source"].startswith("scratch:")
     matched = told_matching(source, data, settings, terminal) if brought else None
     checked = None
-    if origin["task"] == TEXT and brought:
-        texts, name = some_texts(data), origin["source"]
-        check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
+    if brought:
+        name, folders = origin["source"], (Path(source).parent, folder)
         unchanged = recipe is None and settings.changes == UNCHANGED
         answer = answer_of(model)
-        reference = answer_of(original(Path(source).parent)) if unchanged and texts else answer
-        folders, longest = (Path(source).parent, folder), start.input_fields["max_sequence"]
-        checked = check_reference(
-            name, folders, texts, longest=longest, answer=answer, reference=reference
-        )
+        reference = answer_of(original(origin["task"], folders[0])) if unchanged else answer
+        answers: dict[str, Any] = {"answer": answer, "reference": reference}
+        if origin["task"] == IMAGE:
+            checked = check_images(name, folders, some_images(data), **answers)
+        else:
+            texts, longest = some_texts(data), start.input_fields["max_sequence"]
+            check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
+            checked = check_reference(name, folders, texts, longest=longest, **answers)
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
@@ -161,13 +168,16 @@ def told_matching(
     return found
 
 
-def original(folder: Path) -> Any:
+def original(task: str, folder: Path) -> Any:
     """Return the classifier that transformers makes of the files in the folder."""
-    from transformers import AutoModelForSequenceClassification
+    import transformers
 
-    return AutoModelForSequenceClassification.from_pretrained(
-        folder, dtype=torch.float32, trust_remote_code=False, use_safetensors=True
-    ).eval()
+    kind = "ImageClassification" if task == IMAGE else "SequenceClassification"
+    return (
+        getattr(transformers, f"AutoModelFor{kind}")
+        .from_pretrained(folder, dtype=torch.float32, trust_remote_code=False, use_safetensors=True)
+        .eval()
+    )
 
 
 def answer_of(model: Any) -> Callable[[Arrays], np.ndarray]:

@@ -64,6 +64,6 @@ def test_what_is_timed_begins_anew(checkpoint: Path, split: Path, rows: EncodedI
     known = stack(rows)["pixel_values"]
     np.testing.assert_array_equal(one["pixel_values"], known[:1])
     np.testing.assert_array_equal(many["pixel_values"], np.concatenate([known, known[:10]]))
-    with pytest.raises(TightropeError, match=r"images of 12 x 16 pixels .* shapes has 16 x 12"):
+    with pytest.raises(TightropeError, match=r"images of 12x16 pixels .* shapes has 16x12"):
         shapes = [{"batch": 1, "height": WIDTH, "width": HEIGHT}]
         timing_batches(checkpoint, split, shapes, max_sequence=1)

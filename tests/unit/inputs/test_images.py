@@ -16,6 +16,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.encode import ImageSplit
 from tightrope.inputs.image_settings import PROCESSORS, load_settings, save_settings
 from tightrope.inputs.images import EncodedImages, decode_rgb, pixel_values
+from tightrope.inputs.reference import check_images
 from transformers import AutoImageProcessor
 
 RED = (255, 0, 0)
@@ -228,3 +229,27 @@ def test_a_seed_becomes_standard_normal_pixels_that_are_always_the_same(tmp_path
     assert abs(first.mean()) < 0.05
     assert first.std() == pytest.approx(1, abs=0.05)
     assert not np.array_equal(first, second)
+
+
+def test_what_is_prepared_is_compared_with_transformers_one_image_at_a_time(tmp_path: Path) -> None:
+    brought, prepared = tmp_path / "brought", tmp_path / "prepared"
+    size = {"height": 16, "width": 16}
+    for folder, resample in ((brought, 2), (prepared, 0)):
+        folder.mkdir()
+        fields = {"image_processor_type": "ViTImageProcessor", "size": size, "resample": resample}
+        folder_with(folder, fields)
+    images = [{"image": encoded(noise(20 + n, 30)), "name": f"{n}.png"} for n in range(40)]
+
+    def means(batch: dict[str, np.ndarray]) -> np.ndarray:
+        return batch["pixel_values"].mean(axis=(2, 3))
+
+    both = {"answer": means, "reference": means}
+    assert check_images("mine", (brought, brought), images, **both) == 33
+    with pytest.raises(TightropeError, match=r"^mine: .*\.png becomes other pixels than"):
+        check_images("mine", (brought, prepared), images, **both)
+    for answer, said in (
+        (lambda batch: means(batch) + 1, "the prepared model is not the one that was brought"),
+        (lambda batch: means(batch) * len(means(batch)), "other examples of a batch change"),
+    ):
+        with pytest.raises(TightropeError, match=said):
+            check_images("mine", (brought, brought), images, answer=answer, reference=means)
