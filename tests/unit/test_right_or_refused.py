@@ -86,8 +86,11 @@ def export(folder: Path) -> onnx.ModelProto:
     return onnx.load_from_string(file.getvalue())
 
 
-def accuracy(folder: Path, table: Path, *, file: bool) -> float:
-    """The share of all texts that the prepared model answers as their labels say, in batches."""
+def accuracy(folder: Path, table: Path, *, file: bool, said: str = "") -> float:
+    """The share of all texts that the prepared model answers as their labels say, in batches.
+
+    These words are said of how outputs and labels are matched.
+    """
     checkpoint = f"onnx:{folder}/model.onnx" if file else f"path:{folder}"
     source, data, kept = (folder / name / "checkpoint.json" for name in ("source", "data", "kept"))
     prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
@@ -100,6 +103,7 @@ def accuracy(folder: Path, table: Path, *, file: bool) -> float:
     train_model(kept, settings, source=source, data=data, terminal=told)
     first = "output 0" if file else "LABEL_0"
     assert f"outputs and labels are matched by order: {first} = 0, " in told.getvalue()
+    assert said in told.getvalue() and bool(said) is ("examples" in told.getvalue())
     (part,) = data.parent.glob("*.jsonl")
     rows = [json.loads(line) for line in part.read_text().splitlines()]
     encoded = load_encoder(kept, max_sequence=LONGEST)(rows)
@@ -259,6 +263,15 @@ def config_with(**fields: Any) -> Callable[[Path], None]:
         as_csv(folder, table)
 
     return changed
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_an_order_of_outputs_that_surely_answers_better_is_told(file: bool, tmp_path: Path) -> None:
+    table = as_csv(tmp_path, bring(tmp_path).replace({"label": {0: 1, 1: 0}}))
+    if file:
+        onnx.save(export(tmp_path), tmp_path / "model.onnx")
+    said = "of 64 examples 0 have the right answer, 64 would with labels: [1, 0]; set that key"
+    assert accuracy(tmp_path, table, file=file, said=said) == 0.0
 
 
 MOVED = {"id2label": {"0": "joy", "1": "anger"}}

@@ -92,27 +92,18 @@ def read_split(split: Path | str) -> Sequence[Example]:
     return [json.loads(lines[row]) for row in rows]
 
 
-def some_texts(data: Path | str) -> list[str]:
-    """Return the first SOME texts of data.json or of a split; none of images or random inputs."""
+def some_examples(data: Path | str) -> Sequence[Example]:
+    """Return the first SOME examples of data.json or of a split; none of random inputs."""
     if "split" in read_manifest(data, LabelsManifest):
-        return [one["text"] for one in read_split(data)[:SOME] if "text" in one]
-    manifest = read_manifest(data, DataManifest)
-    if manifest["task"] == IMAGE:
-        return []
-    found: list[str] = []
-    for part in manifest["parts"].values():
-        with (Path(data).parent / part["file"]).open() as lines:
-            found += [json.loads(line)["text"] for line in islice(lines, SOME - len(found))]
+        return [one for one in read_split(data)[:SOME] if "random" not in one]
+    found: list[Example] = []
+    for part in read_manifest(data, DataManifest)["parts"].values():
+        file = Path(data).parent / part["file"]
+        if file.suffix == SUFFIX:
+            return ImageSplit(file)[:SOME]
+        with file.open() as lines:
+            found += map(json.loads, islice(lines, SOME - len(found)))
     return found
-
-
-def some_images(data: Path | str) -> Sequence[Example]:
-    """Return the first SOME images of data.json or of a split; none of random inputs."""
-    if "split" in read_manifest(data, LabelsManifest):
-        return [one for one in read_split(data)[:SOME] if "image" in one]
-    parts = read_manifest(data, DataManifest)["parts"].values()
-    first = next((part["file"] for part in parts if part["file"].endswith(SUFFIX)), None)
-    return ImageSplit(Path(data).parent / first)[:SOME] if first else []
 
 
 def require_split(split: Path | str, manifest: SplitManifest) -> None:

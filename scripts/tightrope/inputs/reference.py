@@ -7,21 +7,24 @@ examples into a batch.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, stack
 from tightrope.inputs.texts import cut_side, load_tokenizer, text_arrays
+from tightrope.statistics import paired_difference
 
 # texts of each kind: shortest, longest, of the rarest characters, at random
 EACH, BATCH = 12, 16
 # of the largest logit: fp32 of other operators, and of other shapes
 TOLERANCE = 1e-3
+# examples that show whether outputs and labels belong together
+LABELLED, FEW_TOKENS = 128, 128
 Answer = Callable[[Arrays], np.ndarray]
 
 
@@ -155,6 +158,81 @@ def require_answers(
         batch = order[start : start + BATCH]
         together[batch] = answer(stack([alone[int(index)] for index in batch]))
     require(together, "other examples of a batch change its answers")
+
+
+def better_order(
+    folder: Path,
+    examples: Sequence[dict[str, Any]],
+    answer: Answer,
+    order: Sequence[int],
+    longest: int | None,
+) -> tuple[list[int], int, int, int] | None:
+    """Return the order of the outputs that surely gives more right answers, None without one.
+
+    `folder` holds the prepared tokenizer or image processor, `order` has the output of each label;
+    a text has at most `longest` tokens. Of
+    the first LABELLED examples one half chooses an order (of the most right answers), the other
+    half decides between the two: right answers with the one that is returned, with `order`, and of
+    how many follow it.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    labelled = [one for one in examples[:LABELLED] if one.get("label") is not None]
+    if len(labelled) < LABELLED // 2:
+        return None
+    predicted = np.concatenate(
+        [answer(stack([row])) for row in encoded(folder, labelled, longest)]
+    ).argmax(1)
+    labels = np.array([one["label"] for one in labelled])
+    counts = np.zeros((len(order), len(order)))
+    np.add.at(counts, (labels[::2], predicted[::2]), 1)
+    counts[np.arange(len(order)), order] += 0.5  # where examples do not tell, as it is
+    best = linear_sum_assignment(counts, maximize=True)[1]
+    right, now = (np.asarray(one)[labels[1::2]] == predicted[1::2] for one in (best, order))
+    gained, lost = int((right & ~now).sum()), int((now & ~right).sum())
+    if paired_difference(gained, lost, len(right)).low <= 0:
+        return None
+    return best.tolist(), int(right.sum()), int(now.sum()), len(right)
+
+
+def encoded(
+    folder: Path, examples: Sequence[dict[str, Any]], longest: int | None
+) -> Iterator[Arrays]:
+    """Yield the arrays of each text or image, by the files in the folder; texts are cut short."""
+    if "text" in examples[0]:
+        tokens = min(FEW_TOKENS, longest or FEW_TOKENS)
+        tokenizer = load_tokenizer(folder / "tokenizer.json", tokens)
+        yield from (text_arrays(tokenizer.encode(one["text"]).ids) for one in examples)
+        return
+    from tightrope.inputs.image_settings import load_settings
+    from tightrope.inputs.images import pixel_values
+
+    settings = load_settings(folder)
+    for one in examples:
+        yield {PIXELS: pixel_values(one["image"], settings, name=one["name"])}
+
+
+def tell_better_order(
+    source: str,
+    matched: str | None,
+    labels: Sequence[str] | None,
+    found: Callable[[], tuple[list[int], int, int, int] | None],
+    terminal: TextIO,
+) -> str | None:
+    """Return `matched`, to which the order is added that `found` finds for outputs without names.
+
+    It is told on the terminal too. `labels` are those of the data.
+    """
+    if labels is None or matched is None or "by order" not in matched or (one := found()) is None:
+        return matched
+    order, right, now, count = one
+    names = [labels[order.index(output)] for output in range(len(order))]
+    words = (
+        f"of {count} examples {now} have the right answer, {right} would with labels: "
+        f"[{', '.join(names)}]; set that key if this is the order of the outputs"
+    )
+    print(f"{source}: {words}", file=terminal)
+    return f"{matched}; {words}"
 
 
 def telling(texts: Sequence[str]) -> list[str]:

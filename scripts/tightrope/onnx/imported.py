@@ -15,9 +15,14 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, example_of
-from tightrope.inputs.encode import some_images, some_texts
+from tightrope.inputs.encode import some_examples
 from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.reference import check_images, check_reference
+from tightrope.inputs.reference import (
+    better_order,
+    check_images,
+    check_reference,
+    tell_better_order,
+)
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.inputs.timing_batches import require_sizes
 from tightrope.model.config import matching, output_order, require_names
@@ -132,16 +137,18 @@ def import_checkpoint(
     answer = partial(answer_of, session, {name: name for name in names})
     # what is computed of one example in int8 differs from what its float model computes
     original = answer if is_quantized(given) else partial(answer_of, open_file(folder), inputs)
-    folders = (folder, target)
+    folders, examples = (folder, target), some_examples(data)
     if size:
-        images = some_images(data)
-        checked = check_images(path, folders, images, answer=answer, reference=original)
+        checked = check_images(path, folders, examples, answer=answer, reference=original)
     else:
-        texts = some_texts(data)
+        texts = [one["text"] for one in examples]
         check_tokenizer(path, target, texts, vocabulary(standard, path), terminal)
         checked = check_reference(
             path, folders, texts, longest=longest, answer=answer, reference=original
         )
+    own = order or range(len(known))
+    find = partial(better_order, target, examples, answer, own, longest)
+    matched = tell_better_order(path, matched, material["labels"], find, terminal)
     write_manifest(
         manifest,
         **named(model),

@@ -16,8 +16,13 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.encode import some_images, some_texts
-from tightrope.inputs.reference import check_images, check_reference
+from tightrope.inputs.encode import some_examples
+from tightrope.inputs.reference import (
+    better_order,
+    check_images,
+    check_reference,
+    tell_better_order,
+)
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.inputs.timing_batches import require_sizes
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
@@ -126,13 +131,19 @@ def train_model(
         unchanged = recipe is None and settings.changes == UNCHANGED
         answer = answer_of(model)
         reference = answer_of(original(origin["task"], folders[0])) if unchanged else answer
+        examples = some_examples(data)
         answers: dict[str, Any] = {"answer": answer, "reference": reference}
+        longest = start.input_fields["max_sequence"]
         if origin["task"] == IMAGE:
-            checked = check_images(name, folders, some_images(data), **answers)
+            checked = check_images(name, folders, examples, **answers)
         else:
-            texts, longest = some_texts(data), start.input_fields["max_sequence"]
+            texts = [one["text"] for one in examples]
             check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
             checked = check_reference(name, folders, texts, longest=longest, **answers)
+        labels = read_manifest(data, LabelsManifest)["labels"]
+        order = range(model.config.num_labels)
+        find = partial(better_order, folder, examples, answer, order, longest)
+        matched = tell_better_order(name, matched, labels, find, terminal)
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},
