@@ -28,8 +28,10 @@ def compared(folder: Path, old: Summary, new: Summary, **options: Any) -> Compar
 
 
 def changed(document: Summary, *changes: Change) -> Summary:
-    """A copy of the summary with these changes."""
+    """A copy of the summary, measured later, with these changes."""
     other = copy.deepcopy(document)
+    for result in other["results"]:
+        result["measured"] = result.get("measured") and f"{result['measured']}, later"
     for change in changes:
         change(other)
     return other

@@ -76,9 +76,11 @@ def from_records(old: Report, new: Report, key: Key) -> Answers | str:
 
 def record_of(report: Report, key: Key) -> AccuracyRecord | str:
     """Return the accuracy record beside a summary if it is the one of its result, or why not."""
-    if any(mark in name for name in key for mark in SEPARATORS) or key.model in (".", ".."):
+    variant = report.results[key].get("stored_as") or key.variant
+    names = key.model, variant
+    if any(mark in name for name in names for mark in SEPARATORS) or key.model in (".", ".."):
         return "its name is none of a file"
-    path = report.path.parent / key.model / f"{key.variant}.accuracy.json"
+    path = report.path.parent / key.model / f"{variant}.accuracy.json"
     if not path.exists():
         return f"no {path}"
     try:
@@ -91,7 +93,7 @@ def record_of(report: Report, key: Key) -> AccuracyRecord | str:
     labels, count = record.labels or [], len(record.predictions)
     right = sum(ours == label for ours, label in zip(record.predictions, labels, strict=False))
     fits = count == accuracy.get("samples") and len(labels) >= count > 0
-    if record.schema != SCHEMA or (record.model, record.variant) != key or not fits:
+    if record.schema != SCHEMA or (record.model, record.variant) != names or not fits:
         return f"{path} is not of this summary"
     same = math.isclose(right / count, accuracy.get("top1", -1.0), abs_tol=1e-9)
     return record if same else f"{path} is not of this summary"

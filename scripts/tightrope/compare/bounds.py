@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, NoReturn, get_args
 
 from tightrope.compare.compare import Comparison
 from tightrope.compare.formats import Quoted, Words, change_words, points_words, shape_words
-from tightrope.compare.speed import SpeedChange
+from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest
 
 What = Literal["slower", "accuracy", "gone"]
@@ -55,7 +55,7 @@ def broken(comparison: Comparison, bounds: Iterable[Bound]) -> list[Words]:
 def too_slow(comparison: Comparison, limit: float) -> Iterator[Words]:
     """Yield the rows that take more time, by more than the limit."""
     judged = [one for one in comparison.speed if one.time]
-    if not judged:
+    if not judged and all(one.reason != SAME_RECORD for one in comparison.speed):
         reasons = sorted({one.reason or "" for one in comparison.speed}) or ["no common shape"]
         raise TightropeError(f"--fail-on slower: no time can be judged: {'; '.join(reasons)}")
     for one in judged:

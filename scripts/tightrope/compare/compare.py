@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
 from tightrope.compare.differences import Difference, by_likelihood, differences, retuned, touched
-from tightrope.compare.read import Entry, Key, Report, RowKey, Shape
+from tightrope.compare.read import Entry, Key, Report, RowKey, Shape, with_calibrations_of
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.errors import TightropeError
 from tightrope.report.style.numbers import shape_of
@@ -61,6 +61,7 @@ def compare(
     by side, see `remeasure`.
     """
     require_common(old, new)
+    old = with_calibrations_of(new, old)
     measured = {key for key in ok(old) & ok(new)}
     if not across_hosts:
         require_hosts(old, new, measured)

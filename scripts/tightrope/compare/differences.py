@@ -125,7 +125,7 @@ def of_variants(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Diffe
 def settings_of(results: tuple[Entry, Entry]) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Yield each setting of a variant that differs, with its old and new value."""
     before, after = (
-        {"threads": one.get("threads"), "baseline": one.get("baseline"), **options_of(one)}
+        {name: one.get(name) for name in ("threads", "baseline", "calibration")} | options_of(one)
         for one in results
     )
     for name in sorted({*before, *after}):

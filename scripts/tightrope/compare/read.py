@@ -102,6 +102,34 @@ def read_report(path: Path | str) -> Report:
     return Report(Path(path), document)
 
 
+def with_calibrations_of(new: Report, old: Report) -> Report:
+    """Return the old report with its variants named as those of the new one.
+
+    That is where the calibration alone differs, and there is one of each. `stored_as` is then the
+    name of a variant's files.
+    """
+    only = [
+        [one for key, one in report.results.items() if key not in other.results]
+        for report, other in ((old, new), (new, old))
+    ]
+    groups: dict[tuple[Any, ...], tuple[list[Entry], list[Entry]]] = {}
+    for place, results in enumerate(only):
+        for one in results:
+            kind = tuple(one.get(name) for name in ("model", "device", "engine", "precision"))
+            if one.get("calibration"):
+                groups.setdefault(kind, ([], []))[place].append(one)
+    renamed = {
+        Key(before[0]["model"], before[0]["variant"]): after[0]["variant"]
+        for before, after in groups.values()
+        if len(before) == len(after) == 1
+    }
+    results = [
+        {**one, "variant": renamed[key], "stored_as": key.variant} if key in renamed else one
+        for key, one in old.results.items()
+    ]
+    return Report(old.path, {**old.document, "results": results})
+
+
 def require_fields(document: dict[str, Any]) -> None:
     """Raise ValueError where a field is missing without which nothing can be compared."""
     for name in NEEDED:

@@ -25,6 +25,7 @@ from tightrope.statistics import Interval, Z
 
 # in the place of a reference, where both engines ran in the same rounds
 SIDE_BY_SIDE = "itself, side by side"
+SAME_RECORD = "the same measurement in both reports"
 
 Verdict = Literal["slower", "faster", "same", "not judged"]
 
@@ -81,6 +82,8 @@ def of_group(
             yield replace(change, reason="no variant is unchanged and measured in both")
         elif row == reference:
             yield replace(change, reason="the reference of the others")
+        elif is_same_record(old, new, row):
+            yield replace(change, reason=SAME_RECORD)
         elif max(scatters) > UNSTEADY:
             yield replace(change, reason="the baseline's time changed too much within a run")
         elif reason := next(filter(None, (why_not(one, row) for one in (old, new))), None):
@@ -89,6 +92,13 @@ def of_group(
             yield compared(
                 change, reference, logs, [unsteadiness(old, new, row, reference), *scattered]
             )
+
+
+def is_same_record(old: Report, new: Report, row: RowKey) -> bool:
+    """Return whether both reports have a row from one measurement, of one engine at one time."""
+    results = [one.results[row.key] for one in (old, new)]
+    facts = [[one.get(name) for name in ("engine_sha256", "measured")] for one in results]
+    return facts[0] == facts[1] and None not in facts[0]
 
 
 def reference_of(old: Report, new: Report, logs: Logs, own: Collection[Key]) -> RowKey | None:

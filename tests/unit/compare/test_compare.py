@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import busier, changed, compared, library, results_of, slower, wrong
+from planted import busier, changed, compared, library, results_of, slower, written, wrong
 from tightrope.compare.bounds import Bound, broken, is_open
 from tightrope.compare.compare import Comparison, compare
 from tightrope.compare.formats import plain
@@ -100,6 +100,23 @@ def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: 
     assert (one.source, one.flips) == ("totals", None)
     assert one.why_totals and "a summary does not list all flips" in one.why_totals
     assert one.delta and one.delta.low < -0.1 < one.delta.high < 0
+
+
+def test_another_calibration_is_compared_and_a_record_is_not_with_itself(tmp_path: Path) -> None:
+    old = read_report(REPORTS / "first/summary.json")
+    document = changed(old.document, slower(1.3, "nncf"))
+    for result in results_of(document, "nncf-8"):
+        result |= {"variant": "cpu-openvino-int8-nncf-16", "calibration": "nncf-16"}
+    same = next(one for one in document["results"] if one["variant"] == ORT)
+    same["measured"] = old.results["tiny", ORT]["measured"]
+    comparison = compare(old, read_report(written(tmp_path, document)))
+    assert (comparison.came, comparison.gone) == ([], [])
+    (cause,) = [one for one, _ in comparison.causes if one.name == "calibration"]
+    assert (cause.old, cause.new) == ("nncf-8", "nncf-16")
+    (one,) = [one for one in comparison.accuracy if "nncf" in one.key.variant]
+    assert one.key.variant.endswith("nncf-16")
+    reasons = {one.reason for one in comparison.speed if one.row.variant == ORT}
+    assert reasons == {"the same measurement in both reports"}
 
 
 def test_the_likely_cause_concerns_what_changed(beside: Any, steady: Summary) -> None:
