@@ -12,6 +12,9 @@ from tightrope.inputs.image_settings import load_settings
 from tightrope.signature import IMAGE
 from tightrope.sources.local import home_expanded
 
+# how archives and pickles begin, in which PyTorch saves
+PYTORCH = (b"PK", b"\x80\x02")
+
 
 def local_files(source: Source) -> list[Path]:
     """Return the ONNX file and the tokenizer or image processor files next to it.
@@ -22,6 +25,9 @@ def local_files(source: Source) -> list[Path]:
     file = home_expanded(source.text, source.location)
     if not file.is_file():
         raise ConfigError(f"{source.text}: there is no such file")
+    with file.open("rb") as stream:
+        if stream.read(2) in PYTORCH:
+            raise ConfigError(f"{source.text}: is a file of PyTorch; export it as an ONNX file")
     if source.task == IMAGE and not file.with_name(PROCESSOR).is_file():
         raise ConfigError(
             f"{source.text}: there is no {PROCESSOR} beside it; put the image processor of its "
