@@ -158,12 +158,14 @@ def test_pickled_weights_are_never_read(tmp_path: Path, name: str) -> None:
         ("path:{}/model.safetensors", TEXT, "is a file; name the folder of the checkpoint"),
         ("onnx:{}/no.onnx", IMAGE, "there is no such file"),
         ("onnx:{}/model.onnx", IMAGE, "there is no preprocessor_config"),
+        ("onnx:{}/model.th", IMAGE, "is a file of PyTorch; export it"),
     ],
 )
 def test_a_missing_source_is_an_error(tmp_path: Path, source: str, task: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("model.pt", "model.safetensors", "folder/model.safetensors", "model.onnx"):
         (tmp_path / name).touch()
+    (tmp_path / "model.th").write_bytes(b"PK\3\4")
     with pytest.raises(ConfigError, match=reason):
         local_files(source.format(tmp_path), task=task)
 
