@@ -44,6 +44,7 @@ def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
     sizes = {f"{split}_samples": one["samples"] for split, one in manifests.items()}
     counts = manifests["evaluation"].get("left_out") or {}
     dropped = {f"{name}_left_out": n for name, n in counts.items() if n and name != "rows"}
+    dropped |= {"rows": counts["rows"]} if counts else {}
     filled: dict[str, str | int | None] = {name: size for name, size in sizes.items() if size}
     return {"source": manifests["evaluation"]["source"], **filled, **dropped}
 
