@@ -274,6 +274,20 @@ def test_an_order_of_outputs_that_surely_answers_better_is_told(file: bool, tmp_
     assert accuracy(tmp_path, table, file=file, said=said) == 0.0
 
 
+def test_outputs_with_names_need_no_labels(tmp_path: Path) -> None:
+    bring(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    write_json(tmp_path / "config.json", {**config, "id2label": {"0": "bad", "1": "good"}})
+    source, data, kept = (tmp_path / name / "a.json" for name in ("source", "data", "kept"))
+    prepare_checkpoint(source, source=f"path:{tmp_path}", expected_sha256=None, seed=0)
+    sizes = {"train": None, "evaluation": 8}
+    prepare_splits(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
+    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
+    train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
+    made = json.loads(kept.read_text())
+    assert (made["labels"], made["matched"], made["reference"]) == (["bad", "good"], None, 0)
+
+
 MOVED = {"id2label": {"0": "joy", "1": "anger"}}
 
 

@@ -1,5 +1,6 @@
 """A wrong configuration ends before anything runs, with one line that says how to mend it."""
 
+import json
 from contextlib import chdir
 from copy import deepcopy
 from typing import Any
@@ -91,6 +92,10 @@ def test_a_file_that_is_no_yaml_or_not_there_is_named_with_the_line(unrun: Proje
         (("--configfile=nosuch.yaml",), "--configfile nosuch.yaml: No such file or directory"),
     ):
         assert said in one_line(unrun, *words)
+    # what Snakemake takes is taken: JSON with tabs, and a target after one word
+    (unrun / "own.json").write_text(json.dumps(CONFIG, indent="\t"))
+    words = ("--dry-run", "--quiet", "--configfile=own.json", "reports/summary.html")
+    assert unrun.snakemake(*words).returncode == 0
     (unrun / "config/config.yaml").write_text("models: [\n")
     assert 'in "config/config.yaml", line 2' in one_line(unrun)
 
@@ -100,6 +105,7 @@ def test_a_target_of_what_is_not_configured_is_named(unrun: Project) -> None:
         ("artifacts/other/bundle/cpu-openvino-fp32.tar.gz", "has no model other; if another run"),
         (f"reports/{MODEL[:-1]}/cpu-openvino-fp32.latency.json", f'did you mean "{MODEL}"?'),
         (f"artifacts/{MODEL}/bundle/cpu-openvino-fp16.tar.gz", "has no variant cpu-openvino-fp16"),
+        ("artifacts/other/bundle", "has no model other"),
     ):
         assert said in one_line(unrun, "--", target)
 

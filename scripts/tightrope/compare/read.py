@@ -115,7 +115,8 @@ def with_calibrations_of(new: Report, old: Report) -> Report:
     groups: dict[tuple[Any, ...], tuple[list[Entry], list[Entry]]] = {}
     for place, results in enumerate(only):
         for one in results:
-            kind = tuple(one.get(name) for name in ("model", "device", "engine", "precision"))
+            facts = [one.get(name) for name in ("model", "device", "engine", "precision")]
+            kind = (*facts, one["variant"].partition("-")[0])  # with the name of a host
             if one.get("calibration"):
                 groups.setdefault(kind, ([], []))[place].append(one)
     renamed = {
@@ -127,7 +128,13 @@ def with_calibrations_of(new: Report, old: Report) -> Report:
         {**one, "variant": renamed[key], "stored_as": key.variant} if key in renamed else one
         for key, one in old.results.items()
     ]
-    return Report(old.path, {**old.document, "results": results})
+    chosen = [
+        {**one, "variant": renamed.get(Key(one.get("model", ""), str(name)), name)}
+        for one in old.document.get("recommendations") or ()
+        for name in [one.get("variant")]
+    ]
+    document = {**old.document, "results": results, "recommendations": chosen}
+    return Report(old.path, document)
 
 
 def require_fields(document: dict[str, Any]) -> None:

@@ -93,7 +93,7 @@ def side_of(report: Report, key: Key) -> Side:
     """Return the engine of a result; raise TightropeError unless it is still there as measured."""
     result = report.results[key]
     model = report.path.absolute().parents[1] / "artifacts" / key.model
-    engine = model / "engines" / key.variant / "engine.json"
+    engine = model / "engines" / (result.get("stored_as") or key.variant) / "engine.json"
     if not engine.is_file():
         raise TightropeError(f"{engine}: the engine is not there any more")
     if sha256(engine) != result.get("engine_sha256"):

@@ -178,7 +178,7 @@ def better_order(
     from scipy.optimize import linear_sum_assignment
 
     labelled = [one for one in examples[:LABELLED] if one.get("label") is not None]
-    if len(labelled) < LABELLED // 2:
+    if len(labelled) < LABELLED // 2 or len({one["label"] for one in labelled}) < 2:
         return None
     predicted = np.concatenate(
         [answer(stack([row])) for row in encoded(folder, labelled, longest)]

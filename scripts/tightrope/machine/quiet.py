@@ -20,8 +20,8 @@ QUIET_CORES = 0.25
 GAP_CORES = 0.5
 # interval between two samples of running programs
 LOOK_SECONDS = 0.5
-# what the jobs of a run have lost so far, a line each time
-OF_RUN = Path(".snakemake/quiet_seconds")
+# what the jobs of a run have lost so far, a line each time, and whether one has said so
+OF_RUN, TOLD = Path(".snakemake/quiet_seconds"), "told"
 LOUDEST = 3
 # programs below this number of cores are not reported
 NAMED_CORES = 0.05
@@ -53,13 +53,13 @@ class QuietMachine:
         self.processors = processors
         self.run = run
         lost = run.read_text().split() if run and run.is_file() else []
-        self.seconds = max(0.0, seconds - sum(map(float, lost)))
+        self.told = TOLD in lost
+        self.seconds = max(0.0, seconds - sum(float(one) for one in lost if one != TOLD))
         self.terminal = terminal
         self.lost_s = 0.0
         self.busiest: dict[str, float] = {}
         self.seen: dict[tuple[int, str], float] = {}
         self.looked = -math.inf
-        self.told = bool(lost)
 
     @property
     def left_s(self) -> float:
@@ -70,9 +70,7 @@ class QuietMachine:
         """Count `seconds` as lost; return the part that the budget gives back to the job."""
         given = min(seconds, self.left_s)
         self.lost_s += seconds
-        if self.run and given:
-            with suppress(OSError), self.run.open("a") as file:
-                print(f"{given:.3f}", file=file)
+        self.note(f"{given:.3f}")
         if given and not self.left_s:
             words = "the machine stays busy: it is measured as it is, without waiting further"
             print(f"{words} (latency.quiet_seconds)", file=self.terminal, flush=True)
@@ -91,12 +89,14 @@ class QuietMachine:
 
     def wait_until(self, look_seconds: float, cores: float) -> float:
         """Wait until at most `cores` are in use for `look_seconds`; return seconds given back."""
-        began = time.monotonic()
+        began, busy = time.monotonic(), False
         while self.left_s > time.monotonic() - began:
             if foreign_cores(self.processors, look_seconds) <= cores:
                 break
+            busy = True
             self.look_at_programs(began)
-        return self.lose(time.monotonic() - began)
+        waited = time.monotonic() - began
+        return self.lose(waited) if busy else min(waited, self.left_s)
 
     def look_at_programs(self, began: float) -> None:
         """Record the busiest programs since the last look, and report them the first time.
@@ -121,6 +121,13 @@ class QuietMachine:
             )
             print(words, file=self.terminal, flush=True)
             self.told = True
+            self.note(TOLD)
+
+    def note(self, word: str) -> None:
+        """Add a word to the file of the run, if there is one."""
+        if self.run:
+            with suppress(OSError), self.run.open("a") as file:
+                print(word, file=file)
 
 
 def foreign_cores(processors: list[int], seconds: float) -> float:

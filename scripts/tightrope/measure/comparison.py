@@ -8,6 +8,7 @@ of one percent does not matter.
 
 import math
 import random
+import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,11 +17,11 @@ from typing import Any
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits
 from tightrope.jobs.progress import ProgressBar, Tell, untold
-from tightrope.machine.interference import Windows, of_pair, undisturbed
+from tightrope.machine.interference import Windows, fewest_pairs, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, cpu_seconds, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.statistics import SAMPLES_FOR_PERCENTILE, percentile, speedup
+from tightrope.statistics import SAMPLES_FOR_PERCENTILE, speedup
 
 # pairs between two checks of the interval: checked after every pair, a comparison would stop at the
 # first interval that is narrow by chance
@@ -102,11 +103,13 @@ class Comparison:
             name: list(earlier.get(name) or [None] * len(self.pairs)) for name in OF_BLOCKS
         }
         self.order = random.Random(f"{index}, {len(self.pairs)}")
-        # enough for a p99 of calls that take as long as its bound
-        limit = max(plan["max_seconds"], 2 * SAMPLES_FOR_PERCENTILE[99] * p99_bound(plan, index))
         self.clocks = [
-            Stopwatch(worker, limit, own) for worker, own in zip(workers, self.blocks, strict=True)
+            Stopwatch(worker, plan["max_seconds"], own)
+            for worker, own in zip(workers, self.blocks, strict=True)
         ]
+        # enough for a p99 of calls that take as long as its bound
+        own_s = 2 * SAMPLES_FOR_PERCENTILE[99] * p99_bound(plan, index)
+        self.clocks[0].max_seconds = max(plan["max_seconds"], own_s)
         self.warmup, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
         self.seconds, self.counts = block_sizes(plan)
         self.used: list[dict[str, Any]] = []
@@ -174,7 +177,8 @@ class StopRule:
             return "calls" if measured == len(block_sizes(plan)[1]) else None
         kept, over_s = undisturbed(shape), seconds - plan["comparison_seconds"]
         in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
-        if len(kept) < plan.get("fewest", min(FEWEST_PAIRS, plan["pairs"])):
+        fewest = plan.get("fewest", min(FEWEST_PAIRS, plan["pairs"]))
+        if len(kept) < max(fewest, fewest_pairs(measured, plan)):
             return "disturbed" if in_vain and over_s >= IN_VAIN_SECONDS else None
         own, *theirs = ([one[index] for index in kept] for one in blocks)
         stop = "time limit" if over_s >= 0 else None
@@ -209,11 +213,11 @@ def p99_bound(plan: Plan, index: int) -> float:
 def missing_calls(blocks: Blocks, bound_s: float) -> int:
     """Return how many calls the next of `LOOK` more blocks needs so that a p99 is known.
 
-    0 where it is known, or where the median is over its bound already.
+    0 where it is known, or where the median or one call in a hundred is over its bound already.
     """
     samples = [seconds for block in blocks for seconds in block]
-    median = percentile(samples, 50)
-    if median is not None and median > bound_s:
+    over = sum(seconds > bound_s for seconds in samples)
+    if statistics.median(samples) > bound_s or over > SAMPLES_FOR_PERCENTILE[99] // 100:
         return 0
     return -(-max(0, SAMPLES_FOR_PERCENTILE[99] - len(samples)) // LOOK)
 

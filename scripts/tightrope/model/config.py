@@ -158,6 +158,8 @@ def output_names(source: str, config: Mapping[str, Any], count: int) -> list[str
     unnamed = {str(number): f"LABEL_{number}" for number in range(count)}
     first = {number: str(name) for number, name in (config.get("id2label") or unnamed).items()}
     other = {str(number): name for name, number in (config.get("label2id") or {}).items()}
+    if other.keys() != unnamed.keys():
+        other = unnamed  # of another model
     found = next((one for one in (first, other) if not one.items() <= unnamed.items()), unnamed)
     if found.keys() != unnamed.keys():
         why = f"id2label of config.json does not name outputs 0 to {count - 1}"

@@ -72,7 +72,7 @@ def require_planned(targets: Iterable[Any], plan: Plan) -> None:
             continue
         model, *rest = parts
         words, allowed = f"no model {model}", list(plan.models)
-        if model in allowed and rest[0] == "bundle":
+        if model in allowed and rest[0] == "bundle" and rest[1:] and rest[1]:
             variant = rest[1].removesuffix(".tar.gz").removesuffix(".triton")
             allowed = [str(one) for name, one in plan.jobs if name == model]
             words = f"no variant {variant} of {model}"

@@ -118,7 +118,8 @@ def separated(file: Path, *, header: bool = False) -> dict[str, Any]:
     first, *lines = content.split(b"\n")
     told = content.startswith(b'"') or b'""' in content
     told = told or any(line.count(b'"') % 2 for line in (first, *lines))
-    told = told or all(b'"' in line for line in lines if line)
+    rows = [line for line in lines if line]
+    told = told or (bool(rows) and all(b'"' in row for row in rows))
     return {**SEPARATED[suffix], **({} if told and QUOTED.fullmatch(content) else PLAIN)}
 
 
@@ -138,7 +139,8 @@ def require_quoted(file: Path) -> None:
 def is_lines(file: Path) -> bool:
     """Whether a file of JSON has an object on each line, whatever its name says."""
     with opened(file, text=True) as stream:
-        first, more = stream.readline().removeprefix(BOM).strip(), stream.readline().strip()
+        first = stream.readline().removeprefix(BOM).strip()
+        more = next((line for line in stream if line.strip()), b"")
     whole = table_suffix(file) != ".json" or (first.endswith(b"}") and bool(more))
     return whole and not first.startswith(b"[")
 

@@ -171,9 +171,11 @@ def told_matching(
     if settings.asked is not None:
         return None
     labels = read_manifest(data, LabelsManifest)["labels"]
+    if not labels:
+        return None
     config = read_json(Path(source).with_name("config.json"), dict[str, Any])
     name = read_manifest(source, SourceManifest)["source"]
-    found = matching(settings.labels or output_names(name, config, len(labels or ())), labels)
+    found = matching(settings.labels or output_names(name, config, len(labels)), labels)
     if found is not None:
         print(f"{name}: {found}", file=terminal)
     return found

@@ -11,7 +11,7 @@ from tightrope.data.splits import SPLITS
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.sources import local
-from tightrope.sources.tables import column_names, read_columns
+from tightrope.sources.tables import column_names, read_columns, read_table
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]
@@ -105,6 +105,7 @@ ARRAY = f"[{LINES.strip().replace(chr(10), ',')}]"
     [
         ("a.jsonl", f"\ufeff{LINES}"),
         ("a.json", LINES),
+        ("a.json", LINES.replace("\n", "\n\n", 1)),
         ("a.jsonl", ARRAY),
         ("a.tsv", '\ufeff"sentence"\t"mood"\n"one"\t"good"\n"two"\t"bad"\n'),
         ("a.tsv", 'sentence\tmood\n"one"\t"good"\n"two"\t"bad"\n'),
@@ -118,6 +119,12 @@ def test_tables_of_others_are_read_as_meant(tmp_path: Path, name: str, content: 
     material = read(tmp_path / name)
     assert material.labels == ["bad", "good"]
     assert material.train == [("one", 1), ("two", 0)]
+
+
+def test_the_names_of_columns_are_the_same_when_they_are_looked_at_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text('sentence\t"mood"\none\tgood\ntwo\tbad\n')
+    assert column_names(file, whole=True) == [*read_table(file, ["sentence"])]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,13 @@ from collections.abc import Callable
 
 import pytest
 from tightrope.errors import TightropeError
-from tightrope.model.config import order_by_name, output_order, require_names, unusable_head
+from tightrope.model.config import (
+    order_by_name,
+    output_names,
+    output_order,
+    require_names,
+    unusable_head,
+)
 from transformers import BertConfig
 
 CLASSIFIER = "BertForSequenceClassification"
@@ -80,3 +86,15 @@ def test_names_that_are_not_those_of_the_outputs_or_the_data_are_listed(
 ) -> None:
     with pytest.raises(TightropeError, match=f"^onnx:m: {reason}"):
         check("onnx:m", list(names), of)
+
+
+def test_names_of_outputs_are_those_of_id2label_or_else_of_label2id() -> None:
+    unnamed = {"0": "LABEL_0", "1": "LABEL_1"}
+    for config, names in (
+        ({"id2label": {"1": "b", "0": "a"}}, ["a", "b"]),
+        ({"id2label": unnamed, "label2id": {"a": 0, "b": 1}}, ["a", "b"]),
+        # of a model with other outputs
+        ({"id2label": unnamed, "label2id": {"a": 0, "b": 1, "c": 2}}, ["LABEL_0", "LABEL_1"]),
+        ({}, ["LABEL_0", "LABEL_1"]),
+    ):
+        assert output_names("path:mine", config, 2) == names
