@@ -38,16 +38,19 @@ def engine_module(engine: str) -> Any:
         ) from error
 
 
-def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
+def load_engine(
+    path: Path | str, *, threads: int, timed: bool = False
+) -> tuple[Run, dict[str, float]]:
     """Return `run` of the engine with manifest `path`, and the seconds of import and load.
 
-    The time of verifying its files is not in these seconds. Raises ArtifactError where one is
-    missing or changed.
+    The threads of an engine that is `timed` spin as they would in a service. The time of verifying
+    its files is not in these seconds. Raises ArtifactError where one is missing or changed.
     """
     path = Path(path)
     manifest = read_manifest(path, EngineManifest)
     variant = parse(manifest["variant"])
-    let_threads_spin()
+    if timed:
+        let_threads_spin()
     began = time.perf_counter()
     module = engine_module(variant.engine)
     imported = time.perf_counter()

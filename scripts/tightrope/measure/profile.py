@@ -268,7 +268,7 @@ def profiled(
 ) -> dict[str, Any]:
     """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
     os.sched_setaffinity(0, pinned_processors(threads))
-    run, _ = load_engine(engine, threads=threads)
+    run, _ = load_engine(engine, threads=threads, timed=True)
     options = read_manifest(engine, EngineManifest)["options"]
     found: list[dict[str, Any]] = [
         {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}

@@ -237,6 +237,6 @@ def timed_engine(
     `engine` and `checkpoint` are manifests; logits of other classes than the checkpoint's fail.
     """
     device = parse(read_manifest(engine, EngineManifest)["variant"]).device
-    load = partial(load_engine, engine, threads=threads)
+    load = partial(load_engine, engine, threads=threads, timed=True)
     check = partial(check_logits, classes=classes_of(checkpoint))
     return kind(load, inputs, on or pinned_processors(threads), check, device=device)

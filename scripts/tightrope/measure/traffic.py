@@ -88,7 +88,7 @@ def serve_traffic(
     rows = ready_samples(encode(examples), image_bytes=image_bytes)
     lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
-    run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
+    run, _ = load_engine(artifacts.engine, threads=settings.execution.threads, timed=True)
     classes = len(checkpoint["labels"])
     facts: Facts = {"samples": len(rows), "edges": edges}
     facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths

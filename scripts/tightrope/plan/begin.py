@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def begin(workflow: Any, config: Document, location: Location) -> None:
         require_storable(config, sys.argv)
     if not location.module:  # whose importer has a lock
         take_folder(slurm=workflow.executor_plugin.name == "slurm")
-    OF_RUN.unlink(missing_ok=True)
+    with suppress(OSError):
+        OF_RUN.unlink(missing_ok=True)
     if config["strict"]:
         # Snakemake calls no hook when there is nothing to do
         atexit.register(exit_with_failures, Path(location.made(REPORTS[0])))

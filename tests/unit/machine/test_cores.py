@@ -65,3 +65,16 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(mon
 
         number = 2 if siblings is None else 1
         assert supervised(found, limits=LIMITS) == (min(number, cores.cpu_quota()), pinned)
+
+
+@pytest.mark.parametrize(("before", "at_rest", "timed"), [(None, "passive", None), ("ACTIVE",) * 3])
+def test_threads_sleep_but_for_a_timed_engine_and_as_a_user_says(
+    monkeypatch: pytest.MonkeyPatch, before: str | None, at_rest: str, timed: str | None
+) -> None:
+    monkeypatch.delenv(cores.WAITING, raising=False)
+    if before:
+        monkeypatch.setenv(cores.WAITING, before)
+    cores.let_threads_sleep()
+    assert os.environ[cores.WAITING] == at_rest
+    cores.let_threads_spin()
+    assert os.environ.get(cores.WAITING) == timed
