@@ -7,7 +7,7 @@ rule bundle:
         latency="reports/{model}/{variant}.latency.json",
         accuracy="reports/{model}/{variant}.accuracy.json",
         logits="reports/{model}/{variant}.logits.npy",
-        # the card says what the variant was chosen or rejected against
+        # the card says what the variant was chosen or rejected against, and the page the same
         summary=kept_here("reports/summary.json"),
         page=kept_here("reports/summary.html"),
         programs=bundle_programs,

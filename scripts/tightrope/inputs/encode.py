@@ -20,8 +20,8 @@ from tightrope.signature import IMAGE
 
 Example = dict[str, Any]
 SUFFIX = ".arrow"
-# as many texts tell whether a tokenizer is that of the model
-SOME = 4096
+# as many texts tell whether a tokenizer is that of the model; images are held at once
+SOME, SOME_IMAGES = 4096, 128
 COLUMNS = ("label", "image", "name")
 Encoder = Callable[[Sequence[Example]], Sequence[Arrays]]
 
@@ -93,14 +93,16 @@ def read_split(split: Path | str) -> Sequence[Example]:
 
 
 def some_examples(data: Path | str) -> Sequence[Example]:
-    """Return the first SOME examples of data.json or of a split; none of random inputs."""
+    """Return the first texts or images of data.json or of a split; none of random inputs."""
     if "split" in read_manifest(data, LabelsManifest):
-        return [one for one in read_split(data)[:SOME] if "random" not in one]
+        rows = read_split(data)
+        first = rows[: SOME_IMAGES if isinstance(rows, ImageSplit) else SOME]
+        return [one for one in first if "random" not in one]
     found: list[Example] = []
     for part in read_manifest(data, DataManifest)["parts"].values():
         file = Path(data).parent / part["file"]
         if file.suffix == SUFFIX:
-            return ImageSplit(file)[:SOME]
+            return ImageSplit(file)[:SOME_IMAGES]
         with file.open() as lines:
             found += map(json.loads, islice(lines, SOME - len(found)))
     return found

@@ -148,7 +148,8 @@ def require_answers(
                 f"{worst.max():.2g} from those of it alone in its own library"
             )
 
-    by_one = np.concatenate([answer(stack([row])) for row in alone])
+    same = answer is reference  # of a model that is trained here
+    by_one = expected if same else np.concatenate([answer(stack([row])) for row in alone])
     require(by_one, "the prepared model is not the one that was brought, or answers at random")
     if padded:
         found = np.concatenate([answer(padded(row)) for row in alone])
@@ -161,38 +162,45 @@ def require_answers(
 
 
 def better_order(
+    source: str,
     folder: Path,
     examples: Sequence[dict[str, Any]],
+    labels: Sequence[str],
     answer: Answer,
     order: Sequence[int],
+    *,
     longest: int | None,
-) -> tuple[list[int], int, int, int] | None:
-    """Return the order of the outputs that surely gives more right answers, None without one.
+    terminal: TextIO,
+) -> str | None:
+    """Tell, and return, which order of the outputs surely gives more right answers; None for none.
 
-    `folder` holds the prepared tokenizer or image processor, `order` has the output of each label;
-    a text has at most `longest` tokens. Of
-    the first LABELLED examples one half chooses an order (of the most right answers), the other
-    half decides between the two: right answers with the one that is returned, with `order`, and of
-    how many follow it.
+    Of the first LABELLED examples one half chooses the order of the most right answers, the other
+    half decides between it and `order`, the output of each of `labels`. `folder` holds the prepared
+    tokenizer or image processor; a text has at most `longest` tokens.
     """
     from scipy.optimize import linear_sum_assignment
 
     labelled = [one for one in examples[:LABELLED] if one.get("label") is not None]
-    if len(labelled) < LABELLED // 2 or len({one["label"] for one in labelled}) < 2:
+    known = np.array([one["label"] for one in labelled])
+    if len(known) < LABELLED // 2 or len(set(known)) < 2:
         return None
-    predicted = np.concatenate(
-        [answer(stack([row])) for row in encoded(folder, labelled, longest)]
-    ).argmax(1)
-    labels = np.array([one["label"] for one in labelled])
+    rows = encoded(folder, labelled, longest)
+    predicted = np.concatenate([answer(stack([row])) for row in rows]).argmax(1)
     counts = np.zeros((len(order), len(order)))
-    np.add.at(counts, (labels[::2], predicted[::2]), 1)
+    np.add.at(counts, (known[::2], predicted[::2]), 1)
     counts[np.arange(len(order)), order] += 0.5  # where examples do not tell, as it is
     best = linear_sum_assignment(counts, maximize=True)[1]
-    right, now = (np.asarray(one)[labels[1::2]] == predicted[1::2] for one in (best, order))
+    right, now = (np.asarray(one)[known[1::2]] == predicted[1::2] for one in (best, order))
     gained, lost = int((right & ~now).sum()), int((now & ~right).sum())
     if paired_difference(gained, lost, len(right)).low <= 0:
         return None
-    return best.tolist(), int(right.sum()), int(now.sum()), len(right)
+    words = (
+        f"of {len(right)} examples {now.sum()} have the right answer, {right.sum()} would with "
+        f"labels: [{', '.join(labels[index] for index in np.argsort(best))}]; set that key if this "
+        "is the order of the outputs"
+    )
+    print(f"{source}: {words}", file=terminal)
+    return words
 
 
 def encoded(
@@ -205,34 +213,9 @@ def encoded(
         yield from (text_arrays(tokenizer.encode(one["text"]).ids) for one in examples)
         return
     from tightrope.inputs.image_settings import load_settings
-    from tightrope.inputs.images import pixel_values
+    from tightrope.inputs.images import EncodedImages
 
-    settings = load_settings(folder)
-    for one in examples:
-        yield {PIXELS: pixel_values(one["image"], settings, name=one["name"])}
-
-
-def tell_better_order(
-    source: str,
-    matched: str | None,
-    labels: Sequence[str] | None,
-    found: Callable[[], tuple[list[int], int, int, int] | None],
-    terminal: TextIO,
-) -> str | None:
-    """Return `matched`, to which the order is added that `found` finds for outputs without names.
-
-    It is told on the terminal too. `labels` are those of the data.
-    """
-    if labels is None or matched is None or "by order" not in matched or (one := found()) is None:
-        return matched
-    order, right, now, count = one
-    names = [labels[order.index(output)] for output in range(len(order))]
-    words = (
-        f"of {count} examples {now} have the right answer, {right} would with labels: "
-        f"[{', '.join(names)}]; set that key if this is the order of the outputs"
-    )
-    print(f"{source}: {words}", file=terminal)
-    return f"{matched}; {words}"
+    yield from EncodedImages(examples, load_settings(folder))
 
 
 def telling(texts: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ Number = Annotated[int, Meta(ge=-1, le=2**31)]
 FIELDS = (FIELD, "hidden_act", "activation", "activation_function")
 # class name suffixes of transformers models with a classification head
 CLASSIFIERS = ("ForSequenceClassification", "ForImageClassification")
+BY_NAME = "outputs and labels are matched by name"
 # those of models with another head, and what they do
 OTHER_HEADS = {
     "ForTokenClassification": "classifies each token",
@@ -201,7 +202,7 @@ def matching(names: Sequence[str], labels: Sequence[str] | None) -> str | None:
     if labels is None or len(names) != len(labels):
         return None
     if order_by_name(names, labels) is not None:
-        return "outputs and labels are matched by name"
+        return BY_NAME
     pairs = [f"{name} = {label}" for name, label in zip(names, labels, strict=True)]
     more = ", ..." if pairs[3:] else ""
     return f"outputs and labels are matched by order: {', '.join(pairs[:3])}{more}"

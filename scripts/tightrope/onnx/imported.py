@@ -17,15 +17,10 @@ from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, example_of
 from tightrope.inputs.encode import some_examples
 from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.reference import (
-    better_order,
-    check_images,
-    check_reference,
-    tell_better_order,
-)
+from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.inputs.timing_batches import require_sizes
-from tightrope.model.config import matching, output_order, require_names
+from tightrope.model.config import BY_NAME, matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
@@ -146,9 +141,11 @@ def import_checkpoint(
         checked = check_reference(
             path, folders, texts, longest=longest, answer=answer, reference=original
         )
-    own = order or range(len(known))
-    find = partial(better_order, target, examples, answer, own, longest)
-    matched = tell_better_order(path, matched, material["labels"], find, terminal)
+    if matched not in (None, BY_NAME):
+        own: dict[str, Any] = {"longest": longest, "terminal": terminal}
+        outputs_of = order or range(len(known))
+        better = better_order(path, target, examples, known, answer, outputs_of, **own)
+        matched = "; ".join(filter(None, (matched, better)))
     write_manifest(
         manifest,
         **named(model),

@@ -17,17 +17,12 @@ from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import some_examples
-from tightrope.inputs.reference import (
-    better_order,
-    check_images,
-    check_reference,
-    tell_better_order,
-)
+from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.inputs.timing_batches import require_sizes
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.changes import Changes
-from tightrope.model.config import matching, output_names
+from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.signature import IMAGE
 from tightrope.training.loop import average_tenths, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
@@ -140,10 +135,12 @@ def train_model(
             texts = [one["text"] for one in examples]
             check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
             checked = check_reference(name, folders, texts, longest=longest, **answers)
-        labels = read_manifest(data, LabelsManifest)["labels"]
-        order = range(model.config.num_labels)
-        find = partial(better_order, folder, examples, answer, order, longest)
-        matched = tell_better_order(name, matched, labels, find, terminal)
+        labels = read_manifest(data, LabelsManifest)["labels"] or []
+        if matched not in (None, BY_NAME):
+            own: dict[str, Any] = {"longest": longest, "terminal": terminal}
+            order = range(len(labels))
+            better = better_order(name, folder, examples, labels, answer, order, **own)
+            matched = "; ".join(filter(None, (matched, better)))
     write_manifest(
         manifest,
         **{name: origin[name] for name in ("task", "source")},

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
-from splits import prepare_digits, split_of
+from splits import prepare_digits, prepare_splits, split_of
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import batches_by_length, batches_of_equal_length, stack
-from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.encode import SOME_IMAGES, load_encoder, read_split, some_examples
 from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import truncation_of
 from tightrope.inputs.timing_batches import timing_batches
@@ -67,3 +67,11 @@ def test_what_is_timed_begins_anew(checkpoint: Path, split: Path, rows: EncodedI
     with pytest.raises(TightropeError, match=r"images of 12x16 pixels .* shapes has 16x12"):
         shapes = [{"batch": 1, "height": WIDTH, "width": HEIGHT}]
         timing_batches(checkpoint, split, shapes, max_sequence=1)
+
+
+def test_of_a_source_of_images_no_more_are_held_than_are_looked_at(tmp_path: Path) -> None:
+    data = tmp_path / "data.json"
+    sizes = {"train": 200, "evaluation": 20}
+    prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    for path in (data, split_of(data, "train")):
+        assert len(some_examples(path)) == SOME_IMAGES < 200

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.durations import in_words
-from tightrope.terminal.jobs import Job, Run, Seconds, progress_in, subject_of
+from tightrope.terminal.jobs import Job, Run, Seconds, job_of, progress_in, subject_of
 from tightrope.terminal.lines import closing, count_and_left, ended, planned, running_lines, stopped
 from tightrope.terminal.screen import PlainScreen
 from tqdm import tqdm
@@ -213,3 +213,9 @@ def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp
 )
 def test_a_job_is_named_by_its_model_and_variant(rule, wildcards, expected):
     assert subject_of(rule, wildcards) == expected
+
+
+def test_a_model_that_is_not_trained_is_checked() -> None:
+    event = {"rule_name": "train_model", "wildcards": {"model": "m"}, "output": [], "log": []}
+    words = [job_of(event, 0.0, untrained).words for untrained in ((), {"m"}, {"other"})]
+    assert words == ["train model", "check model", "train model"]
