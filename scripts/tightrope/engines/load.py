@@ -11,7 +11,6 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.cores import let_threads_spin
 from tightrope.runtimes.buckets import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse
@@ -38,19 +37,15 @@ def engine_module(engine: str) -> Any:
         ) from error
 
 
-def load_engine(
-    path: Path | str, *, threads: int, timed: bool = False
-) -> tuple[Run, dict[str, float]]:
+def load_engine(path: Path | str, *, threads: int) -> tuple[Run, dict[str, float]]:
     """Return `run` of the engine with manifest `path`, and the seconds of import and load.
 
-    The threads of an engine that is `timed` spin as they would in a service. The time of verifying
-    its files is not in these seconds. Raises ArtifactError where one is missing or changed.
+    The time of verifying its files is not in these seconds. Raises ArtifactError where one is
+    missing or changed.
     """
     path = Path(path)
     manifest = read_manifest(path, EngineManifest)
     variant = parse(manifest["variant"])
-    if timed:
-        let_threads_spin()
     began = time.perf_counter()
     module = engine_module(variant.engine)
     imported = time.perf_counter()

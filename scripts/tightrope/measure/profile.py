@@ -24,7 +24,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
-from tightrope.machine.cores import pinned_processors
+from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.measure.peaks import read_peaks
 from tightrope.measure.requests import read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
@@ -268,7 +268,8 @@ def profiled(
 ) -> dict[str, Any]:
     """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
     os.sched_setaffinity(0, pinned_processors(threads))
-    run, _ = load_engine(engine, threads=threads, timed=True)
+    let_threads_spin()
+    run, _ = load_engine(engine, threads=threads)
     options = read_manifest(engine, EngineManifest)["options"]
     found: list[dict[str, Any]] = [
         {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}

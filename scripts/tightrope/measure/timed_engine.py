@@ -13,7 +13,7 @@ from tightrope.artifacts.manifest import classes_of, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.cores import pinned_processors
+from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
 from tightrope.machine.foreign_load import counters, settle
 from tightrope.machine.nvml import GpuState, held_gpu
@@ -69,6 +69,7 @@ class TimedEngine:
     def load(self) -> dict[str, float]:
         """Load the engine; return the seconds of importing the runtime and of loading."""
         os.sched_setaffinity(0, self.processors)
+        let_threads_spin()
         self.run, seconds = self.loader()
         if self.device_name == "cuda":
             gpu = held_gpu()
@@ -237,6 +238,6 @@ def timed_engine(
     `engine` and `checkpoint` are manifests; logits of other classes than the checkpoint's fail.
     """
     device = parse(read_manifest(engine, EngineManifest)["variant"]).device
-    load = partial(load_engine, engine, threads=threads, timed=True)
+    load = partial(load_engine, engine, threads=threads)
     check = partial(check_logits, classes=classes_of(checkpoint))
     return kind(load, inputs, on or pinned_processors(threads), check, device=device)

@@ -16,6 +16,7 @@ from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import PIXELS, Arrays, length
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import fill_in
+from tightrope.machine.cores import let_threads_spin
 from tightrope.measure.run import TimingSettings, can_be_timed, facts_of_run
 from tightrope.measure.traffic_loadgen import Bench, remove_folder
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
@@ -88,7 +89,8 @@ def serve_traffic(
     rows = ready_samples(encode(examples), image_bytes=image_bytes)
     lengths = [length(row) for row in rows]
     edges = bucket_edges(lengths, plan["buckets"]) if "bucketed" in plan["padding"] else []
-    run, _ = load_engine(artifacts.engine, threads=settings.execution.threads, timed=True)
+    let_threads_spin()
+    run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
     classes = len(checkpoint["labels"])
     facts: Facts = {"samples": len(rows), "edges": edges}
     facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths
