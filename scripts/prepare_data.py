@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tightrope.data.material import POOL
 from tightrope.data.prepare import prepare_data
 from tightrope.data.splits import sizes_of
 from tightrope.jobs.child import Limits, run_or_stop
@@ -22,12 +23,13 @@ prepare = partial(
 )
 image = "without image or label, or no images by their names"
 reasons = {
-    "unlabelled": image if job.params.task == IMAGE else "without text or label",
+    "empty": image if job.params.task == IMAGE else "without text or label",
     "equal": "equal to another",
     "contradictory": "with two labels",
     "in_evaluation": "of evaluation too",
 }
 counts = run_or_stop(job.params.data, prepare, limits=Limits.of(job))
-if words := [f"{counts[name]} {why}" for name, why in reasons.items() if counts.get(name)]:
-    told = f"{counts['rows']} rows, left out are {', '.join(words)}"
-    print(f"{job.params.data}: {told}", file=job.terminal)
+for part, found in counts.items():
+    if words := [f"{found[name]} {why}" for name, why in reasons.items() if found[name]]:
+        rows = f"{found['rows']} rows" + f" of {part}" * (part != POOL)
+        print(f"{job.params.data}: {rows}, left out are {', '.join(words)}", file=job.terminal)

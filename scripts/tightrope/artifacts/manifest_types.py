@@ -33,7 +33,7 @@ class LabelsManifest(Manifest):
     source: str
     revision: NotRequired[str | None]
     labels: list[str] | None
-    left_out: NotRequired[dict[str, int] | None]
+    left_out: NotRequired[dict[str, dict[str, int]] | None]
 
 
 class DataManifest(LabelsManifest):

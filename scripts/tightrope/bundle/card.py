@@ -21,7 +21,6 @@ from tightrope.report.style.numbers import (
 )
 from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
-from tightrope.summary.measured import BUSIEST
 
 UNAVAILABLE = "unavailable"
 FILTERS = {"code": code_span, "milliseconds": milliseconds, "moment": moment, "plain": plain_text}
@@ -53,18 +52,16 @@ def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
 def decisions(subject: Subject) -> list[dict[str, Any]]:
     """Return the recommendation for each shape on the host of the variant, and why not others.
 
-    Variants that cannot run there are left out, and so are the names of other programs there.
+    Variants that cannot run there are left out.
     """
     return [
         {
             "shape": shape_label(shape_of(one["shape"])),
             "chosen": one["variant"],
             "provisional": one["provisional"],
-            "why": one["why"].partition(BUSIEST)[0],
+            "why": one["why"],
             "rejected": [
-                {**other, "reason": other["reason"].partition(BUSIEST)[0]}
-                for other in one["rejected"]
-                if not other["reason"].startswith(UNAVAILABLE)
+                other for other in one["rejected"] if not other["reason"].startswith(UNAVAILABLE)
             ],
         }
         for one in subject.summary["recommendations"]

@@ -1,6 +1,8 @@
 """What a bundle is made of: an engine, its records and its decision, read and checked."""
 
-from dataclasses import dataclass
+import json
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import require_engine
 from tightrope.summary.document import Summary, read_summary
+from tightrope.summary.measured import BUSIEST
 from tightrope.summary.result_types import Result
 from tightrope.variants import Variant, parse
 
 # fields of config.json that transformers does not know
 OWN = "tightrope_"
+PROGRAMS = re.compile(BUSIEST + r'(?:[^"\\]|\\.)*')
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Subject:
 
 
 def read_subject(paths: Paths) -> Subject:
-    """Read and check all that a bundle is made of.
+    """Read and check all that a bundle is made of, without names of other programs of the host.
 
     Raises TightropeError where the engine was not built or not measured, or where no program
     without Tightrope can load it.
@@ -75,7 +79,7 @@ def read_subject(paths: Paths) -> Subject:
         require_engine(path, record.engine_sha256, sha256(paths.artifacts.engine))
         if record.status != "ok":
             raise TightropeError(f"{variant} was not measured: {record.reason}")
-    summary = read_summary(paths.summary)
+    summary = without_programs(read_summary(paths.summary))
     return Subject(
         paths=paths,
         folder=folder,
@@ -83,11 +87,17 @@ def read_subject(paths: Paths) -> Subject:
         engine=facts,
         checkpoint=checkpoint,
         data=read_manifest(paths.artifacts.data, SplitManifest),
-        latency=latency,
+        latency=replace(latency, busiest={}),
         accuracy=accuracy,
         summary=summary,
         result=result_of(summary, latency.model, latency.variant),
     )
+
+
+def without_programs(summary: Summary) -> Summary:
+    """Return the summary with no reason that names other programs of the host."""
+    found: Summary = json.loads(PROGRAMS.sub("", json.dumps(summary)))
+    return found
 
 
 def require_built(engine: EngineManifest) -> None:

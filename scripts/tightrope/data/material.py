@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from tightrope.errors import TightropeError, printable
@@ -26,15 +26,15 @@ class Material(NamedTuple):
     """Texts or images with labels as indices into `labels`.
 
     `evaluation` is None if the source is a single pool that is not split yet; `revision` is the
-    exact version of a remote source; `left_out` counts its rows without text, image or label, and
-    files that are no images by their names.
+    exact version of a remote source; `left_out` counts rows without text, image or label, and files
+    that are no images by their names, by the role of their table or folder.
     """
 
     labels: list[str]
     train: list[Row]
     evaluation: list[Row] | None = None
     revision: str | None = None
-    left_out: int = 0
+    left_out: Mapping[str, int] = {}
 
 
 def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:

@@ -28,12 +28,12 @@ def prepare_data(
     seed: int,
     task: str = TEXT,
     images: str | None = None,
-) -> dict[str, int]:
+) -> dict[str, dict[str, int]]:
     """Write the examples of `source` next to `manifest`, and the manifest last.
 
-    Returns how many rows there are, and how many are left out by the reason: without text, image or
-    label in a remote source (and files that are no images by their names), equal to another,
-    with two labels, or of evaluation too.
+    Returns by part how many rows there are, and how many are left out by the reason: without text,
+    image or label in a remote source (and files that are no images by their names), equal to
+    another, with two labels, or of evaluation too.
 
     `limits` says how many examples are kept for train with calibration and for evaluation, None
     for all. `sizes` are those of the splits; they are only checked. Texts are lines of JSON,
@@ -79,7 +79,7 @@ def check_labels(material: Material) -> None:
 
 def write_parts(
     manifest: Path | str, material: Material, parts: Parts, write: Writer, fields: dict[str, Any]
-) -> dict[str, int]:
+) -> dict[str, dict[str, int]]:
     """Write each part with `write`, then the manifest with `fields` and the material's fields.
 
     Returns what `left_out` returns.

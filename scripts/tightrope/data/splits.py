@@ -54,24 +54,29 @@ def ordered(material: Material, *, balanced: bool, seed: int) -> dict[str, list[
     }
 
 
-def left_out(material: Material) -> dict[str, int]:
-    """Return how many rows `ordered` leaves out, by the reason, and how many there are."""
-    parts = [material.train, material.evaluation or []]
-    labels: list[dict[str, set[int]]] = [defaultdict(set) for _ in parts]
-    keys = [[identity(content) for content, _ in rows] for rows in parts]
-    for rows, own, known in zip(parts, keys, labels, strict=True):
-        for key, (_, label) in zip(own, rows, strict=True):
-            known[key].add(label)
-    contradictory = sum(len(k[key]) > 1 for own, k in zip(keys, labels, strict=True) for key in own)
-    clear = [{key for key, of in known.items() if len(of) == 1} for known in labels]
-    total = sum(map(len, parts))
-    return {
-        "rows": total + material.left_out,
-        "unlabelled": material.left_out,
-        "equal": total - contradictory - sum(map(len, clear)),
-        "contradictory": contradictory,
-        "in_evaluation": len(clear[0] & labels[1].keys()),
-    }
+def left_out(material: Material) -> dict[str, dict[str, int]]:
+    """Return by part how many rows there are, and how many `ordered` leaves out by the reason."""
+    judged, lost = material.evaluation or [], material.left_out
+    parts = {"train": material.train, "evaluation": judged}
+    if material.evaluation is None:
+        parts, lost = {POOL: material.train}, {POOL: sum(lost.values())}
+    excluded, found = {identity(content) for content, _ in judged}, {}
+    for name, rows in parts.items():
+        labels: dict[str, set[int]] = defaultdict(set)
+        for content, label in rows:
+            labels[identity(content)].add(label)
+        known = [key for content, _ in rows if (key := identity(content))]
+        contradictory = sum(len(labels[key]) > 1 for key in known)
+        clear = {key for key in known if len(labels[key]) == 1}
+        total = len(rows) + lost.get(name, 0)
+        found[name] = {
+            "rows": total,
+            "empty": total - len(known),
+            "equal": len(known) - contradictory - len(clear),
+            "contradictory": contradictory,
+            "in_evaluation": len(clear & excluded) if name == "train" else 0,
+        }
+    return found
 
 
 def limited(parts: dict[str, list[Row]], limits: dict[str, int | None]) -> dict[str, list[Row]]:

@@ -42,11 +42,8 @@ def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
     for split, path in splits.items():
         require_split(path, manifests[split])
     sizes = {f"{split}_samples": one["samples"] for split, one in manifests.items()}
-    counts = manifests["evaluation"].get("left_out") or {}
-    dropped = {f"{name}_left_out": n for name, n in counts.items() if n and name != "rows"}
-    dropped |= {"rows": counts["rows"]} if counts else {}
     filled: dict[str, str | int | None] = {name: size for name, size in sizes.items() if size}
-    return {"source": manifests["evaluation"]["source"], **filled, **dropped}
+    return {"source": manifests["evaluation"]["source"], **filled}
 
 
 def model_entry(
@@ -75,6 +72,7 @@ def model_entry(
         "checkpoint_sha256": weights["sha256"],
         "labels": data["labels"],
         "data": data_entry(splits[name]),
+        "left_out": data.get("left_out") or {},
         "truncation": {},
         "baselines": {place: baselines[name][place] for place in places},
         "sensitivity": sensitivity_entries(name, searches),

@@ -93,7 +93,8 @@ class Model(TypedDict):
 
     `reference` is for how many texts the model was compared with what was brought, `matched` says
     how its outputs have got their labels.
-    `truncation` is by split; of train it is at the `sequence` of the recipe.
+    `left_out` has the rows of each part of the source, and how many of them are left out, by the
+    reason; `truncation` is by split, that of train at the `sequence` of the recipe.
     `chance` is the accuracy of always answering the most frequent label of the evaluation split,
     `thumbnails` has images with changed answers by their index in that split.
     """
@@ -106,6 +107,7 @@ class Model(TypedDict):
     checkpoint_sha256: str
     labels: list[str] | None
     data: dict[str, str | int | None]
+    left_out: dict[str, dict[str, int]]
     truncation: dict[str, Truncation]
     baselines: dict[str, str]
     chance: float | None

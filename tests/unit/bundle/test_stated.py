@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tightrope.bundle.card import decisions
 from tightrope.bundle.facts import interval
+from tightrope.bundle.subject import without_programs
 from tightrope.records.latency import LOAD_ORDER_STD
 
 QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
@@ -59,8 +60,9 @@ def test_a_card_names_no_program_of_the_host_and_says_what_is_provisional() -> N
         **{"model": "m", "host": "h", "shape": {"batch": 1, "sequence": 8}, "variant": "a"},
         **{"why": busy, "rejected": [{"variant": "b", "reason": busy}], "provisional": True},
     }
+    summary: Any = {"recommendations": [choice]}
     subject: Any = SimpleNamespace(
-        model="m", summary={"recommendations": [choice]}, result={"host": "h"}
+        model="m", summary=without_programs(summary), result={"host": "h"}
     )
     (found,) = decisions(subject)
     assert found["provisional"] and "2 of 12 pairs" in found["why"]

@@ -190,7 +190,7 @@ def test_links_lead_in_no_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / "chosen" / name).symlink_to(tmp_path / "store/pets" / name)
     (tmp_path / "store/pets/cat/circle").symlink_to(tmp_path / "store/pets")
     source = f"files:{tmp_path}/chosen"
-    assert prepare(tmp_path / "out", source)["left_out"]["unlabelled"] == 0
+    assert prepare(tmp_path / "out", source)["left_out"]["pool"]["empty"] == 0
     known = libraries(source, task=IMAGE)
     (tmp_path / "store/pets/cat/new.png").write_bytes(image(77))
     assert libraries(source, task=IMAGE) != known
@@ -203,10 +203,12 @@ def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(tmp_
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"no image")
     manifest = prepare(tmp_path / "out", f"files:{tmp_path}/pets")
-    assert manifest["left_out"]["unlabelled"] == 2
+    assert manifest["left_out"]["pool"]["empty"] == 2
     files = {**files_of(tmp_path / "pets"), "__MACOSX/cat/._00.png": b"no image"}
     pack(tmp_path / "a.zip", files)
-    assert prepare(tmp_path / "again", f"files:{tmp_path}/a.zip")["left_out"]["unlabelled"] == 2
+    assert (
+        prepare(tmp_path / "again", f"files:{tmp_path}/a.zip")["left_out"] == manifest["left_out"]
+    )
 
 
 SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.png": image(3)}
@@ -355,7 +357,7 @@ def test_images_of_the_hub_are_read_as_they_are_stored(tmp_path: Path) -> None:
         material = images_of(HUB, tables, NAMES, store)
         rows = [{"image": row, "label": label} for row, label in material.train]
         store.write(tmp_path / "a.arrow", rows)
-    assert (material.labels, material.left_out) == (["bad", "good"], 1)
+    assert (material.labels, material.left_out) == (["bad", "good"], {"train": 1, "evaluation": 0})
     assert [label for _, label in material.train] == [0, 1, 1]
     names = [row.name for row, _ in material.evaluation or []]
     assert names == [f"{HUB}: evaluation row 1", f"{HUB}: evaluation row 2"]

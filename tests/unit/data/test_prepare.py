@@ -45,9 +45,12 @@ def test_a_text_is_taken_once_and_with_two_labels_not_at_all() -> None:
     rows = [("A  good, film!", 1), ("a good, \uff46ilm!", 1), (" ", 0), ("fine", 1), ("Fine", 0)]
     kept = [("C", 0), ("C++", 1), ("C#", 0), ("bad", 0)]
     assert unique([*rows, ("fine", 1), *kept]) == [("A  good, film!", 1), *kept]
-    found = left_out(Material([], [*rows, ("fine", 1), *kept], [("bad", 0), ("BAD", 0)], None, 7))
-    reasons = {"unlabelled": 7, "equal": 2, "contradictory": 3, "in_evaluation": 1}
-    assert found == {"rows": 19, **reasons}
+    all_of_it, lost = [*rows, ("fine", 1), *kept], {"train": 7, "evaluation": 1}
+    found = left_out(Material([], all_of_it, [("bad", 0), ("BAD", 0)], None, lost))
+    reasons = ("rows", "empty", "equal", "contradictory", "in_evaluation")
+    expected = {"train": (17, 8, 1, 3, 1), "evaluation": (3, 1, 1, 0, 0)}
+    assert {part: tuple(one[r] for r in reasons) for part, one in found.items()} == expected
+    assert left_out(Material([], all_of_it, None, None, lost))["pool"]["empty"] == 9
 
 
 def test_splits_of_one_pool_are_disjoint_and_hold_the_labels_in_proportion() -> None:
@@ -170,9 +173,10 @@ def test_a_hub_data_set_keeps_the_names_and_the_order_of_its_labels() -> None:
     texts, labels = [" one ", " ", None, "four", "five", "two"], [0, 1, 1, -1, None, 1]
     tables = {"train": hub_table(texts, labels, names), "validation": hub_table(["a"], [1], names)}
     found = material_of(HUB, DatasetDict(tables | {"test": hub_table(["b"], [-1], names)}), COLUMNS)
-    assert found == Material(names, [("one", 0), ("two", 1)], [("a", 1)], left_out=4)
+    lost = {"train": 4, "evaluation": 0}
+    assert found == Material(names, [("one", 0), ("two", 1)], [("a", 1)], left_out=lost)
     pool = material_of(HUB, DatasetDict({"train": hub_table(["a", "b"], [3, 1], None)}), COLUMNS)
-    assert pool == Material(["1", "3"], [("a", 1), ("b", 0)])
+    assert pool == Material(["1", "3"], [("a", 1), ("b", 0)], left_out={"train": 0})
     digits = Dataset.from_dict({"text": ["a", "b"], "label": ["10", "9"]})
     assert material_of(HUB, DatasetDict({"train": digits}), COLUMNS).labels == ["9", "10"]
 

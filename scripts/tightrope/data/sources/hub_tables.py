@@ -70,7 +70,7 @@ def material_of_parts(
     labels: list[str], roles: dict[str, Any], parts: dict[str, list[Row]]
 ) -> Material:
     """Return Material of the kept rows of each table; a single table is a pool."""
-    left_out = sum(map(len, roles.values())) - sum(map(len, parts.values()))
+    left_out = {role: len(roles[role]) - len(rows) for role, rows in parts.items()}
     if len(parts) == 2:
         return Material(labels, parts["train"], parts["evaluation"], left_out=left_out)
     return Material(labels, next(iter(parts.values())), left_out=left_out)

@@ -1,6 +1,8 @@
 """Labelled local images in class folders, loose or in archives."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +17,11 @@ from tightrope.data.material import (
 )
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.local import fixed_part, matching_paths
+from tightrope.sources.local import fixed_part, home_expanded, matching_paths
 from tightrope.sources.tables import TABLES, table_suffix
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
-
-from dataclasses import dataclass
-
-from tightrope.sources.local import home_expanded
 
 SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
@@ -138,13 +136,13 @@ def read_class_folders(
     # a folder that a wildcard matches is no root: it is a class or holds classes
     roots = [path for path in paths if kind_of(path) == "archive" or path == base]
     roles: dict[str, list[Labelled]] = {}
-    folders, filled, left_out = set[Path](), set[Path](), 0
+    folders, filled, left_out = set[Path](), set[Path](), Counter[str]()
     for path, read in every_file(paths, Links.of(pattern, images)):
         if read is None:
             folders.add(path)
             continue
         if not is_image(path):
-            left_out += 1
+            left_out[role_of_folders(path.parent, base)] += 1
             continue
         # the folder whose name is the class of the image
         group = path.parent.parent if path.parent.name == INNER else path.parent

@@ -1,28 +1,29 @@
 """Labelled local images in class folders, archives or tables."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import NUMBER, Material
+from tightrope.data.material import (
+    NUMBER,
+    POOL,
+    Labelled,
+    Material,
+    number_labels,
+    role_of,
+    train_and_evaluation,
+)
 from tightrope.data.sources.image_folders import (
     Links,
     kind_of,
     listing_digest,
     matching_images,
     read_class_folders,
+    reader_of,
+    role_of_folders,
 )
-
-if TYPE_CHECKING:
-    from tightrope.data.image_store import ImageStore
-
-import os
-from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
-
-from tightrope.data.material import POOL, Labelled, number_labels, role_of, train_and_evaluation
-from tightrope.data.sources.image_folders import reader_of, role_of_folders
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
 from tightrope.sources.local import home_expanded
