@@ -9,7 +9,8 @@ import torch
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
+from tightrope.model.unpadded import PRECISIONS, unpadded
+from tightrope.runtimes.torch.device import VARLEN, attention, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import of_checkpoint
 
@@ -26,7 +27,7 @@ def build(
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
     input_signature = of_checkpoint(manifest)
-    module = prepared(target, precision).to(device)
+    module = on_device(target, precision, device, options)
     example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
@@ -41,7 +42,17 @@ def build(
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    return runner_on(device, prepared(path, precision).to(device), options)
+    return runner_on(device, on_device(path, precision, device, options), options)
+
+
+def on_device(folder: Path, precision: str, device: str, options: Options) -> torch.nn.Module:
+    """Load the classifier in `folder` onto the device; with `attention: varlen` without padding."""
+    module = prepared(folder, precision).to(device)
+    if options.get("attention") != VARLEN or precision not in PRECISIONS:
+        return module
+    from torch.nn.attention.varlen import varlen_attn
+
+    return unpadded(module, varlen_attn)
 
 
 def dtype_of(precision: str) -> torch.dtype:

@@ -129,10 +129,20 @@ def operator_times(
     """
     variant = parse(open_manifest(engine, EngineManifest)["variant"])
     if variant.device != "cpu":
-        raise WorkFailed("operators are not timed on a GPU yet", transient=False)
+        return of_kernels(engine, run, calls)
     if variant.engine not in PROFILERS:
         raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
     return PROFILERS[variant.engine](engine, run, calls, threads)
+
+
+def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]:
+    """Return the kernels of any engine on a GPU."""
+    from tightrope.runtimes.torch.kernel_times import kernel_times
+
+    manifest = open_manifest(engine, EngineManifest)
+    graph = bool(manifest["options"].get("graphs") and not manifest.get("graphs_refused"))
+    kind = {"graph": graph, "eager": parse(manifest["variant"]).engine == "pytorch"}
+    return [kernel_times(run, inputs, count, **kind) for inputs, count in calls]
 
 
 def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:

@@ -88,7 +88,10 @@ def make_plan(
         throughput=requested(config, "throughput", jobs),
         profile=profiled(config, jobs),
         idleness=requested(config, "idleness", jobs),
-        causes=profiled(config, jobs) if config["explain"] == "verify" else [],
+        # the settings that remove a cause are those of a CPU
+        causes=[job for job in profiled(config, jobs) if job[1].device == "cpu"]
+        if config["explain"] == "verify"
+        else [],
         activations=compared(config, jobs),
         references=references(config),
         families=families(config, jobs),

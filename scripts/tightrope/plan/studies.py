@@ -26,10 +26,10 @@ def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
 
 
 def profiled(config: Document, jobs: Jobs) -> Jobs:
-    """Return the jobs of `profile.variants`; auto is each of which the operators are timed."""
+    """Return the jobs of `profile.variants`; auto is each whose operators or kernels are timed."""
     if config["profile"]["variants"] != "auto":
         return requested(config, "profile", jobs)
-    return [job for job in jobs if job[1].device == "cpu" and job[1].engine in WITH_OPERATORS]
+    return [job for job in jobs if job[1].device == "cuda" or job[1].engine in WITH_OPERATORS]
 
 
 def measured_trainings(config: Document) -> list[str]:

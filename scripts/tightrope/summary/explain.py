@@ -80,7 +80,7 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
         if group["group"] not in (PRODUCTS, ATTENTION):
             continue
         for name, share in group["types"].items():
-            if name not in ("int8", "fp8") and share >= NAMED:
+            if name not in ("int8", "fp8", "unknown") and share >= NAMED:
                 verb = "stay" if group["group"] == PRODUCTS else "stays"
                 which = "Some products" if group["group"] == PRODUCTS else "Attention"
                 yield f"{which} {verb} in {name}: {percent(share)} of the time."

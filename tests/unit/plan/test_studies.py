@@ -76,11 +76,14 @@ def test_what_is_wrong_is_said_in_one_line() -> None:
         configured(**{**ASKED, "throughput": beyond})
 
 
-def test_each_engine_whose_operators_are_timed_on_a_cpu_is_profiled_by_default() -> None:
+def test_each_engine_whose_operators_or_kernels_are_timed_is_profiled_by_default() -> None:
     engines = {"compile": ["fp32"], "openvino": ["fp32"], "onnxruntime": ["fp32"]}
     keys = {**ASKED, "devices": ["cpu", "cuda"], "engines": engines, "models": {"tiny": MODEL}}
-    found = [str(variant) for _, variant in make_plan(configured(**keys)).profile]
-    assert found == ["cpu-pytorch-fp32", OPENVINO, "cpu-onnxruntime-fp32"]
+    plan = make_plan(configured(**keys, explain="verify"))
+    of_cpu = ["cpu-pytorch-fp32", OPENVINO, "cpu-onnxruntime-fp32"]
+    of_gpu = ["cuda-pytorch-fp32", "cuda-compile-fp32", "cuda-onnxruntime-fp32"]
+    assert {str(variant) for _, variant in plan.profile} == {*of_cpu, *of_gpu}
+    assert [str(variant) for _, variant in plan.causes] == of_cpu
     assert {*studies.WITH_OPERATORS, "compile"} == set(PROFILERS)
     named = make_plan(configured(**keys, profile={"variants": [OPENVINO]}))
     assert [str(variant) for _, variant in named.profile] == [OPENVINO]

@@ -15,6 +15,7 @@ from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, as_tf32
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
+VARLEN = "varlen"
 ATTENTION = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -39,9 +40,10 @@ def prepare(device: str, precision: str, threads: int) -> None:
 def attention(kind: str) -> AbstractContextManager[None]:
     """Return a context in which attention runs in kernels of that kind; `auto`: PyTorch chooses.
 
-    PyTorch raises an error where these kernels do not support the inputs.
+    `varlen` is a matter of the module, see `model.unpadded`. PyTorch raises an error where these
+    kernels do not support the inputs.
     """
-    return nullcontext() if kind == "auto" else sdpa_kernel(ATTENTION[kind])
+    return nullcontext() if kind in ("auto", VARLEN) else sdpa_kernel(ATTENTION[kind])
 
 
 def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callable[[Arrays], Any]:

@@ -31,7 +31,7 @@ def entry(variant: str, *calls: dict[str, Any], **changes: Any) -> dict[str, Any
 
 
 UNKNOWN = {"bound": None, "shares": None, "outside": None, "groups": [], "operators": []}
-NO_PROFILER = "operators are not timed on a GPU yet"
+NO_PROFILER = "PyTorch's profiler recorded no kernels"
 ENTRIES = [
     entry("cpu-onnxruntime-fp32", call(64, 0.004), call(128, 0.008)),
     entry("cpu-openvino-fp32", call(64, 0.003, bound="compute")),
