@@ -1,36 +1,6 @@
-rule audit_variant:
-    input:
-        unpack(audited_inputs),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
-        onnx="artifacts/{model}/model.simplified.onnx",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/calibration.json",
-    output:
-        audit="artifacts/{model}/audit/{variant}.json",
-    log:
-        "<logs>/audit_variant/{model}-{variant}.log",
-    conda:
-        environment_of_variant
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=16000,
-        runtime=30,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
-        last_attempt=last_attempt,
-    params:
-        code=code_with("audit_variant.py", own_variant),
-        host=numerics_of_variant,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
-        libraries=libraries_with(own_variant),
-    script:
-        "../scripts/audit_variant.py"
-
-
 rule measure_latency:
     input:
-        unpack(audit_input),
+        unpack(judged_input),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         baseline=baseline_engine,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
@@ -70,7 +40,7 @@ rule measure_latency:
 # Time a model with another activation paired with the model that has the checkpoint's own.
 use rule measure_latency as compare_activation with:
     input:
-        unpack(audit_input),
+        unpack(judged_input),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         baseline=reference_engine,
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
@@ -92,6 +62,7 @@ use rule measure_latency as compare_activation with:
 
 rule measure_accuracy:
     input:
+        unpack(collapse_inputs),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/evaluation.json",

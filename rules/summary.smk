@@ -12,7 +12,6 @@ rule summarize:
         activations=paths_of("reports/{model}/{variant}.activation.json", PLAN.activations),
         races=paths_of("reports/{model}/{device}.race.json", PLAN.variants),
         families=paths_of("reports/{model}/{device}.family.json", PLAN.families),
-        audits=paths_of("artifacts/{model}/audit/{variant}.json", plan.audited(PLAN.jobs)),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),
         caches=paths_of("artifacts/{model}/calibration/{cache}.json", CACHES),
         training=paths_of("reports/{model}/training.json", PLAN.training),

@@ -14,4 +14,5 @@ measure_accuracy(
     max_sequence=job.params.max_sequence,
     max_seconds=job.params.max_seconds,
     execution=Execution.of(job),
+    **{name: path for name, path in job.input.items() if name in ("baseline", "quantized")},
 )

@@ -13,5 +13,5 @@ measure_latency(
     TimingSettings.of(job, job.params.latency, job.params.shapes),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
-    audit=dict(job.input.items()).get("audit"),
+    judged=dict(job.input.items()).get("judged"),
 )

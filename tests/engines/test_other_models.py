@@ -21,7 +21,6 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
-from tightrope.measure.audit import audit_variant
 from tightrope.model.changes import Changes
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
@@ -36,7 +35,6 @@ from tiny_model import (
     OPTIONS,
     SAMPLES,
     TinyModel,
-    artifacts_of,
     build_variant,
     model_files,
     skip_where_emulated,
@@ -336,17 +334,10 @@ def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(
     assert products[0] == products[1]
 
 
-def test_a_quantized_file_is_audited_against_its_float_model_and_fails_without_integers(
+def test_a_quantized_file_that_runs_without_integers_fails(
     made: Callable[[str], Made], tmp_path: Path
 ) -> None:
-    model = made("quantized").model
-    engine, record = tmp_path / "engine.json", tmp_path / "audit.json"
-    build("quantized", GIVEN_ORT, model, engine, {})
-    settings = {"variant": GIVEN_ORT, "max_sequence": LONGEST, "execution": EXECUTION}
-    audit_variant(artifacts_of(model, engine), None, record, **settings)
-    found = json.loads(record.read_text())
-    assert (found["status"], found["tensors"]) == ("ok", [])
-    assert found["answers"]["agreement"] > 0.9
+    model, engine = made("quantized").model, tmp_path / "engine.json"
     options = OPTIONS["onnxruntime"]
     build_engine(GIVEN_ORT, model.simplified, engine, execution=EXECUTION, options=options)
     built = json.loads(engine.read_text())

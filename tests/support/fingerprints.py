@@ -45,7 +45,8 @@ def planned(folder: Path) -> Iterator[Any]:
 def fingerprints(folder: Path) -> dict[str, str]:
     """From each job, `{rule}/{wildcards}`, to a digest of its params, and of all it is made from.
 
-    The digests of inputs are those of the jobs that make them, or of their content.
+    The digests of inputs are those of the jobs that make them, or of their content; of those that
+    only come first there are none.
     """
     with planned(folder) as workflow:
         jobs = list(workflow.dag.jobs)
@@ -57,7 +58,8 @@ def fingerprints(folder: Path) -> dict[str, str]:
             if job is None:
                 return hashlib.sha256(Path(path).read_bytes()).hexdigest()
             params = sorted(map(repr, job.non_derived_params))
-            inputs = [f"{one} {digest_of(one)}" for one in sorted(map(str, job.input))]
+            known = {str(one) for one in job.input if not one.is_ancient}
+            inputs = [f"{one} {digest_of(one)}" for one in sorted(known)]
             return hashlib.sha256("\n".join([job.rule.name, *params, *inputs]).encode()).hexdigest()
 
         return {name_of(job): digest_of(str(job.output[0])) for job in jobs if job.output}

@@ -170,7 +170,7 @@ def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
 
 def artifacts_of(model: TinyModel, engine: Path, split: str = "evaluation") -> Artifacts:
     """What a measurement of that engine of the model reads."""
-    return Artifacts(engine, model.checkpoint, model.split(split), model.simplified)
+    return Artifacts(engine, model.checkpoint, model.split(split))
 
 
 def executed_with(settings: dict[str, Any]) -> Execution:

@@ -16,9 +16,7 @@ HEAVY = {
     *("onnx", "onnxruntime", "onnxslim", "openvino", "nncf", "tensorrt", "tvm"),
 }
 MAY_IMPORT = {
-    "onnx": {
-        *("audit_variant", "measure_costs", "quantize_onnx", "describe_graph", "search_operators")
-    },
+    "onnx": {"measure_costs", "quantize_onnx", "describe_graph", "search_operators"},
     "onnx torch": {"export_onnx", "simplify_onnx"},
     "torch transformers PIL": {"measure_training", "run_teacher", "train_model"},
 }

@@ -52,7 +52,7 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/calibration/minmax-8.json", "", read_any_cache),
     (ENGINE, "", load),
     (f"{MADE}/engines/{VARIANT}/model.onnx", ENGINE, load),
-    (f"{MADE}/audit/{VARIANT}.json", ENGINE, lambda path: why_not_timed(path, audit_of(path))),
+    (ACCURACY, ENGINE, lambda path: why_not_timed(path, path.parents[4] / ACCURACY)),
     (LATENCY, "", LatencyRecord.read),
     (LATENCY, "", lambda path: read_record(LatencyRecord, path)),
     (ACCURACY, "", lambda path: read_record(AccuracyRecord, path)),
@@ -62,10 +62,6 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (SUMMARY, "", read_reported),
     (SUMMARY, "", read_report),
 ]
-
-
-def audit_of(engine: Path) -> Path:
-    return engine.parents[2] / f"audit/{VARIANT}.json"
 
 
 @pytest.mark.parametrize(("changed", "read", "reader"), READERS)

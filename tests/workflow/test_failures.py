@@ -70,7 +70,6 @@ def jobs_of(*variants: str) -> set[str]:
         {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
         | {f"measure_latency/{MODEL}-{variant}" for variant in variants}
         | RACE
-        | {f"audit_variant/{MODEL}-{variant}" for variant in variants if "-int8" in variant}
         | {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
         | REPORT
     )
@@ -262,8 +261,6 @@ def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
     assert "\n" not in built["reason"]
     assert summary(repaired)[variant]["reason"] == f"not built: {built['reason']}"
     assert summary(repaired)[variant]["search"] is None
-    audit = json.loads((repaired / f"artifacts/{MODEL}/audit/{variant}.json").read_text())
-    assert audit["reason"] == f"not built: {built['reason']}"
     assert built["reason"][:60] in (repaired / "reports/summary.html").read_text()
     assert repaired.plan() == set()
 
@@ -309,6 +306,6 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     assert "of 256 levels" in found["reason"]
     assert found["accuracy"]["samples"] == 40
     assert f"1 failed, the report says why: {MODEL}/{PLAIN}" in done.stdout
-    audit = json.loads((project / f"artifacts/{MODEL}/audit/{PLAIN}.json").read_text())
-    assert audit["status"] == "collapsed"
+    judged = json.loads((project / f"reports/{MODEL}/{PLAIN}.accuracy.json").read_text())
+    assert len(judged["collapsed"]["tensors"]) > 1
     assert summary(project)[INT8]["status"] == "ok"

@@ -42,13 +42,8 @@ def accuracies(*variants: str) -> set[str]:
     return {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
 
 
-def audits(*variants: str) -> set[str]:
-    return {f"audit_variant/{MODEL}-{variant}" for variant in variants if "-int8" in variant}
-
-
 def measurements(*variants: str) -> set[str]:
-    timed = latencies(*variants) | RACE
-    return timed | accuracies(*variants) | audits(*variants)
+    return latencies(*variants) | RACE | accuracies(*variants)
 
 
 def int8_chain(samples: int) -> set[str]:

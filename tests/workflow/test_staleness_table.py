@@ -29,7 +29,7 @@ QAT = {"scheme": "u8s8", "epochs": 1, "batch": 16, "sequence": 16, "device": "cp
 REPORT = {"summarize/*", "render_report/*"}
 RACE = {"race_finalists/*"} | REPORT
 TIMES = {"measure_latency/*", "measure_traffic/*", "measure_throughput/*", "measure_idleness/*"}
-ENGINES = {"build_*", "audit_variant/*", "measure_accuracy/*", "measure_profile/*"} | TIMES | RACE
+ENGINES = {"build_*", "measure_accuracy/*", "measure_profile/*"} | TIMES | RACE
 FROM_ONNX = {
     *("calibrate/*", "quantize_onnx/*", "simplify_onnx/*", "measure_requests/*"),
     "describe_graph/*",
@@ -249,7 +249,7 @@ ROWS: dict[str, Row] = {
         with_child(prune={"layers": 1, "intermediate": 32}),
         {"train_model/child", "export_onnx/child", "simplify_onnx/child", "calibrate/child-*"}
         | {"describe_graph/child-*"}
-        | {"quantize_onnx/child-*", "build_*/child-*", "measure_*/child*", "audit_*/child-*"}
+        | {"quantize_onnx/child-*", "build_*/child-*", "measure_*/child*"}
         | {"race_finalists/child-*", "race_family/*"}
         | REPORT,
     ),
@@ -264,7 +264,7 @@ ROWS: dict[str, Row] = {
         {"run_teacher/*", "train_model/child", "export_onnx/child", "simplify_onnx/child"}
         | {"describe_graph/child-*"}
         | {"calibrate/child-*", "quantize_onnx/child-*", "build_*/child-*", "measure_*/child*"}
-        | {"audit_*/child-*", "race_finalists/child-*", "race_family/*"}
+        | {"race_finalists/child-*", "race_family/*"}
         | REPORT,
     ),
     "qat of a child": (
@@ -272,7 +272,7 @@ ROWS: dict[str, Row] = {
         with_child(train=None, qat={**QAT, "epochs": 2}),
         {"train_model/child", "export_onnx/child", "simplify_onnx/child", "calibrate/child-*"}
         | {"describe_graph/child-*"}
-        | {"quantize_onnx/child-*", "build_*/child-*", "measure_*/child-*", "audit_*/child-*"}
+        | {"quantize_onnx/child-*", "build_*/child-*", "measure_*/child-*"}
         | {"race_finalists/child-*", "race_family/*"}
         | REPORT,
     ),
@@ -282,7 +282,7 @@ ROWS: dict[str, Row] = {
         {"choose_structure/*", "train_model/child", "export_onnx/child", "simplify_onnx/child"}
         | {"describe_graph/child-*"}
         | {"calibrate/child-*", "quantize_onnx/child-*", "build_*/child-*", "measure_*/child-cpu*"}
-        | {"audit_*/child-*", "race_finalists/child-*", "race_family/*", "measure_*/child"}
+        | {"race_finalists/child-*", "race_family/*", "measure_*/child"}
         | REPORT,
     ),
 }
@@ -315,7 +315,7 @@ def test_a_change_makes_stale_what_depends_on_it_alone(
     assert not unused
 
 
-@pytest.mark.parametrize("row", ["latency.calls", "calibration.samples", "decision.seconds"])
+@pytest.mark.parametrize("row", ["latency.calls", "calibration.samples", "accuracy_seconds"])
 def test_snakemake_plans_the_same(finished: Project, tmp_path: Path, row: str) -> None:
     """A dry run in a folder with results: of the tiny configuration, without studies."""
     project = finished.copy(tmp_path / "project")

@@ -221,11 +221,3 @@ class Found(InFloat):
     budget_points: float
     seconds: float
     trials: list[Trial]
-
-
-class Audited(TypedDict):
-    """What is read of an audit besides its evidence."""
-
-    status: Literal["ok", "collapsed", "failed"]
-    reason: NotRequired[str | None]
-    engine_sha256: NotRequired[str | None]

@@ -20,12 +20,11 @@ def beside_output(job: Any, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Manifests of an engine, its checkpoint and a split, and the ONNX file where required."""
+    """Manifests of an engine, its checkpoint and a split."""
 
     engine: Path
     checkpoint: Path
     data: Path
-    onnx: Path | None = None
 
     @classmethod
     def of(cls, inputs: Any) -> Self:

@@ -64,14 +64,15 @@ def measure_latency(
     *,
     model: str,
     variant: str,
-    audit: Path | str | None = None,
+    judged: Path | str | None = None,
 ) -> None:
     """Write the LatencyRecord of `variant`, also if it cannot be measured.
 
     `baseline` is the engine.json of an engine of the same model, or of a model with the same inputs
     and classes. For the baseline itself it is its own engine.json. The baseline, and a variant
-    whose baseline fails, are measured alone. A variant whose `audit` is collapsed or failed is not
-    timed. A transient failure raises TightropeError unless this is the last attempt.
+    whose baseline fails, are measured alone. A variant that has failed or collapsed by its record
+    of accuracy, `judged`, is not timed. A transient failure raises TightropeError unless this is
+    the last attempt.
     """
     execution = settings.execution
     record = LatencyRecord(
@@ -80,7 +81,7 @@ def measure_latency(
         plan=settings.plan,
         processors=pinned_processors(execution.threads),
     )
-    if not can_be_timed(record, artifacts.engine, audit):
+    if not can_be_timed(record, artifacts.engine, judged):
         return record.write(target)
     beside = open_manifest(baseline, EngineManifest)
     if beside["status"] != "ok":

@@ -3,22 +3,32 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Literal, Self, TextIO, TypedDict
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.descent import require_engine_of, require_model
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import Audited, EngineManifest
+from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.errors import ArtifactError
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.execution import Execution
 from tightrope.machine.quiet import OF_RUN, QuietMachine
-from tightrope.records.record import Record
+from tightrope.records.record import Record, require_engine
 
 Shape = dict[str, int]
+FAILURE: tuple[Literal["status", "reason", "transient"], ...] = ("status", "reason", "transient")
+
+
+class Judged(TypedDict):
+    """What is read of a record of accuracy before an engine is timed."""
+
+    status: str
+    reason: str | None
+    transient: bool | None
+    engine_sha256: str | None
+    collapsed: dict[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,29 +96,30 @@ def facts_of_run(
     }
 
 
-def can_be_timed(record: Record, engine: Path, audit: Path | str | None = None) -> bool:
+def can_be_timed(record: Record, engine: Path, judged: Path | str | None = None) -> bool:
     """Return whether an engine can be timed; if not, `record` has failed with the reason.
 
     Raises as `why_not_timed` does.
     """
-    record.reason = why_not_timed(engine, audit)
-    record.status = "ok" if record.reason is None else "failed"
-    return record.reason is None
+    fields = why_not_timed(engine, judged)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return not fields
 
 
-def why_not_timed(engine: Path, audit: Path | str | None = None) -> str | None:
-    """Return why an engine is not timed: it was not built, or failed its audit; else None.
+def why_not_timed(engine: Path, judged: Path | str | None = None) -> dict[str, Any]:
+    """Return the fields of the record of an engine that is not timed, none for one that is.
 
-    Raises ArtifactError for the audit of another engine.
+    It was not built, or its record of accuracy, `judged`, says that it has failed or collapsed.
+    Raises ArtifactError for the record of another engine.
     """
     built = open_manifest(engine, EngineManifest)
     if built["status"] != "ok":
-        return f"not built: {built['reason']}"
-    if audit is None:
-        return None
-    audited = read_artifact(audit, Audited)
-    if audited.get("engine_sha256") != sha256(engine):
-        raise ArtifactError(
-            f"{audit}: the audit of another engine than {engine}; delete it and run again"
-        )
-    return None if audited["status"] == "ok" else str(audited.get("reason"))
+        return {"status": "failed", "reason": f"not built: {built['reason']}"}
+    if judged is None:
+        return {}
+    known = read_artifact(judged, Judged)
+    require_engine(judged, known["engine_sha256"], sha256(engine))
+    if known["collapsed"] is not None:
+        return {"status": "failed", "reason": known["collapsed"]["reason"]}
+    return {name: known[name] for name in FAILURE} if known["status"] != "ok" else {}

@@ -162,10 +162,16 @@ def encoding_libraries(
     return library_versions(*names, encoder)
 
 
-def audit_input(wildcards: Any) -> dict[str, str]:
-    """Return the audit that precedes the latency measurement of a quantized variant."""
-    found = audits(wildcards.model, parse(wildcards.variant))
-    return {"audit": found[0]} if found else {}
+def judged_input(wildcards: Any) -> dict[str, str]:
+    """Return the record of accuracy that precedes the latency measurement of a quantized variant.
+
+    Examples that are added change none of its times.
+    """
+    from snakemake.io import ancient
+
+    if parse(wildcards.variant).precision not in QUANTIZED:
+        return {}
+    return {"judged": ancient(f"reports/{wildcards.model}/{wildcards.variant}.accuracy.json")}
 
 
 def peaks_file(place: str) -> str:
@@ -193,24 +199,26 @@ def counted_inputs(
     """
     model = wildcards.model
     own = variants.get((model, wildcards.device), ())
-    # the build, the calibration or the audit reads it
-    if any(v.precision in QUANTIZED or not from_checkpoint(config, v.engine) for v in own):
+    # the build or the calibration reads it
+    if any(v.calibration or not from_checkpoint(config, v.engine) for v in own):
         return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
     return {}
 
 
-def audits(model: str, variant: Variant) -> list[str]:
-    """Return the audit of a variant, empty where it is not quantized: it cannot collapse."""
-    audited = variant.precision in QUANTIZED
-    return [f"artifacts/{model}/audit/{variant}.json"] if audited else []
+def collapse_inputs(
+    config: Document, baselines: Mapping[str, Mapping[str, str]], wildcards: Any
+) -> dict[str, str]:
+    """Return what shows that a quantized variant has collapsed, and why.
 
-
-def audited_inputs(config: Document, wildcards: Any) -> dict[str, str]:
-    """Return the quantized ONNX of a variant that is built from it."""
-    variant = parse(wildcards.variant)
-    if variant.scheme is None:
+    That is the record of its baseline, and the ONNX file with Q/DQ that it is built from.
+    """
+    model, variant = wildcards.model, parse(wildcards.variant)
+    if variant.precision not in QUANTIZED:
         return {}
-    return {"quantized": quantized_onnx(config, wildcards.model, variant)}
+    found = {"baseline": f"reports/{model}/{baselines[model][variant.place]}.accuracy.json"}
+    if variant.scheme is not None:
+        found["quantized"] = quantized_onnx(config, model, variant)
+    return found
 
 
 def quantized_onnx(config: Document, model: str, variant: Variant) -> str:

@@ -8,7 +8,6 @@ from tightrope.machine.host import numerics_fingerprint
 from tightrope.plan.families import Family, compared, families, references
 from tightrope.plan.hosts import Jobs, host_keys, places, planned_on, planning_host
 from tightrope.plan.job_inputs import (
-    audits,
     engine_manifest,
     from_checkpoint,
     graphs_of,
@@ -137,11 +136,6 @@ def unavailable_reason(
     return planned_on()["compiler"] if engine.compiler else None
 
 
-def audited(jobs: Jobs) -> Jobs:
-    """Return the jobs whose precision needs an audit."""
-    return [job for job in jobs if audits(job[0], job[1])]
-
-
 def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
     """Return `path` for each variant of the model on the device of the wildcards."""
     model, device = wildcards.model, wildcards.device
@@ -217,7 +211,6 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     found = {
         (model, str(variant)): [
             engine_manifest(model, variant),
-            *audits(model, variant),
             f"reports/{model}/{variant}.latency.json",
             f"reports/{model}/{variant}.accuracy.json",
             *(

@@ -43,7 +43,8 @@ class AccuracyRecord(Record):
     is None and nothing is predicted. `data_sha256` is that of the manifest of the split,
     `logits_sha256` that of the file of the logits. `truncation` has the number of its `texts`,
     and how many of them were `truncated` at `max_sequence` tokens; None for images, and where
-    nothing was predicted.
+    nothing was predicted. `collapsed` has the `reason` why predictions are useless, and its
+    evidence in `tensors`, see `int8.quantization_noise`; None where they are not.
 
     `right` is computed once: predictions and labels do not change.
 
@@ -57,6 +58,7 @@ class AccuracyRecord(Record):
     predictions: list[int] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
     logits_sha256: str | None = None
+    collapsed: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Begin without logits."""

@@ -1,4 +1,4 @@
-"""INT8 parts of summary.json: audits, operator sensitivities and int8-auto searches."""
+"""INT8 parts of summary.json: operator sensitivities and int8-auto searches."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,8 +8,6 @@ from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
 from tightrope.summary.result_types import (
-    Audit,
-    AuditedTensor,
     OperatorSensitivity,
     Result,
     Search,
@@ -21,8 +19,6 @@ from tightrope.variants import AUTO
 
 # records by (model, file stem)
 Records = Mapping[tuple[str, str], dict[str, Any]]
-Audits = Mapping[tuple[str, str], Mapping[str, Any]]
-NOISIEST = 5  # number of tensors of an audit in the summary
 
 
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
@@ -39,12 +35,6 @@ def key_of(path: Path | str) -> tuple[str, str]:
     return Path(path).parent.parent.name, Path(path).stem
 
 
-def with_audit(result: Result, audits: Audits) -> Result:
-    """Return a result with its `audit`, None if missing; they are named by variant."""
-    audit = audits.get((result["model"], result["variant"]))
-    return {**result, "audit": audit_entry(audit) if audit else None}
-
-
 def with_search(result: Result, searches: Records) -> Result:
     """Return a result with its `search`, None if missing; named by scheme and calibration."""
     model, calibration = result["model"], result["calibration"]
@@ -55,13 +45,6 @@ def with_search(result: Result, searches: Records) -> Result:
         if (owner, name.partition("-")[2]) == (model, calibration)
     ]
     return {**result, "search": search_entry(found[0]) if found else None}
-
-
-def audit_entry(record: Mapping[str, Any]) -> Audit:
-    """Return the status of an audit with its evidence: answers and the noisiest tensors."""
-    noisiest = sorted(record["tensors"], key=lambda tensor: tensor["sqnr_db"])[:NOISIEST]
-    tensors = [picked(AuditedTensor, one) for one in noisiest]
-    return {**picked(Audit, record), "tensors": tensors}
 
 
 def search_entry(record: Mapping[str, Any]) -> Search:

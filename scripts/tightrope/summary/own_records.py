@@ -1,38 +1,25 @@
 """Reading records: whether they are of that model and variant, on the engine in use."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, NotRequired, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from tightrope.artifacts.content import checked, read_artifact
+from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import read_bytes, sha256
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import SCHEMA, TRAINING, Record, require_engine
-from tightrope.summary.result_types import Audit
 
 Kind = TypeVar("Kind", bound=Record)
 Raced = TypeVar("Raced", bound=RaceRecord)
 # SHA-256 of each engine.json in use, by model and variant
 Engines = Mapping[tuple[str, str], str]
-
-
-def read_checked(path: Path | str, kind: Any) -> Any:
-    """Return the JSON document in `path`, as `read_artifact` does, in less time.
-
-    It raises the same errors, and has only the fields that `kind` names.
-    """
-    content = checked(path, read_bytes(path))
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError:
-        return read_artifact(path, kind)
 
 
 def read_record(kind: type[Kind], path: Path | str) -> Kind:
@@ -62,12 +49,6 @@ def decoder(kind: type[Record]) -> msgspec.json.Decoder[Any]:
     members = [(field.name, types[field.name]) for field in fields(kind)]
     strict = msgspec.defstruct(kind.__name__, members, forbid_unknown_fields=True)
     return msgspec.json.Decoder(strict)
-
-
-class OwnAudit(Audit):
-    """What is read of an audit: what the summary says of it, and its engine."""
-
-    engine_sha256: NotRequired[str | None]
 
 
 def engines_in_use(paths: Iterable[Path | str]) -> Engines:
@@ -129,26 +110,3 @@ def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Race
             )
         require_engine(path, digest, engines[known])
     return record
-
-
-class OwnAudits(Mapping[tuple[str, str], OwnAudit]):
-    """Audits `artifacts/{model}/audit/{variant}.json`, each read when asked for.
-
-    Raises ArtifactError then where it is of another engine than the one in use.
-    """
-
-    def __init__(self, paths: Iterable[Path | str], engines: Engines) -> None:
-        self.paths = {(Path(path).parents[1].name, Path(path).stem): path for path in paths}
-        self.engines = engines
-
-    def __getitem__(self, key: tuple[str, str]) -> OwnAudit:
-        path = self.paths[key]
-        audit: OwnAudit = read_checked(path, OwnAudit)
-        require_engine(path, audit.get("engine_sha256"), self.engines.get(key))
-        return audit
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self.paths)
-
-    def __len__(self) -> int:
-        return len(self.paths)

@@ -199,52 +199,6 @@ class ReferenceAccuracy(TopOne, AccuracyChange):
     verdict: AccuracyVerdict | None
 
 
-class Share(TypedDict):
-    """A share with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class AuditedAnswers(TypedDict):
-    """Predictions of a quantized variant on calibration examples, and those of float."""
-
-    samples: int
-    accuracy: Share | None
-    float_accuracy: Share | None
-    agreement: float
-    commonest: float
-    float_commonest: float
-    chance: float | None
-
-
-class AuditedTensor(TypedDict):
-    """A quantized input of an operator with weights."""
-
-    operator: str
-    tensor: str
-    low: float
-    high: float
-    measured_low: float
-    measured_high: float
-    saturated: float
-    levels: int
-    sqnr_db: float
-    channel_ratio: float | None
-    weight_ratio: float | None
-    findings: list[str]
-
-
-class Audit(TypedDict):
-    """Check of a quantized variant before it was timed."""
-
-    status: Literal["ok", "collapsed", "failed"]
-    reason: str | None
-    answers: AuditedAnswers | None
-    tensors: list[AuditedTensor]
-
-
 class Trial(TypedDict):
     """One step of a search; `in_float` counts operators."""
 
@@ -345,7 +299,6 @@ class Result(VariantFields, BuildFields, MeasuredFields):
     host: str | None
     baseline: str | None
     accuracy: Accuracy | None
-    audit: Audit | None
     search: Search | None
     latency: list[LatencyRow]
 

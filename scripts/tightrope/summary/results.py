@@ -159,7 +159,6 @@ def result_entry(
         **build_fields(engine),
         **picked(MeasuredFields, vars(latency)),
         "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
-        "audit": None,
         "search": None,
         "latency": latency_rows(latency, machine, accept_disturbed),
     }
@@ -206,7 +205,6 @@ def not_planned_entry(
         **nothing(BuildFields),
         **nothing(MeasuredFields),
         "accuracy": None,
-        "audit": None,
         "search": None,
         "latency": [],
     }

@@ -16,12 +16,10 @@ from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits, Split
 from tightrope.summary.inputs import Inputs, Settings
-from tightrope.summary.int8 import with_audit
 from tightrope.summary.models import SplitsByModel, evaluation_split
 from tightrope.summary.own_records import (
     Engines,
     Kind,
-    OwnAudits,
     engines_in_use,
     read_record,
     require_data,
@@ -83,7 +81,6 @@ class ModelFiles(NamedTuple):
     """
 
     files: Sequence[RunFiles]
-    audits: Sequence[Path]
     splits: SplitsByModel
     settings: Settings
     predictions: bool
@@ -106,10 +103,9 @@ class ModelRuns(NamedTuple):
 def read_model(model: ModelFiles) -> ModelRuns:
     """Return what the records of a model say; raises as `require_own` and `require_data` do."""
     reader = ModelReader(model.files, model.splits, model.settings)
-    audits = OwnAudits(model.audits, reader.engines)
     runs = ModelRuns([], {}, [], reader.engines)
     for result, latency, accuracy in map(reader.run, reader.latencies, model.files):
-        runs.results.append(with_audit(result, audits))
+        runs.results.append(result)
         runs.machines.extend(Machine.of(one) for one in (latency, accuracy))
         record = kept(accuracy, model.predictions, model.logits)
         runs.judged[accuracy.model, accuracy.variant] = record
@@ -221,14 +217,10 @@ def read_runs(
     models: dict[str, list[int]] = {}
     for place, run in enumerate(files):
         models.setdefault(run.latency.parent.name, []).append(place)
-    audits: dict[str, list[Path]] = {}
-    for path in map(Path, inputs.audits):
-        audits.setdefault(path.parents[1].name, []).append(path)
     predictions, logits = bool([*inputs.families, *inputs.activations]), bool([*inputs.families])
     tasks = [
         ModelFiles(
             [files[place] for place in places],
-            audits.get(model, []),
             {model: splits[model]},
             settings.of_model(model),
             predictions,

@@ -13,7 +13,7 @@ from tightrope.summary.result_types import LatencyRow, Result, Shape
 from tightrope.summary.results import shape_of
 
 # fields of a result and of its accuracy that are not CSV columns
-NESTED = ("latency", "executed", "options", "audit", "search")
+NESTED = ("latency", "executed", "options", "search")
 LISTED = ("flipped",)
 # fields of a latency row that have no column where no row has a value
 MEASURED_SOMETIMES = ("energy_j", "gpu", "streams")

@@ -106,7 +106,7 @@ def test_heads_without_fusion_stay_in_float(width: int, in_int8: bool, in_fp8: b
 
 
 @FOR_TENSORRT
-def test_the_audit_has_the_noise_of_every_operand(
+def test_the_noise_of_every_operand_is_known(
     tiny: TinyModel, files: dict[str, Path], pool: list[Arrays], scheme: str
 ) -> None:
     attention = first_layer(tiny)

@@ -49,12 +49,12 @@ def measured(tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path) -> M
     """Measure a variant, by default at one shape with one load, beside its baseline."""
 
     def measured(engine=engines[QUICK], baseline=engines[BASELINE], **options) -> LatencyRecord:
-        audit, variant = options.pop("audit", None), options.pop("variant", QUICK)
+        judged, variant = options.pop("judged", None), options.pop("variant", QUICK)
         facts = {"shapes": SHAPES[:1], "plan": {**PLAN, "loads": 1, **options.pop("plan", {})}}
         facts |= {"quiet_seconds": 0.0, "max_sequence": LONGEST, "terminal": io.StringIO()}
         facts |= {"libraries": {"onnxruntime": "1"}, **options}
         settings = TimingSettings(execution=executed_with(facts), **facts)
-        names = {"model": "tiny", "variant": str(variant), "audit": audit}
+        names = {"model": "tiny", "variant": str(variant), "judged": judged}
         artifacts, target = artifacts_of(tiny, engine, "timing"), tmp_path / "latency.json"
         measure_latency(artifacts, baseline, target, settings, **names)
         return LatencyRecord.read(target)
@@ -169,16 +169,22 @@ def test_one_that_dies_is_tried_again_first(measured: Measure, tmp_path: Path, s
     assert found.reason.startswith("killed by SIGKILL")
 
 
-def test_one_that_was_not_built_or_failed_its_audit_is_not_timed(measured, engines, tmp_path):
+def test_one_that_was_not_built_or_has_collapsed_is_not_timed(measured, engines, tmp_path):
     found = measured(not_built(tmp_path, QUICK))
     assert (found.status, found.reason) == ("failed", "not built: no such operator")
     assert (found.shapes, found.reference) == ([], None)
-    audit, digest = tmp_path / "audit.json", sha256(engines[QUICK])
-    written(audit, {"status": "collapsed", "reason": "one answer", "engine_sha256": digest})
-    assert measured(audit=audit).reason == "one answer"
-    written(audit, {"status": "ok", "reason": None, "engine_sha256": sha256(audit)})
-    with pytest.raises(ArtifactError, match=r"audit\.json: the audit of another engine than"):
-        measured(audit=audit)
+    judged = tmp_path / "accuracy.json"
+    known = {"engine_sha256": sha256(engines[QUICK]), "reason": None, "transient": None}
+    known |= {"status": "ok", "collapsed": {"reason": "one answer", "tensors": []}}
+    written(judged, known)
+    assert measured(judged=judged).reason == "one answer"
+    killed = {"status": "failed", "reason": "killed", "transient": True, "collapsed": None}
+    written(judged, known | killed)
+    found = measured(judged=judged)
+    assert (found.reason, found.transient) == ("killed", True), "both are measured again"
+    written(judged, {**known, "engine_sha256": "0" * 64})
+    with pytest.raises(ArtifactError, match=r"accuracy\.json: measured with another engine than"):
+        measured(judged=judged)
 
 
 def cpu_seconds(processors: list[int]) -> float:

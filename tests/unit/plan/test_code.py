@@ -23,7 +23,7 @@ DATA = [*((source, TEXT) for source in TEXTS), *((source, IMAGE) for source in I
 RACES = {"race_family", "race_finalists"}
 TIMES = {"measure_idleness", "measure_latency", "measure_throughput", *RACES}
 GROUPS = {
-    "LOADS": TIMES | {"audit_variant", "measure_accuracy", "measure_profile", "measure_traffic"},
+    "LOADS": TIMES | {"measure_accuracy", "measure_profile", "measure_traffic"},
     "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
     "LOADED": {f"load {engine}" for engine in ENGINES},
     "TRAINS": {"choose_structure", "measure_training", "train_model"},
@@ -46,7 +46,7 @@ engines/openvino:load -> load openvino
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 int8:in_qdq -> quantize_onnx, search_operators
-jobs:INTERVAL_SECONDS -> BUILDS, TIMES, audit_variant, calibrate, measure_accuracy,
+jobs:INTERVAL_SECONDS -> BUILDS, TIMES, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
 machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training

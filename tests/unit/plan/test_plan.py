@@ -208,19 +208,25 @@ def test_every_step_to_an_int8_engine_may_hold_a_failure(config: dict[str, Any])
     assert [every.count(one) for one in shared] == [1, 1]
 
 
-def test_only_what_may_collapse_has_an_audit(config: dict[str, Any]) -> None:
+def test_what_may_collapse_is_judged_before_it_is_timed(config: dict[str, Any]) -> None:
     config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
-    plan = plan_of(config)
-    found = [(model, str(variant)) for model, variant in planning.audited(plan.jobs)]
-    both = ("cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64")
-    expected = [(model, name) for model in "mn" for name in both]
-    assert found == [("m", "cpu-pytorch-int8-dynamic"), *expected]
+    plan, found = plan_of(config), {}
     for model, variant in plan.jobs:
-        assert bool(job_inputs.audit_input(job(model, str(variant)))) == (
-            (model, str(variant)) in found
-        )
-    fp8 = ("m", parse("cuda-tensorrt-fp8-minmax-64"))
-    assert planning.audited([fp8, ("m", parse("cuda-tensorrt-fp16"))]) == [fp8]
+        own = job(model, str(variant))
+        judged = job_inputs.judged_input(own).get("judged")
+        beside = job_inputs.collapse_inputs(config, plan.baselines, own)
+        assert bool(judged) == bool(beside)
+        if model == "m" and judged:
+            assert judged.flags == {"ancient": True}
+            found[judged] = {*beside.values()}
+    baseline = "reports/m/cpu-pytorch-fp32.accuracy.json"
+    assert found == {
+        "reports/m/cpu-pytorch-int8-dynamic.accuracy.json": {baseline},
+        "reports/m/cpu-onnxruntime-int8-minmax-64.accuracy.json": {
+            *(baseline, "artifacts/m/quantized/u8s8-minmax-64.onnx")
+        },
+        "reports/m/cpu-openvino-int8-nncf-64.accuracy.json": {baseline},
+    }
 
 
 @pytest.mark.parametrize(("reduced", "scheme"), [(False, "u8s8"), (True, "u8s7")])
@@ -298,8 +304,7 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
     [
         ({"torchscript": ["fp32"], "tvm": ["fp32"]}, False),
         ({"openvino": ["fp32"]}, True),
-        # audited with the ONNX file
-        ({"pytorch": ["int8-dynamic"]}, True),
+        ({"pytorch": ["int8-dynamic"]}, False),
         # calibrated on it
         ({"inductor": ["int8"]}, True),
     ],

@@ -6,7 +6,6 @@ from typing import Any
 from artifact_files import written
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.int8 import made_records, sensitivity_entries, with_search
-from tightrope.summary.own_records import OwnAudits
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 
@@ -18,14 +17,6 @@ def search(in_float: str) -> dict[str, Any]:
 
 
 def test_a_record_is_known_by_the_model_and_the_name_of_its_path(tmp_path: Path) -> None:
-    known = {"schema": 1, "variant": AUTO, "engine_sha256": "e", "status": "collapsed"}
-    for model in ("m", "n"):
-        path = tmp_path / f"artifacts/{model}/audit/{AUTO}.json"
-        path.parent.mkdir(parents=True)
-        written(path, {**known, "answers": None, "tensors": [], "reason": model})
-    found = dict(OwnAudits(sorted(tmp_path.rglob("*.json")), {}))
-    reasons = {key: one["reason"] for key, one in found.items()}
-    assert reasons == {("m", AUTO): "m", ("n", AUTO): "n"}
     # what could not be searched has none
     paths = [tmp_path / f"artifacts/m/search/u8s8-minmax-{count}.json" for count in (8, 64)]
     write_failure(paths[0], reason="not searched: why", transient=False)

@@ -25,7 +25,7 @@ from tightrope.summary.document import read_summary
 from tightrope.summary.failures import TRAINING, exit_with_failures, failures
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.models import evaluation_split
-from tightrope.summary.own_records import OwnAudits, engines_in_use, read_own_race
+from tightrope.summary.own_records import engines_in_use, read_own_race
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Machine, add_hosts
 from tightrope.summary.summarize import summarize
@@ -133,16 +133,7 @@ def write_traffic(folder: Path, host: Document) -> Path:
     return path
 
 
-SHARES = dict.fromkeys(("agreement", "commonest", "float_commonest", "chance"), 0.5)
-JUDGED = {key: {"value": 0.9, "low": 0.8, "high": 1.0} for key in ("accuracy", "float_accuracy")}
-ANSWERS = {"samples": 128, **SHARES, **JUDGED}
-AUDIT: Document = {"status": "ok", "reason": None, "answers": ANSWERS, "tensors": []}
-# of a tensor, and of a trial, which left two operators in float
-TENSOR = {
-    **dict.fromkeys(("low", "high", "measured_low", "measured_high", "saturated"), 1.0),
-    **{"levels": 255, "channel_ratio": 1.0, "weight_ratio": 1.0},
-    **{"tensor": "t", "findings": ["too wide"]},
-}
+# of a trial, which left two operators in float
 TRIAL = {
     **{"smoothquant": 0.8, "flips": 9, "verdict": "kept", "seconds": 3.5, "delta": -0.002},
     **{"delta_low": -0.009, "delta_high": 0.005},
@@ -155,24 +146,13 @@ SENSITIVE = {"agreement": 1.0, "logit_error": 0.1, "kl": 0.02, "sqnr_db": 30.0}
 
 
 def write_int8(folder: Path) -> dict[str, list[Path]]:
-    """The audit and the search of int8-auto."""
+    """The search of int8-auto."""
     divergences = {"a": 0.0, "b": 0.02, "c": 0.01}
     operators = {name: {**SENSITIVE, "kl": kl} for name, kl in divergences.items()}
     sensitivity = {"samples": 128, "operators": operators}
-    tensors = [
-        {**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n, "channel_bounds": [0.5] * 384}
-        for n in range(7)
-    ]
-    digest, artifacts = sha256(write_run(folder, AUTO)[0]), folder / "artifacts/m"
-    audit = written(
-        artifacts / f"audit/{AUTO}.json", {**AUDIT, "tensors": tensors, "engine_sha256": digest}
-    )
     trial = {**TRIAL, "in_float": ["a", "b"], "gained": 3, "lost": 5}
     search = {**SEARCH, "sensitivity": sensitivity, "trials": [trial]}
-    return {
-        "audits": [audit],
-        "searches": [written(artifacts / "search/u8s8-minmax-64.json", search)],
-    }
+    return {"searches": [written(folder / "artifacts/m/search/u8s8-minmax-64.json", search)]}
 
 
 def inputs_of(folder: Path, *runs: tuple[Path, Path, Path], **records: Any) -> Inputs:
@@ -379,7 +359,7 @@ def test_each_row_has_its_costs_and_without_a_price_no_column_is_about_money(ful
     assert not {"cost.price_per_hour", "cost.cost_per_million"} & header
 
 
-NESTED = ("executed", "options", "audit", "search")
+NESTED = ("executed", "options", "search")
 ALREADY = ("model", "variant", "host", "shape", "build_s")
 
 
@@ -475,9 +455,7 @@ def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_ar
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Document) -> None:
     results = by_variant(full)
-    # of the tensors the five noisiest without lists of channels, of trials how many are in float
-    noisiest = [{**TENSOR, "operator": f"layer.{n}", "sqnr_db": 40.0 - n} for n in (6, 5, 4, 3, 2)]
-    assert results[AUTO]["audit"] == {**AUDIT, "tensors": noisiest}
+    # of trials how many are in float
     assert results[AUTO]["search"] == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
     sensitive = full["models"]["m"]["sensitivity"]["u8s8-minmax-64"]
     assert sensitive["samples"] == 128
@@ -485,7 +463,7 @@ def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Docume
     told = [(one["operator"], one["kl"], one["sqnr_db"]) for one in sensitive["operators"]]
     assert told == [("b", 0.02, 30.0), ("c", 0.01, 30.0), ("a", 0.0, 30.0)]
     for name in (BASELINE, MISSING[1]):
-        assert (results[name]["audit"], results[name]["search"]) == (None, None)
+        assert results[name]["search"] is None
 
 
 ANOTHER = "measured with another engine than the one in use"
@@ -533,14 +511,10 @@ def test_a_broken_record_and_a_changed_text_are_named(tmp_path: Path) -> None:
     assert (found.texts, found.labels) == ([None, None], None)
 
 
-def test_an_audit_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
+def test_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path, QUICK)
     in_use = engines_in_use([run[0]])
     digests = {variant: digest for (_, variant), digest in in_use.items()}
-    path = tmp_path / f"artifacts/m/audit/{QUICK}.json"
-    written(path, {**AUDIT, "answers": None, "engine_sha256": "0" * 64})
-    with pytest.raises(ArtifactError, match=r"\.json: measured with another engine"):
-        OwnAudits([path], in_use)["m", QUICK]
     race = write_race(tmp_path, quick=4.0)
     rewrite(race, engines_sha256=digests)
     assert read_own_race(race, RaceRecord, in_use).model == "m"

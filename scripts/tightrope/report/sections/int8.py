@@ -1,4 +1,4 @@
-"""Report section on INT8: calibrations, audits, and operators that int8-auto left in float."""
+"""Report section on INT8: calibrations, and operators that int8-auto left in float."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,14 +14,14 @@ Record = Mapping[str, Any]
 def int8_section(
     results: Sequence[Record], model: Record, hosts: Mapping[str, str], budget_points: float | None
 ) -> dict[str, Any] | None:
-    """Return the section of a model, None if no INT8 or FP8 variant was evaluated or audited.
+    """Return the section of a model, None if no INT8 or FP8 variant was evaluated.
 
     `rows` are those of the table, `figures` have two panels or a sentence each, `searches` a
     sentence and trials, `sensitivities` a chart and rows. `methods` and `mixed` precisions are
     those that the figures draw.
     """
     rows = [table_row(result) for result in results if is_quantized(result)]
-    rows = [row for row in rows if row["accuracy"] or row["audit"]]
+    rows = [row for row in rows if row["accuracy"]]
     if not rows:
         return None
     searches = [search_summary(result) for result in results if result.get("search")]
@@ -56,9 +56,8 @@ def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
 
 
 def table_row(result: Record) -> dict[str, Any]:
-    """Return a result with its calibration parts, its audit and the audit's noisiest tensor."""
+    """Return a result with its calibration parts."""
     method, samples, repair = calibration_parts(result.get("calibration"))
-    audit = result.get("audit") or {}
     return {
         "result": result,
         "accuracy": result.get("accuracy") or {},
@@ -68,8 +67,6 @@ def table_row(result: Record) -> dict[str, Any]:
         "ranges": "in the file as given"
         if result.get("precision") == GIVEN
         else "ranges are found at run time",
-        "audit": audit,
-        "noisiest": next(iter(audit.get("tensors") or ()), None),
     }
 
 

@@ -14,7 +14,7 @@ def result(calibration, delta=-0.012, **changes):
     facts = {"engine": "onnxruntime", "precision": "int8", "device": "cpu", "host": "h"}
     name = f"cpu-onnxruntime-int8-{calibration}"
     own = {"variant": name, "calibration": calibration, "accuracy": accuracy}
-    return {**facts, **own, "audit": None, "search": None, **changes}
+    return {**facts, **own, "search": None, **changes}
 
 
 def search(in_float=("b",), trials=2, smoothquant=None, operators=38, seconds=31.36):
@@ -57,15 +57,10 @@ def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
         assert bool(one["methods"]) == bool(one["mixed"]) == bool(panels)
 
 
-def test_a_model_without_anything_judged_or_audited_in_int8_has_no_section():
+def test_a_model_without_anything_judged_in_int8_has_no_section():
     unjudged = result("minmax-512", accuracy=None)
     assert section() is None
     assert section(result(None, precision="bf16"), unjudged) is None
-    assert section(result("minmax-512", accuracy=None, audit={"status": "failed"})) is not None
-    tensors = [{"operator": "a", "sqnr_db": 12.5}, {"operator": "b", "sqnr_db": 30.0}]
-    for known, noisiest in ((tensors, tensors[0]), ([], None)):
-        audited = result("minmax-512", audit={"status": "ok", "tensors": known})
-        assert section(audited)["rows"][0]["noisiest"] == noisiest
 
 
 def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_calibration():

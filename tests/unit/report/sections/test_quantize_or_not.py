@@ -179,7 +179,7 @@ def test_the_section_is_there_for_an_entry_alone_and_what_is_not_known_is_a_dash
     summary = example()
     for result in summary["results"]:
         if "int8" in result["precision"]:
-            result.update(accuracy=None, audit=None, search=None)
+            result.update(accuracy=None, search=None)
     for one in summary["quantization"]:
         one.update(speedup=None, verdict="undecided")
         if one["accuracy"]:

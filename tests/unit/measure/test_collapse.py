@@ -1,42 +1,24 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from manifests import ENGINE
 from onnx import numpy_helper
 from splits import split_of
-from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import write_manifest
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import quantize_onnx
-from tightrope.measure.audit import audit_variant, collapse
+from tightrope.measure.accuracy import measure_accuracy
+from tightrope.measure.collapse import collapse, collapsed
 from tightrope.onnx.file import load_onnx
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import parse
-from tiny_model import EXECUTION, LONGEST, TinyModel, artifacts_of, build_variant
+from tiny_model import EXECUTION, LONGEST, TinyModel, artifacts_of, build_variant, name_variant
 
-NAME = "cpu-onnxruntime-int8-minmax-24"
+NAME, FLOAT = "cpu-onnxruntime-int8-minmax-24", name_variant("onnxruntime", "fp32")
 OPERATOR = "bert.encoder.layer.1.output.dense"
 QUERY = "bert.encoder.layer.0.attention.self.query"
-
-
-@pytest.fixture
-def audited(tiny: TinyModel, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """The audit of an engine of a quantized file, or of another engine."""
-
-    def audited(source: Path, quantized: Path | None, engine: Path | None = None) -> dict[str, Any]:
-        target = tmp_path / "a.json"
-        if engine is None:
-            engine = build_variant(tiny, parse(NAME), tmp_path / "e/engine.json", source=source)
-        artifacts = artifacts_of(tiny, engine, "calibration")
-        settings = {"variant": NAME, "max_sequence": LONGEST, "execution": EXECUTION}
-        audit_variant(artifacts, quantized, target, **settings)
-        return read_json(target)
-
-    return audited
 
 
 def scaled(tiny: TinyModel, target: Path, name: str, factor: float) -> Path:
@@ -56,30 +38,32 @@ def rows(tiny: TinyModel) -> list[Any]:
     return load_encoder(tiny.checkpoint, max_sequence=LONGEST)(examples)
 
 
-def test_a_good_engine_passes_with_its_evidence_a_collapse_is_named(tiny, audited, tmp_path):
-    record = audited(tiny.u8s8, tiny.u8s8)
-    assert (record["status"], record["reason"]) == ("ok", None)
-    assert record["answers"]["agreement"] > 0.9
-    assert record["answers"]["samples"] == 40
-    assert [one["findings"] for one in record["tensors"]] == [[]] * 14
+def test_a_good_engine_has_not_collapsed_and_a_bad_one_names_its_tensor(tiny, built, tmp_path):
+    artifacts, baseline = artifacts_of(tiny, built(FLOAT)), tmp_path / "float.accuracy.json"
+    settings: Any = {"model": "tiny", "max_sequence": LONGEST, "max_seconds": 900}
+    settings["execution"] = EXECUTION
+    measure_accuracy(artifacts, baseline, variant=str(FLOAT), **settings)
+
+    def judged(source: Path, quantized: Path | None) -> dict[str, Any]:
+        engine = build_variant(tiny, parse(NAME), tmp_path / "e/engine.json", source=source)
+        target, beside = (
+            tmp_path / "a.accuracy.json",
+            {"baseline": baseline, "quantized": quantized},
+        )
+        measure_accuracy(artifacts_of(tiny, engine), target, variant=NAME, **beside, **settings)
+        return AccuracyRecord.read(target).collapsed
+
+    assert judged(tiny.u8s8, tiny.u8s8) is None
     bad = scaled(tiny, tmp_path / "bad.onnx", "layer_norm", 1000)
-    record = audited(bad, bad)
-    assert record["status"] == "collapsed"
+    found = judged(bad, bad)
     fault = "at fault: operator bert.encoder.layer."
     for words in ("collapsed: ", fault, "tensor layer_norm", "of 256 levels"):
-        assert words in record["reason"]
-
-
-def test_one_that_quantizes_itself_is_judged_by_its_answers(tiny, audited, tmp_path) -> None:
-    record = audited(tiny.u8s8, None)
-    assert (record["status"], record["tensors"]) == ("ok", [])
-    engine = tmp_path / "e/engine.json"
-    (tmp_path / "e/model.onnx").write_bytes(b"")
-    with pytest.raises(Exception, match=r"model\.onnx"):
-        audited(tiny.u8s8, tiny.u8s8, engine)
-    write_manifest(engine, **{**ENGINE, "status": "failed", "reason": "killed", "variant": NAME})
-    record = audited(tiny.u8s8, tiny.u8s8, engine)
-    assert (record["status"], record["reason"]) == ("failed", "not built: killed")
+        assert words in found["reason"]
+    assert len(found["tensors"]) == 14
+    # one that quantizes itself
+    found = judged(bad, None)
+    assert found["reason"].endswith("so the operator at fault is not known")
+    assert found["tensors"] == []
 
 
 def test_a_range_that_is_too_narrow_or_too_wide_is_the_noisiest_and_says_why(tiny, rows, tmp_path):
@@ -122,27 +106,22 @@ def test_rounding_is_that_of_the_file(tiny: TinyModel, rows: list[Any]) -> None:
     assert not one["findings"]
 
 
-ANSWERS = {
-    **{"samples": 128, "agreement": 0.97, "chance": 0.25},
-    "accuracy": {"value": 0.85, "low": 0.78, "high": 0.9},
-    "float_accuracy": {"value": 0.86, "low": 0.79, "high": 0.91},
-    **{"commonest": 0.3, "float_commonest": 0.3},
-}
-CHANCE = {"value": 0.3, "low": 0.22, "high": 0.38}
-
-
 def test_a_collapse_is_one_answer_or_chance_where_float_is_better() -> None:
-    one, few = {"commonest": 1.0, "agreement": 0.3}, {"accuracy": CHANCE, "agreement": 0.3}
-    assert collapse({**ANSWERS, **one}) == "one answer to 100 % of 128 examples"
-    reason = "accuracy 30 % of 128 examples, 86 % in float, 25 % by chance"
-    assert collapse({**ANSWERS, **few}) == reason
-    for change in (
-        {},
-        {**one, "float_commonest": 0.99},
+    labels = [0] * 32 + [1] * 32 + [2] * 32 + [3] * 32
+    float_, one, wrong = labels[:110] + [0] * 18, [0] * 128, labels[64:] + labels[:64]
+    assert collapse(one, float_, labels) == "one answer to 100 % of 128 examples"
+    reason = "accuracy 0 % of 128 examples, 86 % in float, 25 % by chance"
+    assert collapse(wrong, float_, labels) == reason
+    for found, expected in (
+        (float_, float_),
+        # float gives almost one answer too
+        (one, [0] * 126 + [1, 2]),
         # one answer more is no collapse, however near to an edge the model was
-        {"commonest": 0.985, "float_commonest": 0.975, "agreement": 0.99},
+        ([0] * 126 + [1, 2], [0] * 125 + [1, 2, 3]),
         # a model that never was better than chance has not collapsed
-        {**few, "float_accuracy": CHANCE},
-        {"accuracy": {"value": 0.6, "low": 0.51, "high": 0.68}, "agreement": 0.6},
+        (labels[32:] + labels[:32], wrong),
+        # worse than float, but better than chance
+        (labels[:77] + [0] * 51, float_),
     ):
-        assert collapse({**ANSWERS, **change}) is None
+        assert collapse(found, expected, labels) is None
+    assert collapsed(one, [], labels, None) is None, "float has answered nothing"
