@@ -80,11 +80,11 @@ def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
 
 
 def test_a_block_of_a_gpu_that_was_shared_or_slowed_down_does_not_count() -> None:
-    states = [state(), state(other_processes=1), state(throttled=["thermal slowdown"]), state()]
+    states = [state(), state(computing_processes=1), state(throttled=["thermal slowdown"]), state()]
     found = streams_entry(streamed(blocks(2, [100, 10, 10, 100], gpu=states)))
     assert found["rates"][0]["blocks"] == 2
     assert found["rates"][0]["throughput_per_s"] == pytest.approx(2000)
-    none = streams_entry(streamed(blocks(2, [10], gpu=[state(other_processes=1)])))
+    none = streams_entry(streamed(blocks(2, [10], gpu=[state(computing_processes=1)])))
     assert none["rates"][0]["throughput_per_s"] is None
     assert none["rates"][0]["reason"] == "the GPU was slowed down or shared in each block"
     assert none["best"] is None
