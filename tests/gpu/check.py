@@ -29,7 +29,7 @@ STOOD_IN = stand_ins.install()
 
 try:
     from tightrope.artifacts.provenance import library_version
-    from tightrope.machine.lacks import driver_cuda, missing_packages
+    from tightrope.machine.lacks import driver_cuda, missing_packages, refusal_of_gpu
     from tightrope.machine.nvml import nvidia_gpu
     from tightrope.runtimes.buckets import in_words as shape_in_words
 except ModuleNotFoundError as error:
@@ -71,6 +71,9 @@ def main() -> int:
         print("nvidia-ml-py is not installed: energy, clocks and processes are not known")
     if gpu is None and chosen.device == "cuda":
         print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run (--device cpu: direct)")
+        return 1
+    if chosen.device == "cuda" and (refused := refusal_of_gpu()):
+        print(f"gpu-check: {refused}; nothing was run")
         return 1
     for name in chosen.part or PARTS:
 

@@ -68,6 +68,10 @@ int nvmlDeviceGetTotalEnergyConsumption(const char **gpu, unsigned long long *mi
     counted += 1500; /* of each call, so that a test knows it */
     return OK;
 }
+int nvmlDeviceGetComputeMode(const char **gpu, unsigned *mode) {
+    *mode = number("FAKE_MODE", 0);
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
 int nvmlDeviceGetClockInfo(const char **gpu, unsigned type, unsigned *megahertz) {
     *megahertz = type == 1 ? 1980 : 2619;
     return whole(gpu) ? OK : NOT_SUPPORTED;
