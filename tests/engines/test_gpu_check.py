@@ -71,7 +71,7 @@ def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_pat
     assert {parts[name]["result"] for name in ("tests", "pipeline")} == {"not run: --device cpu"}
     direct = parts["direct"]
     assert set(direct["each"]) == {"pytorch-fp32", COPY}
-    assert {"fp32", "bf16"} == set(direct["peaks_per_s"])
+    assert {"fp32", "int8"} <= set(direct["peaks_per_s"])
     for case in direct["each"].values():
         assert case["status"] == "ok", case
         assert [(row["batch"], row["sequence"]) for row in case["rows"]] == [(1, 32), (4, 32)]
