@@ -35,7 +35,7 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
 
     `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
     not report it. `preempted` is per second and thread, `window` the index in `Windows`. On a GPU
-    also `throttled` and `computing_processes`, see `GpuState.read`.
+    also `throttled` and `computing_processes`, see `GpuState.read`, and the clock of each block.
     """
     waited = [one["waited_s"] / one["seconds"] for one in blocks if one["waited_s"] is not None]
     return {
@@ -56,6 +56,7 @@ def of_states(states: list[Facts]) -> Facts:
     return {
         "throttled": sorted({reason for one in states for reason in one["throttled"] or ()}),
         "computing_processes": max((one for one in computing if one is not None), default=None),
+        "sm_clocks_mhz": [one.get("sm_clock_mhz") for one in states],
     }
 
 

@@ -31,6 +31,7 @@ class Counters(TypedDict, total=False):
     window: int
     throttled: list[str]
     computing_processes: int | None
+    sm_clocks_mhz: list[int | None]
 
 
 class WarmUp(TypedDict, total=False):

@@ -18,9 +18,15 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         state(sm_clock_mhz=1410, temperature_c=74, throttled=["thermal slowdown", "power cap"]),
         None,
         state(other_processes=2, memory_bytes=4 * 10**9),
+        pairs=[{"sm_clocks_mhz": [1980, 1290]}, {"sm_clocks_mhz": [1980, 1310]}],
     )
     assert found == {
-        **{"sm_clock_mhz": 1980, "lowest_sm_clock_mhz": 1410, "memory_clock_mhz": 2619},
+        **{
+            "sm_clock_mhz": 1980,
+            "lowest_sm_clock_mhz": 1410,
+            "baseline_sm_clock_mhz": 1300.0,
+            "memory_clock_mhz": 2619,
+        },
         **{"power_w": 400.0, "temperature_c": 74, "throttled": ["power cap", "thermal slowdown"]},
         **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
     }

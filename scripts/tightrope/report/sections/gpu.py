@@ -31,6 +31,7 @@ def clocks(rows: list[Record]) -> tuple[str, str]:
     lowest = [row["lowest_sm_clock_mhz"] for row in rows]
     facts = [
         measured("SM clock", lowest + [row["sm_clock_mhz"] for row in rows], "MHz"),
+        measured("beside it the baseline's", [row["baseline_sm_clock_mhz"] for row in rows], "MHz"),
         measured("memory clock", [row["memory_clock_mhz"] for row in rows], "MHz"),
         measured("highest temperature", [row["temperature_c"] for row in rows], "°C"),
     ]
