@@ -126,10 +126,11 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
 
 
 def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path: Path) -> None:
-    from direct import ON_GPU, Bench
+    from direct import IN_BRIEF, ON_GPU, Bench
 
     bench = Bench(tmp_path, "cuda", tiny=False)
-    options = {case.name: bench.options(case) for case in ON_GPU}
+    assert [case.name for case in IN_BRIEF[:3]] == ["pytorch-fp32", "pytorch-bf16", "pytorch-tf32"]
+    options = {case.name: bench.options(case) for case in (*ON_GPU, *IN_BRIEF)}
     buckets = {"buckets": {"batch": [1, 32], "sequence": [128]}}
     assert options["pytorch-fp32"] == options[COPY] == {"attention": "auto"}
     assert options["torchscript-fp16"] == {"graphs": True, **buckets}
@@ -148,14 +149,6 @@ def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(
     from direct import same
 
     assert same({"rows": [{"speedup": {"ratio": low, "low": low, "high": high}}]}) == [right]
-
-
-def test_the_brief_check_asks_the_cheap_cases_first_and_compiles_once(on_path: None) -> None:
-    from direct import AGAIN, IN_BRIEF, Bench
-
-    names = [case.name for case in IN_BRIEF]
-    assert names == ["pytorch-fp32", "pytorch-bf16", "pytorch-tf32", AGAIN, "compile-fp16"]
-    assert Bench(FOLDER, "cuda", tiny=False, brief=True).streams == ()
 
 
 def test_the_tests_for_a_gpu_are_collected_where_packages_have_a_stand_in() -> None:

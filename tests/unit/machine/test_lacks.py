@@ -17,6 +17,7 @@ from tightrope.machine.lacks import (
     missing_packages,
     missing_toolkit,
     require_gpu,
+    torch_cuda,
 )
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.errors import require_same, require_version
@@ -59,37 +60,33 @@ def test_what_is_missing_to_compile(monkeypatch, tmp_path, programs) -> None:
     assert missing_compiler() is None
 
 
-def with_headers(folder: Path, *, leave: str = "none") -> Path:
-    for name in lacks.HEADERS:
-        header = folder / "include" / name
+def with_headers(folder: Path, names: tuple[str, ...] = lacks.HEADERS) -> Path:
+    for header in (folder / "include" / name for name in names):
         header.parent.mkdir(parents=True, exist_ok=True)
-        if name != leave:
-            header.touch()
+        header.touch()
     return folder
 
 
 def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(
     monkeypatch, tmp_path, programs
 ) -> None:
-    """What is named has to have them; else pip's own for PyTorch's CUDA, or the one of nvcc."""
-    monkeypatch.setenv("CUDA_HOME", "/gone")
+    """The one that is named, else that of pip for PyTorch's CUDA, or of nvcc."""
+    monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "own", lacks.HEADERS[:-1])))
     assert missing_toolkit() == (
-        "no cuda.h, cuda_runtime_api.h, crt/host_config.h, nv/target in include of /gone: "
-        "AOTInductor compiles with them; install what envs/gpu.txt names, or set CUDA_HOME to a "
+        f"no cuda.h, cuda_runtime_api.h, crt/host_config.h, nv/target in include of {tmp_path}/own:"
+        " AOTInductor compiles with them; install what envs/gpu.txt names, or set CUDA_HOME to a "
         "CUDA toolkit"
     )
-    monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "older", leave="nv/target")))
-    assert missing_toolkit() is not None
-    monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "named")))
-    assert cuda_home() == tmp_path / "named"
+    assert cuda_home() != with_headers(tmp_path / "own") == cuda_home()
     monkeypatch.delenv("CUDA_HOME")
     monkeypatch.setattr(lacks, "folders_of", lambda package: [str(tmp_path / package)])
-    monkeypatch.setenv("PATH", str(tmp_path / "cuda/bin"))
-    (tmp_path / "cuda/bin").mkdir(parents=True)
-    programs("cuda/bin/nvcc")
-    assert cuda_home() in (None, Path("/usr/local/cuda"))
-    assert cuda_home() != with_headers(tmp_path / "cuda") == cuda_home()
+    monkeypatch.setenv("PATH", str(with_headers(tmp_path / "cuda") / "include"))
+    programs("cuda/include/nvcc")
+    assert cuda_home() == tmp_path / "cuda"
     assert with_headers(tmp_path / "nvidia/cu13") == cuda_home()
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/version.py").write_text("cuda: Optional[str] = '13.0'\nhip = None\n")
+    assert torch_cuda() == "13.0"
 
 
 def refused(*arguments: Any, by: Any) -> str:
