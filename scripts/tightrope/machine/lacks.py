@@ -13,7 +13,7 @@ from tightrope.artifacts.provenance import library_version
 from tightrope.engine_table import ENGINES, INSTRUCTIONS
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
-from tightrope.machine.nvml import REMEDY, compute_mode, nvidia_gpu
+from tightrope.machine.nvml import REMEDY, first_gpu, known, nvidia_gpu
 from tightrope.variants import Variant
 
 LOCK = "install what envs/gpu.txt names"
@@ -109,6 +109,14 @@ def refusal_of_gpu(library: str = "PyTorch", cuda: str | None = None) -> str | N
             "and a paired measurement has two processes on it; as root: nvidia-smi -c 0"
         )
     return None
+
+
+def compute_mode() -> int | None:
+    """Return the `nvmlComputeMode_t` of the GPU that CUDA uses first, None where not reported."""
+    import pynvml
+
+    with first_gpu() as gpu:
+        return None if gpu is None else known(pynvml.nvmlDeviceGetComputeMode, gpu)
 
 
 def require_gpu(library: str, cuda: str | None) -> None:

@@ -70,14 +70,6 @@ def ambiguous_gpu() -> str | None:
     )
 
 
-def compute_mode() -> int | None:
-    """Return the `nvmlComputeMode_t` of the GPU that CUDA uses first, None where not reported."""
-    import pynvml
-
-    with first_gpu() as gpu:
-        return None if gpu is None else known(pynvml.nvmlDeviceGetComputeMode, gpu)
-
-
 def free_device_bytes() -> int | None:
     """Return the free memory of the GPU that CUDA uses first, None where it is not reported."""
     import pynvml
