@@ -8,7 +8,7 @@
 # make rule-graph draw the rules into docs/architecture.md
 # make schema     write docs/summary.schema.json from the types of summary.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
-# make gpu-check  engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
+# make gpu-check  [BRIEF=1]: engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
 # Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
 
@@ -98,8 +98,9 @@ netron: $(RUN_ENV)
 	@python tools/serve_graph.py "$(MODEL)" "$(GRAPH)" "$(PORT)"
 
 # In no environment of its own: the packages for a GPU are gigabytes.
+BRIEF ?=
 gpu-check:
-	@$(GPU_PYTHON) tests/gpu/check.py
+	@$(GPU_PYTHON) tests/gpu/check.py $(if $(BRIEF),--brief)
 
 clean-env:
 	@rm -rf .venv

@@ -90,6 +90,8 @@ def lock_all() -> None:
     purpose = "What a run on Slurm needs besides envs/cpu.txt"
     write_lock("slurm.txt", purpose, dict(slurm.items() - cpu.items()))
     write_lock("gpu.txt", "What a run with NVIDIA GPUs needs: UNVERIFIED, see gpu.in", gpu)
+    purpose = "TensorRT, besides envs/gpu.txt: UNVERIFIED, see gpu-tensorrt.in"
+    write_lock("gpu-tensorrt.txt", purpose, exact(direct("gpu-tensorrt.in")))
     stamp_conda_file("cpu")
     stamp_conda_file("gpu")
 

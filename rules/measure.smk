@@ -80,7 +80,7 @@ rule measure_accuracy:
         environment_of_variant
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=8000,
+        mem_mb=16000,
         runtime=60,
         gpu=gpus_of_variant,
         constraint=constraint_of_variant,

@@ -12,9 +12,6 @@ what is saved by a CUDA graph.
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
+from tightrope.measure.peaks import operations_per_s, types_on
 from tightrope.terminal.decision import size_label
 
-SIZE, CALLS = 8192, 20
-TYPES = {
-    "fp32": torch.float32,
-    "tf32": torch.float32,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-}
-ON_CPU = ("fp32", "bf16")
+SIZE = 8192
 # what is built from the simplified ONNX computes of the last layer only what the classifier reads
 SIMPLIFIED = ("onnxruntime", "tensorrt")
 COLUMNS = (
@@ -54,37 +45,16 @@ Rows = dict[tuple[str, str, str], dict[str, Any]]
 def peaks(device: str = "cuda", size: int = SIZE) -> dict[str, float]:
     """Operations a second of products of size x size matrices, by precision.
 
-    On a GPU of the largest that matter; on a CPU in fp32 and bf16.
+    What this PyTorch refuses is left out.
     """
     found = {}
-    for precision, kind in TYPES.items():
-        if device == "cpu" and precision not in ON_CPU:
-            continue
-        torch.backends.fp32_precision = "tf32" if precision == "tf32" else "ieee"
-        left, right = (torch.randn(size, size, device=device, dtype=kind) for _ in range(2))
-        found[precision] = 2 * size**3 / seconds_of(partial(torch.mm, left, right), device)
-    if device == "cuda":
-        eighths = [torch.randint(-99, 99, (size, size), device=device).to(torch.int8) for _ in "ab"]
-        narrow = partial(torch._int_mm, eighths[0], eighths[1].t().contiguous().t())
-        found["int8"] = 2 * size**3 / seconds_of(narrow, device)
+    with torch.inference_mode():
+        for precision in types_on(device):
+            try:
+                found[precision] = operations_per_s(precision, device, size)
+            except RuntimeError as error:
+                print(f"peak of {precision}: {error}", file=sys.stderr)
     return found
-
-
-def seconds_of(call: Callable[[], Any], device: str) -> float:
-    """The least seconds of a call, by events of the GPU, on a CPU by the clock."""
-    times = []
-    for _ in range(CALLS if device == "cpu" else 0):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    for _ in range(CALLS if device == "cuda" else 0):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        call()
-        last.record()
-        torch.cuda.synchronize()
-        times.append(first.elapsed_time(last) / 1e3)
-    return min(times)
 
 
 def rows_of(path: Path) -> Rows:

@@ -22,14 +22,15 @@ from typing import Any
 
 import stand_ins
 
-ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parent.absolute()
+ROOT = FOLDER.parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 # what is not installed and has a stand-in
 STOOD_IN = stand_ins.install()
 
 try:
     from tightrope.artifacts.provenance import library_version
-    from tightrope.machine.lacks import driver_cuda, missing_packages
+    from tightrope.machine.lacks import driver_cuda, missing_packages, refusal_of_gpu
     from tightrope.machine.nvml import nvidia_gpu
     from tightrope.runtimes.buckets import in_words as shape_in_words
 except ModuleNotFoundError as error:
@@ -41,7 +42,7 @@ ENGINES = ("pytorch", "onnxruntime", "tensorrt")
 TORCH = ("torch", "transformers", "psutil", "scipy")
 NEEDED = {
     "direct": TORCH,
-    "tests": (*TORCH, "msgspec", "pynvml", "pytest"),
+    "tests": (*TORCH, "PIL", "pandas", "pytest"),
     "pipeline": (*TORCH, "msgspec", "pynvml", "snakemake", "onnxslim"),
 }
 # the report itself; without them the run ends with the summary
@@ -72,6 +73,9 @@ def main() -> int:
     if gpu is None and chosen.device == "cuda":
         print("gpu-check: NVML names no visible NVIDIA GPU; nothing was run (--device cpu: direct)")
         return 1
+    if chosen.device == "cuda" and (refused := refusal_of_gpu()):
+        print(f"gpu-check: {refused}; nothing was run")
+        return 1
     for name in chosen.part or PARTS:
 
         def keep(part: Part, name: str = name) -> None:
@@ -92,8 +96,12 @@ def parsed() -> argparse.Namespace:
     add("--part", action="append", choices=PARTS, help="run this part alone; may be repeated")
     add("--device", choices=("cuda", "cpu"), default="cuda", help="of the part direct")
     add("--tiny", action="store_true", help="a tiny model in the part direct, timed briefly")
+    add("--brief", action="store_true", help="the part direct alone, in less than four minutes")
     add("--case", action="append", default=[], help="of the part direct, such as compile-fp16")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.brief:
+        chosen.part = ["direct"]
+    return chosen
 
 
 def write(path: Path, found: Part) -> None:
@@ -122,7 +130,7 @@ def direct(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
     from direct import run
 
     with tempfile.TemporaryDirectory() as folder:
-        options = {"tiny": chosen.tiny, "names": chosen.case, "keep": keep}
+        options = {"tiny": chosen.tiny, "brief": chosen.brief, "names": chosen.case, "keep": keep}
         return dict(run(Path(folder), chosen.device, **options))
 
 
@@ -130,8 +138,10 @@ def tests(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
     """Run the tests; also return how each of them ended."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
-        words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
-        done = subprocess.run([*words, f"--junitxml={results}"], cwd=ROOT, check=False)
+        words = [sys.executable, "-m", "pytest", "-p", "stand_ins", "-q", "-m", "gpu", "tests/gpu"]
+        found = {**os.environ, "PYTHONPATH": f"{FOLDER}:{os.environ.get('PYTHONPATH', '')}"}
+        words.append(f"--junitxml={results}")
+        done = subprocess.run(words, cwd=ROOT, check=False, env=found)
         cases = list(ElementTree.parse(results).iter("testcase")) if results.is_file() else []
     each = {case.attrib["name"]: how_it_ended(case) for case in cases}
     counts = Counter(one.partition(":")[0] for one in each.values())

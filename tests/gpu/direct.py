@@ -5,6 +5,7 @@ blocks with another, in child processes as in a run; one that fails is one line.
 """
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,8 +50,13 @@ TINY |= {"intermediate_size": 128, "vocab_size": 400, "max_position_embeddings":
 PLAN = {"pairs": 10, "loads": 1, "min_seconds": 1.0, "min_calls": 30, "width": 0.02}
 PLAN |= {"comparison_seconds": 5.0, "calls": None, "warmup_seconds": 4.0, "warmup_calls": None}
 PLAN |= {"max_seconds": 60.0}
-BRIEF = PLAN | {"pairs": 4, "min_seconds": 0.08, "min_calls": 8, "comparison_seconds": 0.5}
-BRIEF |= {"warmup_seconds": 0.3}
+BRIEF = PLAN | {"pairs": 6, "min_seconds": 0.3, "comparison_seconds": 1.5, "warmup_seconds": 1.0}
+OF_TINY = PLAN | {"pairs": 4, "min_seconds": 0.08, "min_calls": 8, "comparison_seconds": 0.5}
+OF_TINY |= {"warmup_seconds": 0.3}
+# seconds after which the brief check begins no other case; the last, with compiling, may take 100
+BEGUN_UNTIL = 140.0
+# within which the time of a second copy has to be: two processes of one engine differ by up to 1 %
+SAME = 0.98, 1.02
 # on which each engine on a GPU is timed as well
 STREAMS = (1, 4)
 # seconds that may be lost to other load, over all engines of a comparison
@@ -72,6 +78,7 @@ class Case(NamedTuple):
     name: str
     against: str | None = BASELINE
     graphs: bool = True
+    loads: int = 1
 
     @property
     def engine(self) -> str:
@@ -81,17 +88,19 @@ class Case(NamedTuple):
 
 ON_GPU = (
     Case(BASELINE, against=None),
-    Case(AGAIN),
-    Case("pytorch-tf32"),
     Case("pytorch-bf16"),
+    Case("pytorch-tf32"),
+    Case(AGAIN, loads=2),
     Case("pytorch-fp16"),
     Case("torchscript-fp16"),
     Case(SINGLE, graphs=False),
     Case("compile-fp16", against=SINGLE),
 )
+# what tells the most in the least time; of a compiled engine there is one
+IN_BRIEF = (*ON_GPU[:4], Case("compile-fp16"))
 ON_CPU = (
     Case(BASELINE, against=None),
-    Case(AGAIN),
+    Case(AGAIN, loads=2),
     Case("pytorch-bf16"),
     Case("torchscript-fp32"),
     Case("compile-fp32"),
@@ -99,19 +108,23 @@ ON_CPU = (
 
 
 def run(
-    folder: Path, device: str, *, tiny: bool, names: list[str], keep: Callable[[Part], None]
+    folder: Path,
+    device: str,
+    *,
+    tiny: bool,
+    brief: bool,
+    names: list[str],
+    keep: Callable[[Part], None],
 ) -> Part:
     """Build and time all cases, or the baseline and those with `names`; return what was found.
 
     `result` is `passed`, or `failed` where a case failed or the second copy is no tie. `keep` gets
     what was found after each case, so that a check that is cut short has the rest.
     """
-    cases = [
-        one
-        for one in (ON_GPU if device == "cuda" else ON_CPU)
-        if not names or one.against is None or one.name in names
-    ]
-    bench = Bench(folder, device, tiny=tiny)
+    began = time.monotonic()
+    every = IN_BRIEF if brief and device == "cuda" else ON_GPU if device == "cuda" else ON_CPU
+    cases = [one for one in every if not names or one.against is None or one.name in names]
+    bench = Bench(folder, device, tiny=tiny, brief=brief)
     found: Part = {"result": "failed", "device": device, "libraries": library_versions(*LIBRARIES)}
     found["model"] = f"BERT {'tiny' if tiny else 'base'}, from scratch"
     try:
@@ -122,11 +135,16 @@ def run(
     found["peaks_per_s"] = measured_peaks(device, SMALL if device == "cpu" else LARGE)
     each: dict[str, Part] = {}
     for case in cases:
+        at = time.monotonic() - began
+        if brief and at > BEGUN_UNTIL:
+            print(f"{case.name}: left out, {at:.0f} s are over", flush=True)
+            continue
         each[case.name] = bench.case(case, found["peaks_per_s"])
+        each[case.name]["seconds"] = time.monotonic() - began - at
         print("\n".join(lines_of(case.name, each[case.name])), flush=True)
         keep({**found, "each": each})
-    tie = verdicts(each.get(AGAIN, {}))
-    right = all(one["status"] == "ok" for one in each.values()) and set(tie) <= {"tie"}
+    tie = same(each.get(AGAIN, {}))
+    right = all(one["status"] == "ok" for one in each.values()) and all(tie)
     return {**found, "each": each, "tie": tie, "result": "passed" if right else "failed"}
 
 
@@ -161,7 +179,7 @@ def measured_peaks(device: str, size: int) -> dict[str, float]:
 
 
 def peaks_in_child(device: str, size: int) -> dict[str, float]:
-    """Import PyTorch and measure; see `benchmarks/studies/gpu.py`."""
+    """Import PyTorch and measure, see `benchmarks/studies/gpu.py`."""
     from gpu import peaks
 
     return dict(peaks(device, size))
@@ -176,9 +194,11 @@ def texts(batch: int, tokens: int, words: int) -> Arrays:
 class Bench:
     """The model and the engines in `folder`, and how they are timed."""
 
-    def __init__(self, folder: Path, device: str, *, tiny: bool) -> None:
+    def __init__(self, folder: Path, device: str, *, tiny: bool, brief: bool = False) -> None:
         self.folder, self.device = folder, device
-        self.plan, self.shapes = (BRIEF, SHORT) if tiny else (PLAN, LONG)
+        self.plan = OF_TINY if tiny else BRIEF if brief else PLAN
+        self.shapes = SHORT if tiny else LONG
+        self.streams = () if brief else STREAMS
         self.threads = physical_cores()
         self.cases = {case.name: case for case in (*ON_GPU, *ON_CPU)}
         self.checkpoint = folder / "checkpoint" / "checkpoint.json"
@@ -237,15 +257,16 @@ class Bench:
             )
             for role, path in engines.items()
         }
-        machine = QuietMachine(processors, QUIET_SECONDS * self.plan["min_seconds"], sys.stderr)
-        shapes, facts = compare_loads(timed, self.plan, self.threads, LIMITS, machine, STREAMS)
+        plan = self.plan | {"loads": case.loads}
+        machine = QuietMachine(processors, QUIET_SECONDS * plan["min_seconds"], sys.stderr)
+        shapes, facts = compare_loads(timed, plan, self.threads, LIMITS, machine, self.streams)
         record = LatencyRecord(
             model="bert",
             variant=f"{self.device}-{case.engine}",
             host=describe_host(),
             libraries={},
             threads=self.threads,
-            plan=self.plan,
+            plan=plan,
             processors=processors,
             busiest=machine.busiest,
         )
@@ -269,16 +290,21 @@ def row_of(
     return {**sizes, **kept, "share_of_peak": share, "speedup": entry["speedup"]}
 
 
-def verdicts(found: Part) -> list[str]:
-    """Return the verdict of each shape of a case on its ratio to the other."""
-    return [row["speedup"]["verdict"] for row in found.get("rows", ())]
+def same(found: Part) -> list[bool]:
+    """Return for each shape of a case whether its ratio to the other may be `SAME`."""
+    ratios = [row["speedup"] for row in found.get("rows", ())]
+    low, high = SAME
+    return [
+        one["ratio"] is not None and one["high"] >= low and one["low"] <= high for one in ratios
+    ]
 
 
 def lines_of(name: str, found: Part) -> list[str]:
     """Return a line per shape of a case, or one with the reason why it failed."""
     if found["status"] != "ok":
         return [f"{name}: failed: {found['reason']}"]
-    return [f"{name}, {line}" for line in map(in_line, found["rows"])]
+    lines = [f"{name}, {line}" for line in map(in_line, found["rows"])]
+    return [*lines, f"{name}: {found['seconds']:.0f} s to build and time"]
 
 
 def in_line(row: Part) -> str:

@@ -2,7 +2,8 @@
 
 Without them the direct part of the check would import nothing. msgspec compares the types of
 manifests, which the check itself has just written; nvidia-ml-py asks the driver for the energy, the
-clocks and the processes of the GPU, which then are not known.
+clocks and the processes of the GPU, which then are not known. As a plugin of pytest
+(`-p stand_ins`) this module puts them there before the first conftest.
 """
 
 import importlib.util
@@ -31,6 +32,11 @@ def install() -> list[str]:
     missing = [name for name in makers if importlib.util.find_spec(name) is None]
     sys.modules.update({name: makers[name]() for name in missing})
     return missing
+
+
+def pytest_load_initial_conftests() -> None:
+    """Install them for the tests."""
+    install()
 
 
 def msgspec() -> ModuleType:

@@ -33,7 +33,7 @@ def test_a_busy_gpu_has_clocks_power_and_energy_that_agree() -> None:
     assert block["energy_j"] is None
     assert 100 < state["sm_clock_mhz"] < 5000
     assert 10 < state["temperature_c"] < 110
-    assert state["other_processes"] in (0, None)
+    assert state["computing_processes"] in (0, None)
     assert state["memory_bytes"] is None or state["memory_bytes"] > MATRIX_BYTES
     # the long block takes about a second, so that its joules are about the watts
     assert 0.5 < long["energy_j"] / long["gpu"]["power_w"] < 1.5

@@ -68,6 +68,10 @@ int nvmlDeviceGetTotalEnergyConsumption(const char **gpu, unsigned long long *mi
     counted += 1500; /* of each call, so that a test knows it */
     return OK;
 }
+int nvmlDeviceGetComputeMode(const char **gpu, unsigned *mode) {
+    *mode = number("FAKE_MODE", 0);
+    return whole(gpu) ? OK : NOT_SUPPORTED;
+}
 int nvmlDeviceGetClockInfo(const char **gpu, unsigned type, unsigned *megahertz) {
     *megahertz = type == 1 ? 1980 : 2619;
     return whole(gpu) ? OK : NOT_SUPPORTED;
@@ -99,5 +103,16 @@ int nvmlDeviceGetComputeRunningProcesses_v3(const char **gpu, unsigned *count, p
     if (size < *count) return INSUFFICIENT_SIZE;
     if (getenv("FAKE_HIDDEN_MEMORY")) all[0].used = ~0ull;
     memcpy(found, all + first, *count * sizeof(process));
+    return OK;
+}
+
+typedef struct { unsigned pid; unsigned long long at_us; unsigned sm, memory, encoder, decoder; } used;
+/* Of the caller and the other program, which runs kernels for FAKE_COMPUTING percent of the time. */
+int nvmlDeviceGetProcessUtilization(const char **gpu, used *found, unsigned *count, unsigned long long since) {
+    used all[2] = {{getpid(), since + 1, 90}, {1 << 23, since + 1, number("FAKE_COMPUTING", 0)}};
+    if (!whole(gpu)) return NOT_SUPPORTED;
+    if (!getenv("FAKE_COMPUTING")) return NOT_FOUND;
+    if (*count < 2) { *count = 2; return INSUFFICIENT_SIZE; }
+    memcpy(found, all, sizeof(all));
     return OK;
 }

@@ -6,10 +6,15 @@ BOTH = {
     **{"sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "temperature_c": 61, "power_w": 400.0},
     **{"throttled": [], "other_processes": 0},
 }
-STATE = {**BOTH, "application_clocks": False, "memory_bytes": 3 * 10**9}
+STATE = {**BOTH, "computing_processes": 0, "application_clocks": False, "memory_bytes": 3 * 10**9}
 GPU = {
     **BOTH,
-    **{"lowest_sm_clock_mhz": 1965, "clocks_locked": False, "memory_bytes": 3_120_000_000},
+    **{
+        "lowest_sm_clock_mhz": 1965,
+        "baseline_sm_clock_mhz": 1830,
+        "clocks_locked": False,
+        "memory_bytes": 3_120_000_000,
+    },
 }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from splits import prepare_splits
 from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.int8.calibrate import calibrate
-from tightrope.int8.quantize import quantize_onnx
 from tightrope.jobs.child import supervised
 from tightrope.signature import IMAGE
 from tiny_model import LIMITS, SAMPLES, TinyModel, model_files
@@ -30,6 +29,7 @@ def make_tiny_images(folder: Path) -> TinyModel:
 
 def run_chain(folder: Path, model: TinyModel) -> None:
     """What make_tiny_images runs in the child."""
+    from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
     from tightrope.training.train import TrainingSettings, train_model

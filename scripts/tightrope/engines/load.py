@@ -11,6 +11,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
+from tightrope.machine.lacks import cuda_home
 from tightrope.runtimes.buckets import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse
@@ -27,12 +28,14 @@ def engine_module(engine: str) -> Any:
     """
     # PyTorch reads it when it is imported; its default is one process per core, up to 32
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(min(COMPILERS, os.cpu_count() or 1)))
+    if engine == "inductor" and (home := cuda_home()):
+        os.environ.setdefault("CUDA_HOME", str(home))
     try:
         return importlib.import_module(f"tightrope.engines.{engine}")
     except (ImportError, OSError) as error:
         raise WorkFailed(
             f"{engine} cannot be imported ({in_one_line(error)}): install what envs/cpu.txt, or on "
-            "a GPU envs/gpu.txt, names",
+            "a GPU envs/gpu.txt and envs/gpu-tensorrt.txt, names",
             transient=False,
         ) from error
 

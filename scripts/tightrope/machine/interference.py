@@ -19,7 +19,7 @@ MAX_WAITED_SHARE = 0.05
 MAX_PREEMPTIONS_PER_S = 100
 # cores that other programs may use of the processors that engines are pinned to
 MAX_FOREIGN_CORES = 0.10
-# what slows a GPU down for a time, of `gpu_state.THROTTLES`: at its power cap it runs as it always
+# what slows a GPU down for a time, of `nvml.THROTTLES`: at its power cap it runs as it always
 # does under that load
 SLOWDOWNS = frozenset(
     {"hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "power brake"}
@@ -35,7 +35,7 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
 
     `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
     not report it. `preempted` is per second and thread, `window` the index in `Windows`. On a GPU
-    also `throttled` and `other_processes`, see `GpuState.read`.
+    also `throttled` and `computing_processes`, see `GpuState.read`, and the clock of each block.
     """
     waited = [one["waited_s"] / one["seconds"] for one in blocks if one["waited_s"] is not None]
     return {
@@ -49,13 +49,14 @@ def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
 
 
 def of_states(states: list[Facts]) -> Facts:
-    """Return what the states of a GPU say of throttling and other processes, {} without any."""
+    """Return what the states of a GPU say of throttling and computing, {} without any."""
     if not states:
         return {}
-    processes = [one["other_processes"] for one in states if one["other_processes"] is not None]
+    computing = [one["computing_processes"] for one in states]
     return {
         "throttled": sorted({reason for one in states for reason in one["throttled"] or ()}),
-        "other_processes": max(processes, default=None),
+        "computing_processes": max((one for one in computing if one is not None), default=None),
+        "sm_clocks_mhz": [one.get("sm_clock_mhz") for one in states],
     }
 
 
@@ -87,12 +88,13 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
 def gpu_disturbance(facts: Facts) -> str | None:
     """Return `throttled` or `shared` for a GPU that was slowed down or shared, None for another.
 
+    A process that holds memory there and does not compute, such as an open notebook, costs no time.
     `facts` are those of a pair, or a state of the GPU; without a GPU they say nothing of it.
     """
     throttled = facts.get("throttled")
     if throttled and not SLOWDOWNS.isdisjoint(throttled):
         return "throttled"
-    return "shared" if facts.get("other_processes") else None
+    return "shared" if facts.get("computing_processes") else None
 
 
 def undisturbed(shape: Facts) -> list[int]:

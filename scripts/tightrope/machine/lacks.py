@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import shutil
 import sysconfig
 from importlib.util import find_spec
@@ -12,12 +13,16 @@ from tightrope.artifacts.provenance import library_version
 from tightrope.engine_table import ENGINES, INSTRUCTIONS
 from tightrope.errors import WorkFailed
 from tightrope.machine.host import describe_host
-from tightrope.machine.nvml import REMEDY, nvidia_gpu
+from tightrope.machine.nvml import REMEDY, first_gpu, known, nvidia_gpu
 from tightrope.variants import Variant
 
 LOCK = "install what envs/gpu.txt names"
 # oldest driver per major version of CUDA
 DRIVERS = {"12": "525", "13": "580"}
+# what AOTInductor's own headers include
+HEADERS = ("cuda.h", "cuda_runtime_api.h", "crt/host_config.h", "nv/target")
+EXCLUSIVE, PROHIBITED = 3, 2  # of nvmlComputeMode_t
+MPS = "/tmp/nvidia-mps"
 
 
 def missing_packages(engine: str) -> str | None:
@@ -25,34 +30,97 @@ def missing_packages(engine: str) -> str | None:
 
     Checks without importing the packages, because this runs before each run.
     """
-    if engine == "onnxruntime":
-        known = library_version("onnxruntime-gpu") is not None
-        return None if known else f"no onnxruntime-gpu: {LOCK}"
-    if engine == "inductor" and torch_has_cuda():
-        return missing_toolkit()
+    if engine == "onnxruntime" and library_version("onnxruntime-gpu") is None:
+        return f"no onnxruntime-gpu: {LOCK}"
     if engine == "tensorrt":
         lacking = [name for name in ("tensorrt", "polygraphy") if find_spec(name) is None]
         if lacking:
-            return f"no {' and no '.join(lacking)}: {LOCK}"
-    return None if torch_has_cuda() else f"PyTorch without CUDA: {LOCK}"
+            return f"no {' and no '.join(lacking)}: install what envs/gpu-tensorrt.txt names"
+    if torch_cuda() is None:
+        return f"PyTorch without CUDA: {LOCK}"
+    return missing_toolkit() if engine == "inductor" else None
 
 
 def missing_toolkit() -> str | None:
-    """Return what AOTInductor lacks to compile for a GPU: CUDA headers, which pip packages hide."""
-    if os.environ.get("CUDA_HOME") or shutil.which("nvcc") or Path("/usr/local/cuda").is_dir():
+    """Return what AOTInductor lacks to compile for a GPU: CUDA's headers, where they are not."""
+    if cuda_home() is not None:
         return None
-    return "no CUDA toolkit: AOTInductor compiles with its headers; install it, or set CUDA_HOME"
+    return (
+        f"no {', '.join(HEADERS)} in include of {' or of '.join(map(str, toolkits()))}: "
+        f"AOTInductor compiles with them; {LOCK}, or set CUDA_HOME to a CUDA toolkit"
+    )
 
 
-def torch_has_cuda() -> bool:
-    """Return whether the installed PyTorch was built for CUDA."""
-    found = find_spec("torch")
-    folders = (found.submodule_search_locations or ()) if found else ()
-    return any(Path(folder, "lib", "libtorch_cuda.so").is_file() for folder in folders)
+def cuda_home() -> Path | None:
+    """Return the folder that AOTInductor has to find in CUDA_HOME, None without the headers."""
+    wanted = (one for one in toolkits() if all(Path(one, "include", h).is_file() for h in HEADERS))
+    return next(wanted, None)
+
+
+def toolkits() -> list[Path]:
+    """Return where CUDA's headers may be: in what the user names, else in the folders to look in.
+
+    First those of the packages for the CUDA of PyTorch; a toolkit beside it may be of another.
+    """
+    if named := os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH"):
+        return [Path(named)]
+    compiler = shutil.which("nvcc")
+    own = [Path(folder, "cu13") for folder in folders_of("nvidia")]
+    return [*own, *([Path(compiler).parents[1]] if compiler else []), Path("/usr/local/cuda")]
+
+
+def torch_cuda() -> str | None:
+    """Return the CUDA that the installed PyTorch was built for, such as 13.0, None without."""
+    for folder in folders_of("torch"):
+        text = Path(folder, "version.py").read_text()
+        if found := re.search(r"^cuda\b.*= '([\d.]+)'", text, re.MULTILINE):
+            return found[1]
+    return None
+
+
+def folders_of(package: str) -> list[str]:
+    """Return the folders of a package, which is not imported."""
+    found = find_spec(package)
+    return list(found.submodule_search_locations or ()) if found else []
+
+
+def refusal_of_gpu(library: str = "PyTorch", cuda: str | None = None) -> str | None:
+    """Return why nothing can be timed on the GPU here, None where it can or where there is none.
+
+    Its driver is too old for `cuda`, by default that of PyTorch, or its compute mode lets fewer
+    processes in than the two of a paired measurement.
+    """
+    supported, cuda = driver_cuda(), cuda or torch_cuda()
+    if nvidia_gpu().name is None or supported is None or cuda is None:
+        return None
+    major = cuda.partition(".")[0]
+    if supported[0] < int(major):
+        oldest = f" to {DRIVERS[major]} or later" if major in DRIVERS else ""
+        return (
+            f"driver {nvidia_gpu().driver} is too old: it runs CUDA up to "
+            f"{supported[0]}.{supported[1]}, {library} needs CUDA {cuda}; update the driver{oldest}"
+        )
+    # the server of MPS is one process, for all that use it
+    shared = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", MPS), "control").exists()
+    mode = compute_mode()
+    if mode == PROHIBITED or (mode == EXCLUSIVE and not shared):
+        return (
+            f"the GPU is in compute mode {'prohibited' if mode == PROHIBITED else 'exclusive'}, "
+            "and a paired measurement has two processes on it; as root: nvidia-smi -c 0"
+        )
+    return None
+
+
+def compute_mode() -> int | None:
+    """Return the `nvmlComputeMode_t` of the GPU that CUDA uses first, None where not reported."""
+    import pynvml
+
+    with first_gpu() as gpu:
+        return None if gpu is None else known(pynvml.nvmlDeviceGetComputeMode, gpu)
 
 
 def require_gpu(library: str, cuda: str | None) -> None:
-    """Raise WorkFailed unless the driver of this machine supports the CUDA version of `library`.
+    """Raise WorkFailed unless the GPU here lets `library` run, see `refusal_of_gpu`.
 
     `cuda` is the version of CUDA that it was built with, such as 13.0, None for a build without
     CUDA. Within one major version of CUDA an older driver runs newer libraries
@@ -60,22 +128,14 @@ def require_gpu(library: str, cuda: str | None) -> None:
     """
     if cuda is None:
         raise WorkFailed(f"{library} was built without CUDA: {LOCK}", transient=False)
-    host, supported = describe_host(), driver_cuda()
-    gpu, driver = host["gpu"], host["driver"]
-    if gpu is None or supported is None:
+    if describe_host()["gpu"] is None or driver_cuda() is None:
         raise WorkFailed(
             f"no NVIDIA GPU: {library} needs one and a driver for CUDA {cuda}; NVML and "
             "libcuda.so.1 name none here",
             transient=False,
         )
-    major = cuda.partition(".")[0]
-    if supported[0] < int(major):
-        oldest = f" to {DRIVERS[major]} or later" if major in DRIVERS else ""
-        raise WorkFailed(
-            f"driver {driver} is too old: it runs CUDA up to {supported[0]}.{supported[1]}, "
-            f"{library} needs CUDA {cuda}; update the driver{oldest}",
-            transient=False,
-        )
+    if refused := refusal_of_gpu(library, cuda):
+        raise WorkFailed(refused, transient=False)
 
 
 def require_same_gpu(seen: str) -> None:

@@ -1,6 +1,7 @@
 """The NVIDIA GPU of this process and its state, as NVML describes it; CUDA is not initialized."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ REMEDY = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID"
 # bits of nvmlClocksEventReasons in NVIDIA's nvml.h; those of an idle GPU and of the setting of
 # application clocks do not throttle
 APPLICATION_CLOCKS = 0x2
+# percent of the time in which a process has to run kernels so that it computes
+FEWEST_PERCENT = 5
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -166,13 +169,15 @@ class GpuState:
     def __init__(self, gpu: Any) -> None:
         self.gpu = gpu
         self.family: set[int] = set()
+        self.asked_us = time.time_ns() // 1000
 
     def read(self) -> State:
         """Return the state now; a value that this GPU or its driver does not report is None.
 
         `sm_clock_mhz`, `memory_clock_mhz`, `temperature_c` and `power_w`; `throttled`, the reasons
         in words; `application_clocks`, whether a setting of these limits the clocks;
-        `other_processes`, how many processes compute on it besides those of this job; and
+        `other_processes`, how many hold memory on it besides those of this job;
+        `computing_processes`, how many of these ran kernels since the last state; and
         `memory_bytes`, which this process uses of it.
         """
         import pynvml
@@ -191,18 +196,39 @@ class GpuState:
         }
 
     def sharing(self, processes: list[Any] | None) -> State:
-        """Return `other_processes` and `memory_bytes` from NVML's list of processes.
+        """Return what `read` says of processes, from NVML's list of them.
 
-        Both are None where this process is not in the list: a container hides the processes of its
+        All is None where this process is not in the list: a container hides the processes of its
         host, or numbers its own differently.
         """
         used = {one.pid: one.usedGpuMemory for one in processes or ()}
         if os.getpid() not in used:
-            return {"other_processes": None, "memory_bytes": None}
+            return dict.fromkeys(("other_processes", "computing_processes", "memory_bytes"))
         if used.keys() - self.family:  # to ask for it each time would take milliseconds
             self.family = family()
-        others = len(used.keys() - self.family)
-        return {"other_processes": others, "memory_bytes": used[os.getpid()]}
+        others = used.keys() - self.family
+        return {
+            "other_processes": len(others),
+            "computing_processes": self.computing(others) if others else 0,
+            "memory_bytes": used[os.getpid()],
+        }
+
+    def computing(self, processes: set[int]) -> int | None:
+        """Return how many of the processes ran kernels since the last call.
+
+        NVML samples once or several times a second, so that this may be told of a later block. Of
+        a MIG instance it tells nothing: None.
+        """
+        import pynvml
+
+        try:
+            samples = pynvml.nvmlDeviceGetProcessUtilization(self.gpu, self.asked_us)
+        except pynvml.NVMLError_NotFound:  # nothing ran
+            return 0
+        except pynvml.NVMLError:
+            return None
+        self.asked_us = max([self.asked_us, *(one.timeStamp for one in samples)])
+        return len({one.pid for one in samples if one.smUtil >= FEWEST_PERCENT} & processes)
 
 
 def clock_limits(gpu: Any) -> int | None:

@@ -39,7 +39,9 @@ SIDES = {"cpu": 2048, "cuda": 8192}
 # larger than any cache
 COPIED_BYTES = 256 * 2**20
 ROUNDS, SECONDS = 5, 0.1
-TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+# compute capability from which a GPU has products in fp8
+FP8_SINCE = (8, 9)
 
 
 def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
@@ -68,16 +70,14 @@ def peaks_of(device: str, threads: int) -> dict[str, Any]:
     torch.set_num_threads(threads)
     side = SIDES[device]
     with torch.inference_mode():
-        products = {name: product(name, device, side) for name in types_on(device)}
+        rates = {name: operations_per_s(name, device, side) for name in types_on(device)}
         source = torch.ones(COPIED_BYTES // 4, device=device)
         target = torch.empty_like(source)
         number = torch.zeros(1, device=device)
         return {
             "device": device,
             "threads": threads,
-            "operations_per_s": {
-                name: 2 * side**3 / seconds_of(call, device) for name, call in products.items()
-            },
+            "operations_per_s": rates,
             "copy_bytes_per_s": 2
             * COPIED_BYTES
             / seconds_of(partial(target.copy_, source), device),
@@ -90,21 +90,45 @@ def types_on(device: str) -> tuple[str, ...]:
     import torch
 
     if device == "cuda":
-        return ("fp32", "bf16", "fp16", "int8")
+        has_fp8 = torch.cuda.get_device_capability() >= FP8_SINCE
+        return ("fp32", "tf32", "bf16", "fp16", "int8", *(("fp8",) if has_fp8 else ()))
     # oneDNN refuses products in bf16 without AVX-512 or AVX-NE-CONVERT
     in_bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return ("fp32", "bf16", "int8") if in_bf16 else ("fp32", "int8")
 
 
-def product(name: str, device: str, side: int) -> Callable[[], Any]:
-    """Return a product of two square matrices of that type, weights packed before on a CPU."""
+def operations_per_s(name: str, device: str, side: int) -> float:
+    """Return the operations per second of products of two square matrices of that type."""
+    import torch
+
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    make = product_on_gpu if device == "cuda" else product_on_cpu
+    return 2 * side**3 / seconds_of(make(name, side), device)
+
+
+def product_on_gpu(name: str, side: int) -> Callable[[], Any]:
+    """Return a product on the GPU; in 8 bits its right side has columns, as cuBLASLt wants it."""
+    import torch
+
+    left, right = (torch.randn(side, side, device="cuda") for _ in range(2))
+    if name == "int8":
+        return partial(torch._int_mm, (20 * left).to(torch.int8), (20 * right).to(torch.int8).t())
+    if name == "fp8":
+        one = torch.ones((), device="cuda")
+        narrow = (left.to(torch.float8_e4m3fn), right.to(torch.float8_e4m3fn).t())
+        return partial(torch._scaled_mm, *narrow, one, one, out_dtype=torch.bfloat16)
+    dtype = getattr(torch, TYPES[name])
+    return partial(torch.mm, left.to(dtype), right.to(dtype))
+
+
+def product_on_cpu(name: str, side: int) -> Callable[[], Any]:
+    """Return a product on the CPU, with weights packed before."""
     import torch
 
     left, right = torch.randn(side, side), torch.randn(side, side)
     if name == "int8":
         left, right = (20 * left).to(torch.int8), (20 * right).to(torch.int8)
-        if device == "cuda":
-            return partial(torch._int_mm, left.to(device), right.to(device))
         packed = torch.ops.onednn.qlinear_prepack(right, [side, side])
         scales, points = torch.ones(side), torch.zeros(side, dtype=torch.int64)
         rest: tuple[Any, ...] = (None, 1.0, 0, torch.float32, "none", [], "")
@@ -112,26 +136,29 @@ def product(name: str, device: str, side: int) -> Callable[[], Any]:
         linear = torch.ops.onednn.qlinear_pointwise
         return partial(linear, unsigned, 1.0, 0, packed, scales, points, *rest)
     dtype = getattr(torch, TYPES[name])
-    left, right = left.to(device, dtype), right.to(device, dtype)
-    if device == "cuda":
-        return partial(torch.mm, left, right)
+    left, right = left.to(dtype), right.to(dtype)
     packed = torch.ops.mkldnn._reorder_linear_weight(right, side)
     return partial(torch.ops.mkldnn._linear_pointwise, left, packed, None, "none", [], "")
 
 
 def seconds_of(call: Callable[[], Any], device: str) -> float:
-    """Return the seconds of a call: the smallest of `ROUNDS` means over about `SECONDS`."""
+    """Return the seconds of a call: the smallest of `ROUNDS` means over about `SECONDS`.
+
+    A call on a GPU returns before it is done, so that their number is known beforehand.
+    """
     call()
-    means = []
-    for _ in range(ROUNDS):
-        synchronize(device)
-        began, calls = time.perf_counter(), 0
-        while time.perf_counter() < began + SECONDS:
-            call()
-            calls += 1
-        synchronize(device)
-        means.append((time.perf_counter() - began) / calls)
-    return min(means)
+    calls = max(1, int(SECONDS / mean_of(call, 1, device)))
+    return min(mean_of(call, calls, device) for _ in range(ROUNDS))
+
+
+def mean_of(call: Callable[[], Any], calls: int, device: str) -> float:
+    """Return the seconds of a call, over some of them."""
+    synchronize(device)
+    began = time.perf_counter()
+    for _ in range(calls):
+        call()
+    synchronize(device)
+    return (time.perf_counter() - began) / calls
 
 
 def synchronize(device: str) -> None:

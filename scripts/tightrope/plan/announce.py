@@ -9,7 +9,7 @@ from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.errors import ArtifactError
-from tightrope.machine.nvml import ambiguous_gpu
+from tightrope.machine.nvml import ambiguous_gpu, nvidia_gpu
 from tightrope.plan.config import Document
 from tightrope.plan.config_checks import can_tell, enough_samples, has_buckets
 from tightrope.plan.job_inputs import engine_manifest
@@ -49,10 +49,16 @@ def p99_lines(config: Document) -> Iterator[str]:
 
 
 def gpu_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line where variants for a GPU may run on another one than is recorded."""
-    line = ambiguous_gpu() if any(variant.device == "cuda" for _, variant in plan.jobs) else None
-    if line:
+    """Yield lines where variants for a GPU may run on another than is recorded, or on a part."""
+    if not any(variant.device == "cuda" for _, variant in plan.jobs):
+        return
+    if line := ambiguous_gpu():
         yield f"GPU: {line}"
+    if (nvidia_gpu().uuid or "").startswith("MIG-"):
+        yield (
+            f"GPU: {nvidia_gpu().name} is a part of one: its clocks, throttling and energy are not "
+            "known, and what its other parts do disturbs no pair of blocks"
+        )
 
 
 def unavailable_lines(plan: Plan) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.host import describe_host, fingerprint, for_device
-from tightrope.machine.lacks import missing_compiler, missing_packages
+from tightrope.machine.lacks import missing_compiler, missing_packages, refusal_of_gpu
 from tightrope.variants import DEVICES, Variant, device_of, host_of, place_of
 
 Document = dict[str, Any]
@@ -171,10 +171,11 @@ def planning_host() -> dict[str, Any]:
 
 def this_machine() -> Machine:
     """Return what is to be known of this machine."""
+    refused = refusal_of_gpu()
     return Machine(
         host=describe_host(),
         compiler=missing_compiler(),
-        packages={engine: missing_packages(engine) for engine in ENGINES},
+        packages={engine: missing_packages(engine) or refused for engine in ENGINES},
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import numerics_fingerprint
 from tightrope.plan.families import Family, compared, families, references
-from tightrope.plan.hosts import Jobs, host_keys, places, planned_on, planning_host
+from tightrope.plan.hosts import Jobs, host_keys, places, planned_on, planning_host, runs_here
 from tightrope.plan.job_inputs import (
     engine_manifest,
     from_checkpoint,
@@ -127,7 +127,8 @@ def unavailable_reason(
     if by_tensorrt and variant.precision not in OF_TENSORRT_PROVIDER:
         return f"ONNX Runtime's TensorRT provider has {', '.join(OF_TENSORRT_PROVIDER)} only"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
-    if variant.device == "cuda" and config["devices"] == "auto" and not config["hosts"]:
+    told = config["devices"] == "auto" or (host["gpu"] and runs_here(config))
+    if variant.device == "cuda" and told and not config["hosts"]:
         missing = planned_on()["packages"][variant.engine] if host["gpu"] else "no NVIDIA GPU"
         if missing:
             return missing

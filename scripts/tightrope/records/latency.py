@@ -24,7 +24,7 @@ Group = tuple[str, str, str]
 
 
 class GpuState(TypedDict, total=False):
-    """State of a GPU directly after a block, see `gpu_state.GpuState.read`."""
+    """State of a GPU directly after a block, see `nvml.GpuState.read`."""
 
     sm_clock_mhz: int | None
     memory_clock_mhz: int | None
@@ -33,6 +33,7 @@ class GpuState(TypedDict, total=False):
     throttled: list[str] | None
     application_clocks: bool | None
     other_processes: int | None
+    computing_processes: int | None
     memory_bytes: int | None
 
 

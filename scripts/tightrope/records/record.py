@@ -30,7 +30,8 @@ class Counters(TypedDict, total=False):
     preempted: float
     window: int
     throttled: list[str]
-    other_processes: int | None
+    computing_processes: int | None
+    sm_clocks_mhz: list[int | None]
 
 
 class WarmUp(TypedDict, total=False):

@@ -36,6 +36,7 @@ class Gpu(TypedDict):
 
     sm_clock_mhz: float | None
     lowest_sm_clock_mhz: float | None
+    baseline_sm_clock_mhz: float | None
     memory_clock_mhz: float | None
     power_w: float | None
     temperature_c: float | None

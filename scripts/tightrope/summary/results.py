@@ -49,9 +49,12 @@ def gpu_entry(shape: Facts) -> Gpu | None:
     after_long = [block["gpu"] for block in shape.get("long_blocks") or () if block["gpu"]]
     clocks = values(states, "sm_clock_mhz")
     reasons = values(states, "throttled")
+    of_pairs = [pair.get("sm_clocks_mhz", ()) for pair in shape.get("pairs", ())]
+    theirs = [pair[1] for pair in of_pairs if len(pair) > 1]
     return {
         "sm_clock_mhz": median(clocks),
         "lowest_sm_clock_mhz": min(clocks, default=None),
+        "baseline_sm_clock_mhz": median([one for one in theirs if one is not None]),
         "memory_clock_mhz": median(values(states, "memory_clock_mhz")),
         "power_w": median(values(after_long or states, "power_w")),
         "temperature_c": max(values(states, "temperature_c"), default=None),

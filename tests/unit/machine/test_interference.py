@@ -60,7 +60,9 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
 
 
 def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
-    return BLOCK | {"gpu": {"throttled": throttled, "other_processes": others}}
+    return BLOCK | {
+        "gpu": {"throttled": throttled, "other_processes": 1, "computing_processes": others}
+    }
 
 
 def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None:
@@ -75,7 +77,7 @@ def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None
             assert interference.disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
     found = of_pair([on_gpu(["thermal slowdown", "power cap"]), on_gpu(["power cap"], 2)], 1, 0)
     assert found["throttled"] == ["power cap", "thermal slowdown"]
-    assert found["other_processes"] == 2
+    assert found["computing_processes"] == 2
 
 
 @pytest.fixture

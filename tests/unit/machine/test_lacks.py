@@ -10,7 +10,15 @@ from nvml_driver import printed_each
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import supervised
-from tightrope.machine.lacks import missing_compiler, missing_packages, missing_toolkit, require_gpu
+from tightrope.machine import lacks
+from tightrope.machine.lacks import (
+    cuda_home,
+    missing_compiler,
+    missing_packages,
+    missing_toolkit,
+    require_gpu,
+    torch_cuda,
+)
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.runtimes.tensorrt.errors import require_same, require_version
 from tiny_model import LIMITS
@@ -50,14 +58,35 @@ def test_what_is_missing_to_compile(monkeypatch, tmp_path, programs) -> None:
     assert missing_compiler() == f"{NO_COMPILER}there is no gone"
     monkeypatch.setenv("CXX", "c++-20")
     assert missing_compiler() is None
-    # ahead of time for a GPU it needs the toolkit
-    if not Path("/usr/local/cuda").is_dir():
-        assert missing_toolkit().startswith("no CUDA toolkit: ")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert missing_toolkit() is None
+
+
+def with_headers(folder: Path, names: tuple[str, ...] = lacks.HEADERS) -> Path:
+    for header in (folder / "include" / name for name in names):
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.touch()
+    return folder
+
+
+def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(
+    monkeypatch, tmp_path, programs
+) -> None:
+    """The one that is named, else that of pip for PyTorch's CUDA, or of nvcc."""
+    monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "own", lacks.HEADERS[:-1])))
+    assert missing_toolkit() == (
+        f"no cuda.h, cuda_runtime_api.h, crt/host_config.h, nv/target in include of {tmp_path}/own:"
+        " AOTInductor compiles with them; install what envs/gpu.txt names, or set CUDA_HOME to a "
+        "CUDA toolkit"
+    )
+    assert cuda_home() != with_headers(tmp_path / "own") == cuda_home()
     monkeypatch.delenv("CUDA_HOME")
-    programs("nvcc")
-    assert missing_toolkit() is None
+    monkeypatch.setattr(lacks, "folders_of", lambda package: [str(tmp_path / package)])
+    monkeypatch.setenv("PATH", str(with_headers(tmp_path / "cuda") / "include"))
+    programs("cuda/include/nvcc")
+    assert cuda_home() == tmp_path / "cuda"
+    assert with_headers(tmp_path / "nvidia/cu13") == cuda_home()
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/version.py").write_text("cuda: Optional[str] = '13.0'\nhip = None\n")
+    assert torch_cuda() == "13.0"
 
 
 def refused(*arguments: Any, by: Any) -> str:
@@ -88,16 +117,33 @@ except WorkFailed as error:
 """
 
 
-def test_an_old_driver_and_another_gpu_than_the_recorded_one_are_one_line(driver: Path) -> None:
+MODES = [{"FAKE_MODE": "2"}, {"FAKE_MODE": "3"}]
+MODES += [{"FAKE_MODE": "3", "CUDA_MPS_PIPE_DIRECTORY": "MPS"}, {"FAKE_MODE": "3", "FAKE_MIG": "1"}]
+REFUSAL = (
+    "the GPU is in compute mode {}, and a paired measurement has two processes on it; as root: "
+    "nvidia-smi -c 0"
+)
+
+
+def test_an_old_driver_a_mode_for_one_process_and_another_gpu_are_one_line(
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A driver runs every CUDA of its major version; an instance may have its GPU's UUID."""
+    monkeypatch.chdir(tmp_path)
+    Path("MPS").mkdir()
+    Path("MPS/control").touch()
     versions = [{"FAKE_CUDA": version} for version in ("12040", "13000", "13010", "14000")]
     first, second = {"SEEN": "aaaa-1111"}, {"SEEN": "bbbb-2222"}
     instance = {**first, "CUDA_VISIBLE_DEVICES": "MIG-cccc-3333"}
+    versions += [{"FAKE_CUDA": "13010", **one} for one in MODES]
     cases = [*versions, first, instance, {**second, "CUDA_VISIBLE_DEVICES": "1"}, second]
     assert printed_each(REFUSED, driver, cases) == [
         "driver 580.65.06 is too old: it runs CUDA up to 12.4, PyTorch 2.13.0 needs CUDA 13.1; "
         "update the driver to 580 or later",
-        *["None"] * 6,
+        *["None"] * 3,
+        REFUSAL.format("prohibited"),
+        REFUSAL.format("exclusive"),
+        *["None"] * 5,
         "CUDA's first GPU is GPU-bbbb-2222, and not the one recorded, NVIDIA H100 80GB HBM3 "
         "(GPU-aaaa-1111): set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID",
     ]
@@ -105,14 +151,15 @@ def test_an_old_driver_and_another_gpu_than_the_recorded_one_are_one_line(driver
 
 def test_packages_for_a_gpu_are_looked_for_without_importing_them() -> None:
     lock = "install what envs/gpu.txt names"
-    assert missing_packages("tensorrt") == f"no tensorrt: {lock}"
+    names = "install what envs/gpu-tensorrt.txt names"
+    assert missing_packages("tensorrt") == f"no tensorrt: {names}"
     lacking = None if torch.version.cuda else f"PyTorch without CUDA: {lock}"
     assert missing_packages("compile") == lacking
     assert missing_packages("onnxruntime").startswith("no onnxruntime-gpu: ")
     # one that is imported all the same
     words = refused("tensorrt", by=engine_module)
     assert words.startswith("tensorrt cannot be imported (ModuleNotFoundError: No module named")
-    assert words.endswith("on a GPU envs/gpu.txt, names")
+    assert words.endswith("on a GPU envs/gpu.txt and envs/gpu-tensorrt.txt, names")
 
 
 def raise_error(words: str) -> None:

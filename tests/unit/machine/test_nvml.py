@@ -64,8 +64,10 @@ print(json.dumps(GpuState(gpu).read() if gpu else None))
 """
 QUIET = {**STATE, "power_w": 412.345, "memory_bytes": 3 << 30}
 SLOW = ["hardware slowdown", "thermal slowdown", "hardware thermal slowdown"]
-HIDDEN = QUIET | {"other_processes": None, "memory_bytes": None}
-INSTANCE = dict.fromkeys(QUIET) | {"other_processes": 0, "memory_bytes": 3 << 30}
+HIDDEN = QUIET | dict.fromkeys(["other_processes", "computing_processes", "memory_bytes"])
+INSTANCE = dict.fromkeys(QUIET) | {"other_processes": 0, "computing_processes": 0}
+INSTANCE |= {"memory_bytes": 3 << 30}
+SHARED = {"other_processes": 1, "computing_processes": 1}
 # what is wrong with the driver, and the state
 STATES = [
     ("", QUIET),
@@ -76,7 +78,11 @@ STATES = [
     ("FAKE_LIMITS=130", QUIET | {"throttled": ["power brake"], "application_clocks": True}),
     # its function has another name
     ("FAKE_OLD_DRIVER=1 FAKE_LIMITS=4", QUIET | {"throttled": ["power cap"]}),
+    # an open notebook holds memory and runs no kernels
     ("FAKE_SHARED=1", QUIET | {"other_processes": 1}),
+    ("FAKE_SHARED=1 FAKE_COMPUTING=4", QUIET | {"other_processes": 1}),
+    ("FAKE_SHARED=1 FAKE_COMPUTING=40", QUIET | SHARED),
+    ("FAKE_SHARED=1 FAKE_MIG=1", INSTANCE | SHARED | {"computing_processes": None}),
     # a container hides this process
     ("FAKE_CONTAINER=1", HIDDEN),
     ("FAKE_CONTAINER=1 FAKE_SHARED=1", HIDDEN),

@@ -1,8 +1,10 @@
 """Groups and work of operators by their shapes, and the verdict over them."""
 
+import time
 from typing import Any
 
 import pytest
+from tightrope.measure import peaks
 from tightrope.measure.profile import verdict
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
@@ -115,3 +117,18 @@ def test_a_line_of_onednns_log_becomes_an_operator() -> None:
     assert shapes_of("64x384:384x96") == [(64, 384), (384, 96), (64, 96)]
     sizes = "mb1_g2ic6oc8_ih10oh8kh3sh1dh0ph0_iw10ow8kw3sw1dw0pw0"
     assert shapes_of(sizes) == [(1, 6, 10, 10), (8, 3, 3, 3), (1, 8, 8, 8)]
+
+
+def test_a_peak_waits_for_calls_that_return_before_they_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a GPU; until the clock said 0.1 s hundreds of thousands of them would be begun."""
+    begun: list[float] = []
+
+    def wait(device: str) -> None:
+        assert len(begun) <= 5
+        time.sleep(sum(begun))
+        begun.clear()
+
+    monkeypatch.setattr(peaks, "synchronize", wait)
+    assert peaks.seconds_of(lambda: begun.append(0.02), "cuda") == pytest.approx(0.02, rel=0.2)

@@ -40,13 +40,14 @@ for name in ("cpu-pytorch-fp32", "cuda-pytorch-fp32"):
 """
 
 
-def test_only_a_plan_for_a_gpu_says_that_an_index_may_choose_another_one(driver: Path) -> None:
-    cases = [{"CUDA_VISIBLE_DEVICES": one} for one in ("1", "GPU-bbbb-2222")]
-    line, none = printed_each(ANNOUNCED, driver, cases)
+def test_only_a_plan_for_a_gpu_says_that_it_may_be_another_one_or_a_part(driver: Path) -> None:
+    cases = [{"CUDA_VISIBLE_DEVICES": one} for one in ("1", "GPU-bbbb-2222", "MIG-cccc-3333")]
+    line, none, part = printed_each(ANNOUNCED, driver, cases)
     first = "cpu-pytorch-fp32\ncuda-pytorch-fp32 GPU: the GPUs of this machine are not alike"
     assert line.startswith(first)
     assert line.endswith("or CUDA_VISIBLE_DEVICES to a UUID")
     assert none == "cpu-pytorch-fp32\ncuda-pytorch-fp32"
+    assert part.startswith(f"{none} GPU: NVIDIA H100 80GB HBM3 MIG 1g.10gb is a part of one: ")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ ASKED |= {"onnxruntime": {"provider": "cuda"}}
 SESSION = {"fusions": False, "attention_operator": False, "optimization": "all"}
 SESSION |= {"spinning": True, "arena": True}
 NO_BF16 = "not supported by this CPU: no bf16 instructions; it would be emulated"
+NO_TENSORRT = "no tensorrt: install what envs/gpu-tensorrt.txt names"
 NO_CHECKPOINT = "no checkpoint: the model is an ONNX file"
 
 
@@ -105,7 +106,7 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -
             "PyTorch without CUDA: install what envs/gpu.txt names",
             marks=pytest.mark.skipif(bool(torch.version.cuda), reason="PyTorch has CUDA"),
         ),
-        ("cuda-tensorrt-fp16", GPU, "path:m", "no tensorrt: install what envs/gpu.txt names"),
+        ("cuda-tensorrt-fp16", GPU, "path:m", NO_TENSORRT),
         ("cpu-pytorch-bf16", NO_GPU, "path:m", NO_BF16),
         ("cpu-pytorch-bf16", NO_GPU, "onnx:m.onnx", NO_CHECKPOINT),
     ],
@@ -117,6 +118,19 @@ def test_the_first_thing_that_is_missing_is_the_reason(variant, host, source, re
         ASKED, parse("cpu-tvm-fp32"), host, {**model, "task": IMAGE}
     )
     assert of_images == (NO_CHECKPOINT if "onnx:" in source else "TVM compiles text models only")
+
+
+def test_a_gpu_that_is_asked_for_needs_what_it_lacks_only_where_it_is_this_machines() -> None:
+    """The head node of a cluster has none, or another than its nodes."""
+    model = {"checkpoint": "path:m", "task": "text-classification"}
+    asked, node = {**ASKED, "devices": ["cuda"]}, {"devices": ["cuda"], "host": "gpu-node"}
+    for config, host, reason in (
+        (asked, GPU, NO_TENSORRT),
+        (asked, NO_GPU, None),
+        ({**ASKED, **node}, GPU, None),
+    ):
+        variant = parse("cuda-tensorrt-fp16")
+        assert planning.unavailable_reason(config, variant, host, model) == reason
 
 
 def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(config) -> None:

@@ -18,9 +18,15 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         state(sm_clock_mhz=1410, temperature_c=74, throttled=["thermal slowdown", "power cap"]),
         None,
         state(other_processes=2, memory_bytes=4 * 10**9),
+        pairs=[{"sm_clocks_mhz": [1980, 1290]}, {"sm_clocks_mhz": [1980, 1310]}],
     )
     assert found == {
-        **{"sm_clock_mhz": 1980, "lowest_sm_clock_mhz": 1410, "memory_clock_mhz": 2619},
+        **{
+            "sm_clock_mhz": 1980,
+            "lowest_sm_clock_mhz": 1410,
+            "baseline_sm_clock_mhz": 1300.0,
+            "memory_clock_mhz": 2619,
+        },
         **{"power_w": 400.0, "temperature_c": 74, "throttled": ["power cap", "thermal slowdown"]},
         **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
     }
@@ -80,11 +86,11 @@ def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
 
 
 def test_a_block_of_a_gpu_that_was_shared_or_slowed_down_does_not_count() -> None:
-    states = [state(), state(other_processes=1), state(throttled=["thermal slowdown"]), state()]
+    states = [state(), state(computing_processes=1), state(throttled=["thermal slowdown"]), state()]
     found = streams_entry(streamed(blocks(2, [100, 10, 10, 100], gpu=states)))
     assert found["rates"][0]["blocks"] == 2
     assert found["rates"][0]["throughput_per_s"] == pytest.approx(2000)
-    none = streams_entry(streamed(blocks(2, [10], gpu=[state(other_processes=1)])))
+    none = streams_entry(streamed(blocks(2, [10], gpu=[state(computing_processes=1)])))
     assert none["rates"][0]["throughput_per_s"] is None
     assert none["rates"][0]["reason"] == "the GPU was slowed down or shared in each block"
     assert none["best"] is None

@@ -8,8 +8,8 @@ from tightrope.summary.measured import why_disturbed, why_noisy
 
 PREEMPTED = {**QUIET, "waited": None, "preempted": 500.0}
 STOLEN = {**QUIET, "stolen": 0.5}
-THROTTLED = {**QUIET, "throttled": ["power cap", "thermal slowdown"], "other_processes": 0}
-SHARED = {**QUIET, "throttled": [], "other_processes": 1}
+THROTTLED = {**QUIET, "throttled": ["power cap", "thermal slowdown"], "computing_processes": 0}
+SHARED = {**QUIET, "throttled": [], "computing_processes": 1}
 BACKUP = {"backupd": 0.25}
 SLOWED_DOWN = "the GPU was throttled (thermal slowdown) and other processes on the GPU"
 

@@ -149,7 +149,7 @@ def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
     for blocks, joules in (
         ([long_block(), long_block(340.0, 60), long_block(None, 1000)], 640 / 160),
         ([long_block(), long_block(900.0, throttled=["thermal slowdown"])], 3.0),
-        ([long_block(), long_block(900.0, other_processes=1)], 3.0),
+        ([long_block(), long_block(900.0, computing_processes=1)], 3.0),
         ([long_block(throttled=["power cap"]), {**long_block(100.0), "gpu": None}], 2.0),
     ):
         assert row(shape(long_blocks=blocks))["energy_j"] == pytest.approx(joules)
@@ -159,7 +159,7 @@ def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
 
 
 def test_a_row_on_a_gpu_has_its_state_also_where_it_is_disturbed() -> None:
-    hot = {**QUIET, "throttled": ["thermal slowdown"], "other_processes": 0}
+    hot = {**QUIET, "throttled": ["thermal slowdown"], "computing_processes": 0}
     states = [state(throttled=["thermal slowdown"])] * 16
     found = row(shape(gpu=states, pairs=[hot] * 12 + [QUIET] * 4))
     assert found["gpu"]["throttled"] == ["thermal slowdown"]
@@ -167,7 +167,7 @@ def test_a_row_on_a_gpu_has_its_state_also_where_it_is_disturbed() -> None:
     assert found["disturbed"].endswith("the GPU was throttled (thermal slowdown)")
     assert row(shape())["gpu"] is None
     # at its power cap it keeps its number
-    capped = {**QUIET, "throttled": ["power cap"], "other_processes": 0}
+    capped = {**QUIET, "throttled": ["power cap"], "computing_processes": 0}
     found = row(shape(gpu=[state(throttled=["power cap"])] * 16, pairs=[capped] * 16))
     assert (found["disturbed"], found["noisy"]) == (None, False)
     assert found["speedup"]["ratio"] == pytest.approx(2.0)

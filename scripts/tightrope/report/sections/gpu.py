@@ -31,6 +31,7 @@ def clocks(rows: list[Record]) -> tuple[str, str]:
     lowest = [row["lowest_sm_clock_mhz"] for row in rows]
     facts = [
         measured("SM clock", lowest + [row["sm_clock_mhz"] for row in rows], "MHz"),
+        measured("beside it the baseline's", [row["baseline_sm_clock_mhz"] for row in rows], "MHz"),
         measured("memory clock", [row["memory_clock_mhz"] for row in rows], "MHz"),
         measured("highest temperature", [row["temperature_c"] for row in rows], "°C"),
     ]
@@ -69,7 +70,7 @@ def throttling(rows: list[Record]) -> tuple[str, str]:
 
 
 def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
-    """Return that other processes computed on the GPU or may have, empty where none did."""
+    """Return that other processes were on the GPU or may have been, empty without any."""
     known = [row["other_processes"] for row in rows if row["other_processes"] is not None]
     if not known:
         return [
@@ -85,7 +86,8 @@ def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
     return [
         (
             "Other processes on the GPU",
-            f"Up to {most} at a time. Pairs of blocks with them are disturbed and left out.",
+            f"Up to {most} at a time. Pairs of blocks in which the driver saw one compute are "
+            "disturbed and left out; of a MIG instance it does not tell.",
         )
     ]
 

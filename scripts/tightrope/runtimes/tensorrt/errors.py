@@ -58,8 +58,8 @@ def require_version(found: str) -> None:
     if int(found.partition(".")[0]) < NEEDED:
         raise WorkFailed(
             f"TensorRT {found} found, {NEEDED} needed: since {NEEDED} the ONNX file alone decides "
-            "every type, flags for precisions and calibrators are gone; install what envs/gpu.txt "
-            "names",
+            "every type, flags for precisions and calibrators are gone; install what "
+            "envs/gpu-tensorrt.txt names",
             transient=False,
         )
 

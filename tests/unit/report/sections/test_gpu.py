@@ -29,7 +29,8 @@ def test_clocks_that_changed_are_not_locked_and_the_remedy_is_named() -> None:
     (title, sentence), (throttling, _) = gpu_steadiness(results({}, {"sm_clock_mhz": 1410}))
     assert title == "GPU clocks not locked"
     assert sentence == (
-        "SM clock 1,410 to 1,980 MHz; memory clock 2,619 MHz; highest temperature 61 °C. "
+        "SM clock 1,410 to 1,980 MHz; beside it the baseline's 1,830 MHz; "
+        "memory clock 2,619 MHz; highest temperature 61 °C. "
         "Locked clocks repeat better: nvidia-smi --lock-gpu-clocks."
     )
     assert throttling == "GPU not throttled"
