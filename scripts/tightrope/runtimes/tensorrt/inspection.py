@@ -16,9 +16,10 @@ Layer = dict[str, Any]
 # layers for data and for the order of streams, which compute nothing
 NO_OPERATORS = ("constant", "noop", "signal", "wait")
 TYPES = {
-    **{"fp32": "fp32", "float": "fp32", "fp16": "fp16", "half": "fp16"},
+    **dict.fromkeys(("fp32", "float", "float32"), "fp32"),
+    **dict.fromkeys(("fp16", "half", "float16"), "fp16"),
     **{"bf16": "bf16", "bfloat16": "bf16", "int8": "int8"},
-    **dict.fromkeys(("fp8", "fp8e4m3", "e4m3", "float8", "float8e4m3fn"), "fp8"),
+    **dict.fromkeys(("fp8", "fp8e4m3", "e4m3", "float8", "float8e4m3", "float8e4m3fn"), "fp8"),
 }
 # "Half", or within a description: "Row major linear FP16 format"
 TYPE = re.compile(rf"\b({'|'.join(TYPES)})\b", re.IGNORECASE)

@@ -2,9 +2,11 @@ import json
 from typing import Any
 
 import pytest
+from polygraphy.datatype import DataType
+from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
-from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed
+from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, word
 
 Layer = dict[str, Any]
 
@@ -115,9 +117,10 @@ HIDDEN = "N/A due to dynamic shapes"
 @pytest.mark.parametrize(
     ("texts", "kernel", "name"),
     [
-        (["Float", "Row major linear FP32"], "", "fp32"),
+        (["Float", "Row major linear FP32", "FLOAT32"], "", "fp32"),
         (["BFloat16", "Row major linear BFloat16 format"], "", "bf16"),
-        (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"], "", "fp8"),
+        (["Half", "Float16"], "", "fp16"),
+        (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8", "Float8E4M3"], "", "fp8"),
         # not ours: kept as it is
         (["Row major linear UInt8 format"], "", "Row major linear UInt8 format"),
         # a kernel that names tf32 is told from fp32
@@ -133,6 +136,18 @@ def test_types_are_in_our_words_or_kept(texts: list[str], kernel: str, name: str
     for text in texts:
         found = executed(information(layer("gemm", [text], ["Half"], kernel)))
         assert found == {"gemm": {name: 1}}
+
+
+OURS = {
+    **{DataType.FLOAT32: "fp32", DataType.FLOAT16: "fp16", DataType.BFLOAT16: "bf16"},
+    **{DataType.INT8: "int8", DataType.FLOAT8E4M3FN: "fp8"},
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), polygraphy._TRT_DTYPE_MAP.items())
+def test_types_are_spelt_as_in_polygraphys_reader_of_tensorrt_11(text: str, kind: Any) -> None:
+    for spelt in (text, text.capitalize(), f"Row major linear {text} format"):
+        assert word(spelt) == OURS.get(kind, spelt)
 
 
 def test_the_layers_of_one_profile_are_counted_and_control_characters_do_no_harm() -> None:
