@@ -30,8 +30,7 @@ from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
 from tightrope.variants import GIVEN
 
-# layers of each optimization profile, by its number
-PLAN, LAYERS = "model.plan", "layers-{}.json"
+PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
 
 
@@ -60,18 +59,17 @@ def build(
     save_onnx(model, state / f"{target.name}.onnx")
     plan = built(state / f"{target.name}.onnx", input_signature, precision, options, state)
     (target / PLAN).write_bytes(plan)
-    engine, found = deserialized(plan, options), []
-    for number, one in enumerate(options["profiles"]):
-        tuned = input_signature.request(*Profile.of(one).opt)
-        information = layer_information(engine, number, tuned)
-        (target / LAYERS.format(number)).write_text(information)
-        operators = executed(information, number)
-        # the inspector does not report which fp32 products used TF32
-        found.append(as_tf32(operators) if precision == "tf32" else operators)
-        require_precision(found[-1], precision)
+    first = input_signature.request(*Profile.of(options["profiles"][0]).opt)
+    information = layer_information(deserialized(plan, options), first)
+    (target / LAYERS).write_text(information)
+    found = [executed(information, number) for number in range(len(options["profiles"]))]
+    if precision == "tf32":  # the inspector does not report which fp32 products used it
+        found = [as_tf32(one) for one in found]
+    for one in found:
+        require_precision(one, precision)
     return {
         "format": "tensorrt-plan",
-        "executed": min(found, key=lambda one: share_of_products(one, precision)),
+        "executed": min(filter(None, found), key=lambda one: share_of_products(one, precision)),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
@@ -221,24 +219,27 @@ def succeeded(answer: bool, what: str) -> None:
         raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
 
-def layer_information(engine: trt.ICudaEngine, number: int, shapes: dict[str, Shape]) -> str:
-    """Return the inspector's layer information as JSON, at these shapes in a profile."""
+def layer_information(engine: trt.ICudaEngine, shapes: dict[str, Shape]) -> str:
+    """Return the inspector's layer information as JSON, at these shapes in the first profile.
+
+    It lists the layers of all profiles (TensorRT 10.16), or of the first (polygraphy's reader).
+    """
     inspector = engine.create_engine_inspector()
     # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, number, shapes)
+    set_shapes(context, 0, shapes)
     # they are read where the shapes of other tensors follow from them
-    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine, number).items()}
+    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine).items()}
     for name, sizes in kept.items():
         succeeded(context.set_tensor_address(name, sizes.ctypes.data), f"the sizes of {name}")
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
-def tuned_sizes(engine: trt.ICudaEngine, number: int) -> dict[str, Shape]:
-    """Return the tuned values of each input that holds sizes."""
+def tuned_sizes(engine: trt.ICudaEngine) -> dict[str, Shape]:
+    """Return the first profile's tuned values of each input that holds sizes."""
     return {
-        name: tuple(engine.get_tensor_profile_values(number, name)[1])
+        name: tuple(engine.get_tensor_profile_values(0, name)[1])
         for name in inputs_of(engine)
         if engine.is_shape_inference_io(name)
     }

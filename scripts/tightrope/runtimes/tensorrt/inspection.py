@@ -42,19 +42,25 @@ OPERAND_TYPES = {
 NARROW = ("int8", "fp8")
 # "name [profile 1]"; layers of the first profile have no such suffix
 PROFILE = re.compile(r"\[profile +([1-9]\d*)\]")
+# number of the part of a profile that Myelin compiled a layer in: "__myl_Fc_myl11_3" is of part 11
+PART = re.compile(r"_myl(\d+)(?:_\d+)?$")
 
 
 def executed(information: str, profile: int = 0) -> Executed:
     """Count the operators of one optimization profile of an engine by class and precision.
 
     `information` is `EngineInspector.get_engine_information(LayerInformationFormat.JSON)` of an
-    engine built with `ProfilingVerbosity.DETAILED`. Products have the classes `attention`,
+    engine built with `ProfilingVerbosity.DETAILED`: of all profiles, or if it names none, of that
+    one alone. Products have the classes `attention`,
     `convolution` and `gemm`; the name of a kernel may tell tf32 from fp32. Unknown classes and
     types keep TensorRT's names. For an engine with dynamic shapes the inspector needs an execution
     context with input shapes set, else it reports no types. Raises WorkFailed for an engine without
     details.
     """
-    layers = [one for one in layers_of(information) if profile_of(one) == profile]
+    layers = layers_of(information)
+    numbers = profiles_of(layers)
+    if any(numbers):
+        layers = [one for one, number in zip(layers, numbers, strict=True) if number == profile]
     kinds = [(kind_of(one), one) for one in layers]
     return counted(
         (kind, product_precision(one) if kind in PRODUCTS else precision(one))
@@ -63,10 +69,24 @@ def executed(information: str, profile: int = 0) -> Executed:
     )
 
 
-def profile_of(layer: Layer) -> int:
-    """Return the number of the optimization profile that a layer belongs to."""
-    match = PROFILE.search(layer["Name"])
-    return int(match[1]) if match else 0
+def profiles_of(layers: list[Layer]) -> list[int]:
+    """Return the optimization profile of each layer.
+
+    It is in the layer's name, or in the name of another layer of the same part, or in that of what
+    they read and write; else it is the first.
+    """
+    parts = [match[1] if (match := PART.search(one["Name"])) else one["Name"] for one in layers]
+    of_part: dict[str, int] = {}
+    for part, one in zip(parts, layers, strict=True):
+        names = [one["Name"], *(end.get("Name", "") for end in ends_of(one))]
+        for match in filter(None, map(PROFILE.search, names)):
+            of_part.setdefault(part, int(match[1]))
+    return [of_part.get(part, 0) for part in parts]
+
+
+def ends_of(layer: Layer) -> list[dict[str, Any]]:
+    """Return the tensors that a layer reads and writes."""
+    return [*layer.get("Inputs", []), *layer.get("Outputs", [])]
 
 
 def layers_of(information: str) -> list[Layer]:
@@ -118,8 +138,7 @@ def product_precision(layer: Layer) -> str:
 
 def precision(layer: Layer) -> str:
     """Return the type that a layer reads, or the type that it writes if it reads none."""
-    tensors = [*layer.get("Inputs", []), *layer.get("Outputs", [])]
-    words = [type_of(one) for one in tensors]
+    words = [type_of(one) for one in ends_of(layer)]
     return next((one for one in words if one in TYPES.values()), words[0] if words else "unknown")
 
 

@@ -150,13 +150,52 @@ def test_types_are_spelt_as_in_polygraphys_reader_of_tensorrt_11(text: str, kind
         assert word(spelt) == OURS.get(kind, spelt)
 
 
-def test_the_layers_of_one_profile_are_counted_and_control_characters_do_no_harm() -> None:
-    # trt-engine-explorer: the layers of all but the first have the profile behind their names
-    second = {**GEMM_INT8, "Name": "__myl_Fc_myl0_7 [profile 1]"}
-    eleventh = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 10]"}
-    plan = information(GEMM, second, eleventh)
-    assert executed(plan) == executed(plan, 10) == FP16_GEMM
-    assert executed(plan, 1) == {"gemm": {"int8": 1}}
+def named(name: str, layer: Layer, reads: str = "t", writes: str = "t") -> Layer:
+    """The layer with a name of its own, and of its first input and output."""
+    ends = {"Inputs": reads, "Outputs": writes}
+    return {
+        **layer,
+        "Name": name,
+        **{end: [{**one, "Name": ends[end]} for one in layer[end]] for end in ends},
+    }
+
+
+def test_the_layers_of_each_profile_are_told_apart_though_few_have_it_in_their_names() -> None:
+    """In the form of NVIDIA's cookbook, 04-Feature/EngineInspector, TensorRT 10.16.
+
+    Both profiles are listed. What Myelin names itself has only the number of its compiled part.
+    """
+    first = [
+        named("max_pool2d_1", REFORMAT),
+        named("node_linear_myl5_2", GEMM),
+        named("__myl_Fc_myl5_3", FUSED),
+        named("_gemm_mha_v2_myl5_4", ATTENTION),
+        named("__myl_Fc_myl7_0", GEMM),
+    ]
+    second = [
+        named("max_pool2d_1 [profile 1]", REFORMAT),
+        named("node_linear [profile 1]_myl11_2", GEMM_INT8),
+        named("__myl_Fc_myl11_3", FUSED_INT8),
+        named("_gemm_mha_v2_myl11_4", ATTENTION_INT8),
+        # a part that only what it writes tells from those of the first profile
+        named("__mye260_0_myl13_0", GEMM_INT8),
+        named("__myl_Cast_myl13_1", NORM, writes="z [profile 1]"),
+        # as trt-engine-explorer has them: each layer with the profile behind its name
+        named("__myl_Fc_myl5_7 [profile 1]", GEMM_INT8),
+    ]
+    document = information(*first, *second)
+    found = {"attention": {"fp16": 1}, "gemm": {"fp16": 3}, "Reformat": {"fp32": 1}}
+    assert executed(document) == found
+    assert executed(document, 1) == {
+        **{"attention": {"int8": 1}, "gemm": {"int8": 4}},
+        **{"Reformat": {"fp32": 1}, "kgen": {"fp16": 1}},
+    }
+    assert executed(document, 2) == {}
+    # without the name of any profile all layers are those that were asked for
+    assert executed(information(*first)) == executed(information(*first), 1) != {}
+
+
+def test_control_characters_do_no_harm() -> None:
     # between names, TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
     raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
     assert executed(raw) == FP16_GEMM
