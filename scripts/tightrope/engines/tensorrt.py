@@ -19,7 +19,7 @@ from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
 from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu
-from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
+from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products, unknown_types
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
@@ -48,8 +48,8 @@ def build(
 
     `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The folder `state` keeps the file
     that is built, and the timing cache for later builds. `executed` is that of the optimization
-    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
-    own reason, and where a profile has no product in the precision.
+    profile with the smallest share of products in the precision, of those whose types are known.
+    Raises WorkFailed with TensorRT's own reason, and where a profile has only products in others.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
@@ -69,7 +69,10 @@ def build(
         require_precision(one, precision)
     return {
         "format": "tensorrt-plan",
-        "executed": min(filter(None, found), key=lambda one: share_of_products(one, precision)),
+        "executed": min(
+            filter(None, found),
+            key=lambda one: (bool(unknown_types(one)), share_of_products(one, precision)),
+        ),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
@@ -238,14 +241,10 @@ def layer_information(engine: trt.ICudaEngine, shapes: dict[str, Shape]) -> str:
 
 def tuned_sizes(engine: trt.ICudaEngine) -> dict[str, Shape]:
     """Return the first profile's tuned values of each input that holds sizes."""
+    names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     return {
         name: tuple(engine.get_tensor_profile_values(0, name)[1])
-        for name in inputs_of(engine)
-        if engine.is_shape_inference_io(name)
+        for name in names
+        if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
+        and engine.is_shape_inference_io(name)
     }
-
-
-def inputs_of(engine: trt.ICudaEngine) -> list[str]:
-    """Return the names of the inputs of an engine."""
-    names = map(engine.get_tensor_name, range(engine.num_io_tensors))
-    return [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
