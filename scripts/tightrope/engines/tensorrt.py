@@ -18,7 +18,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu
+from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu, scratch_of
 from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products, unknown_types
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
@@ -104,10 +104,9 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
     profiles = [Profile.of(one) for one in options["profiles"]]
-    shared = {"graphs": options["graphs"], "scratch_bytes": engine.device_memory_size_v2}
 
     def on_new_queue() -> Make:
-        queue = queue_on_gpu(**shared)
+        queue = queue_on_gpu(graphs=options["graphs"])
 
         def make(inputs: Arrays) -> CudaProgram:
             with torch.cuda.stream(queue.stream):
@@ -177,10 +176,11 @@ def program(
     """
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
-    assert queue.scratch is not None
-    context.set_device_memory(queue.scratch.data_ptr(), queue.scratch.nbytes)
     request = sizes_of(inputs)
     set_shapes(context, choose(profiles, *request), input_signature.request(*request))
+    # what these shapes need, not the most of any profile
+    scratch = scratch_of(queue, context.update_device_memory_size_for_shapes())
+    context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
     logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")

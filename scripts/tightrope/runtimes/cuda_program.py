@@ -24,20 +24,25 @@ class Queue(NamedTuple):
 
     stream: torch.cuda.Stream | None = None
     pool: Any = None
-    scratch: torch.Tensor | None = None
+    scratch: list[torch.Tensor] | None = None
 
 
-def queue_on_gpu(*, graphs: bool, scratch_bytes: int | None = None) -> Queue:
+def queue_on_gpu(*, graphs: bool) -> Queue:
     """Return a queue with a new stream: TensorRT waits between launches on the default stream.
 
     PyTorch has 32 streams in all and gives them out in turn. Raises WorkFailed where this is not
     the GPU that is recorded.
     """
     require_same_gpu(str(torch.cuda.get_device_properties(0).uuid))
-    scratch = None
-    if scratch_bytes is not None:
-        scratch = torch.empty(scratch_bytes, dtype=torch.uint8, device="cuda")
-    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None, scratch)
+    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None, [])
+
+
+def scratch_of(queue: Queue, size: int) -> torch.Tensor:
+    """Return scratch memory on the GPU of at least `size` bytes; that of earlier programs stays."""
+    assert queue.scratch is not None
+    if not queue.scratch or queue.scratch[-1].nbytes < size:
+        queue.scratch.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+    return queue.scratch[-1]
 
 
 class CudaProgram:

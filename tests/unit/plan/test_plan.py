@@ -129,7 +129,7 @@ def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_gra
         "cuda-onnxruntime-int8-minmax-64": "ONNX Runtime's TensorRT provider has fp32, fp16 only"
     }
     own = options_of(config, "cuda-onnxruntime-fp16")
-    profiles = [[[1, 1], [4, 64], [4, 128]]]
+    profiles = [[[4, 64]] * 3, [[1, 1], [4, 64], [4, 128]]]
     assert own == {**SESSION, "provider": "tensorrt", "profiles": profiles}
     config["onnxruntime"]["provider"] = "cuda"
     own = options_of(config, "cuda-onnxruntime-fp16")
@@ -260,7 +260,7 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
     assert options_of(config, "cuda-tensorrt-fp16") == {
         **{"attention_operator": False, "graphs": True, "hardware_compatibility": "none"},
         **{"optimization_level": 3, "version_compatible": False},
-        "profiles": [[[1, 1], [4, 64], [4, 128]]],
+        "profiles": [[[4, 64]] * 3, [[1, 1], [4, 64], [4, 128]]],
     }
     own = {"route": "onnx", "blobs": False, "static_programs": None}
     assert options_of(config, "cpu-openvino-fp32") == {**own, "buckets": buckets}
