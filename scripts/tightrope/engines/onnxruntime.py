@@ -44,10 +44,13 @@ def build(
         model = fused(model)
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
-    if options["attention_operator"] and precision != GIVEN:
+    by_tensorrt = options.get("provider") == TENSORRT
+    # TensorRT may have no kernel for it in fp32
+    unfused = precision == GIVEN or (by_tensorrt and precision == "fp32")
+    if options["attention_operator"] and not unfused:
         model = with_attention_operators(model)
     facts: dict[str, Any]
-    if options.get("provider") == TENSORRT:
+    if by_tensorrt:
         from tightrope.runtimes.onnxruntime import tensorrt_provider
 
         facts = tensorrt_provider.build(model, target / FILE, precision, threads, options, state)

@@ -87,7 +87,8 @@ def model_to_build(model: onnx.ModelProto, precision: str, options: Options) -> 
     if precision == GIVEN:
         require_supported_qdq(model)
         return model
-    if options["attention_operator"]:
+    # it is never decomposed, and may have no kernel for other types (NVIDIA/TensorRT, issue 4705)
+    if options["attention_operator"] and precision in ("fp16", "bf16"):
         model = with_attention_operators(model)
     return typed(model, precision)
 
