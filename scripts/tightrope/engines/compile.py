@@ -12,7 +12,8 @@ from torch._inductor.utils import fresh_cache
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.cuda_program import with_graphs
+from tightrope.runtimes.torch.device import attention, graphs_of, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature
 
@@ -43,12 +44,14 @@ def build(
         # inference tensors, as in serving: other tensors would trigger a recompilation
         example = example_inputs(input_signature, *examples_of(device, options)[0], device)
         executed = profiled(lambda: module(**example))
+    request = {name: tensor.cpu().numpy() for name, tensor in example.items()}
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
         "compile_s": seconds,
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
+        **graphs_of(device, module, options, request),
     }
 
 
@@ -56,6 +59,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
+    options = with_graphs(options, path)
     return runner_on(device, compiled(path, input_signature, precision, device, options), options)
 
 

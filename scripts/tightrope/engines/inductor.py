@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from torch._inductor import config as inductor
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
-from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
-from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
+from tightrope.runtimes.cuda_program import with_graphs
+from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
@@ -55,28 +58,30 @@ def build(
         if precision == "int8":
             float_module = exported(module, input_signature, longest, device).module()
             module = quantized(float_module, samples or {}, reduced=options["reduce_range"])
-        graph, package = exported(module, input_signature, longest, device), str(target / FILE)
-        aoti_compile_and_package(graph, package_path=package)
-    program, example = (
-        aoti_load_package(package),
-        example_inputs(input_signature, ROWS, TOKENS, device),
-    )
+        graph = exported(module, input_signature, longest, device)
+        aoti_compile_and_package(graph, package_path=str(target / FILE))
+    program = loaded(target, device)
+    example = example_of(input_signature, ROWS, TOKENS)
     return {
         "format": "aotinductor-package",
-        "executed": logged_by_onednn(lambda: program(**example))
+        "executed": logged_by_onednn(partial(runner(program), example))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
+        **graphs_of(device, program, options, example),
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    # the package's locks cannot be captured in a CUDA graph
-    package = aoti_load_package(str(path / FILE), run_single_threaded=device == "cuda")
-    return runner_on(device, package, options)
+    return runner_on(device, loaded(path, device), with_graphs(options, path))
+
+
+def loaded(folder: Path, device: str) -> Any:
+    """Load the package in a folder, on a GPU without locks, which no CUDA graph can capture."""
+    return aoti_load_package(str(folder / FILE), run_single_threaded=device == "cuda")
 
 
 def exported(

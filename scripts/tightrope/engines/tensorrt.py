@@ -1,10 +1,10 @@
 """TensorRT 11: a plan built from typed ONNX with Polygraphy's loaders, run on PyTorch buffers."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import tensorrt as trt
 import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
@@ -14,21 +14,25 @@ from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu, scratch_of
-from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products, unknown_types
+from tightrope.runtimes.cuda_program import (
+    CudaProgram,
+    Program,
+    Queue,
+    queue_on_gpu,
+    refusal_of_graphs,
+    scratch_of,
+    with_graphs,
+)
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
-from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
-from tightrope.runtimes.tensorrt.inspection import executed
+from tightrope.runtimes.tensorrt.inspection import weakest
 from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
-from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
-from tightrope.variants import GIVEN
 
 PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
@@ -53,44 +57,27 @@ def build(
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = model_to_build(load_onnx(source), precision, options)
+    attention = options["attention_operator"]
+    model = model_to_build(load_onnx(source), precision, attention_operator=attention)
     input_signature, longest = signature_of(model), max_sequence(model)
     state.mkdir(parents=True, exist_ok=True)
     save_onnx(model, state / f"{target.name}.onnx")
     plan = built(state / f"{target.name}.onnx", input_signature, precision, options, state)
     (target / PLAN).write_bytes(plan)
-    first = input_signature.request(*Profile.of(options["profiles"][0]).opt)
-    information = layer_information(deserialized(plan, options), first)
+    engine, first = deserialized(plan, options), Profile.of(options["profiles"][0]).opt
+    information = layer_information(engine, input_signature.request(*first))
     (target / LAYERS).write_text(information)
-    found = [executed(information, number) for number in range(len(options["profiles"]))]
-    if precision == "tf32":  # the inspector does not report which fp32 products used it
-        found = [as_tf32(one) for one in found]
-    for one in found:
-        require_precision(one, precision)
-    return {
+    facts = {
         "format": "tensorrt-plan",
-        "executed": min(
-            filter(None, found),
-            key=lambda one: (bool(unknown_types(one)), share_of_products(one, precision)),
-        ),
+        "executed": weakest(information, precision, len(options["profiles"])),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
     }
-
-
-def model_to_build(model: onnx.ModelProto, precision: str, options: Options) -> onnx.ModelProto:
-    """Return the model in the types of `precision`; for `given` itself, once its Q/DQ is checked.
-
-    Raises WorkFailed where TensorRT does not support the Q/DQ, or the types do not fit.
-    """
-    if precision == GIVEN:
-        require_supported_qdq(model)
-        return model
-    # it is never decomposed, and may have no kernel for other types (NVIDIA/TensorRT, issue 4705)
-    if options["attention_operator"] and precision in ("fp16", "bf16"):
-        model = with_attention_operators(model)
-    return typed(model, precision)
+    if not options["graphs"]:
+        return facts
+    load = partial(runner, engine, input_signature, options)
+    return {**facts, "graphs_refused": refusal_of_graphs(load, example_of(input_signature, *first))}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
@@ -104,6 +91,11 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     require_same(manifest["built_on"], place(), options)
     input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
+    return runner(engine, input_signature, with_graphs(options, path))
+
+
+def runner(engine: trt.ICudaEngine, input_signature: Signature, options: Options) -> ByShape:
+    """Return `run` with a program per shape, with `graphs` in the options a CUDA graph each."""
     profiles = [Profile.of(one) for one in options["profiles"]]
 
     def on_new_queue() -> Make:

@@ -8,8 +8,10 @@ import torch
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
-from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.runtimes.cuda_program import with_graphs
+from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 
@@ -39,11 +41,13 @@ def build(
         whole.save(str(target / FILE))
         saved = loaded(target, device, late=late)
         executed = profiled(lambda: saved(**example))
+    graphs = graphs_of(device, saved, options, example_of(input_signature, 2))
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
+        **graphs,
     }
 
 
@@ -51,9 +55,8 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    return runner_on(
-        device, loaded(path, device, late=packs_late(input_signature, precision)), options
-    )
+    program = loaded(path, device, late=packs_late(input_signature, precision))
+    return runner_on(device, program, with_graphs(options, path))
 
 
 def packs_late(input_signature: Signature, precision: str) -> bool:

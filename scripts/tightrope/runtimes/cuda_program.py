@@ -1,11 +1,15 @@
 """PyTorch program at one shape: fixed buffers, kernels optionally captured as a CUDA graph."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.errors import in_one_line, is_out_of_memory
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_same_gpu
 
@@ -13,6 +17,8 @@ from tightrope.machine.lacks import require_same_gpu
 Program = Callable[..., torch.Tensor]
 # calls before graph capture, in which a program makes its one-time plans and workspaces
 WARM_UP = 3
+# ONNX Runtime captures at the first or second call, and replays after that; others replay at each
+REPLAYED = 4
 
 
 class Queue(NamedTuple):
@@ -43,6 +49,29 @@ def scratch_of(queue: Queue, size: int) -> torch.Tensor:
     if not queue.scratch or queue.scratch[-1].nbytes < size:
         queue.scratch.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
     return queue.scratch[-1]
+
+
+def refusal_of_graphs(load: Callable[[], Callable[[Arrays], Any]], example: Arrays) -> str | None:
+    """Return why what `load` returns cannot capture and replay a CUDA graph, else None.
+
+    A failed capture may leave the process without a usable GPU: ask it last. Where memory ran out
+    that is raised.
+    """
+    try:
+        run = load()
+        for _ in range(REPLAYED):
+            run(example)
+    except Exception as error:  # runtimes raise no specific class
+        if is_out_of_memory(error):
+            raise
+        return in_one_line(error)
+    return None
+
+
+def with_graphs(options: dict[str, Any], engine: Path) -> dict[str, Any]:
+    """Return the options without `graphs` where the build of the engine found that it has none."""
+    refused = open_manifest(engine / "engine.json", EngineManifest).get("graphs_refused")
+    return {**options, "graphs": options.get("graphs", False) and refused is None}
 
 
 class CudaProgram:
@@ -76,7 +105,9 @@ class CudaProgram:
             self.compute()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=self.stream):
+        # a runtime may call CUDA in threads of its own meanwhile
+        mode = "thread_local"
+        with torch.cuda.graph(graph, pool=pool, stream=self.stream, capture_error_mode=mode):
             self.logits = self.compute()
         return graph
 

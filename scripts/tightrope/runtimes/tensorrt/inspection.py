@@ -10,7 +10,14 @@ import re
 from typing import Any
 
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.executed import Executed, counted
+from tightrope.runtimes.executed import (
+    Executed,
+    as_tf32,
+    counted,
+    require_precision,
+    share_of_products,
+    unknown_types,
+)
 
 Layer = dict[str, Any]
 # layers for data and for the order of streams, which compute nothing
@@ -67,6 +74,20 @@ def executed(information: str, profile: int = 0) -> Executed:
         for kind, one in kinds
         if kind.casefold() not in NO_OPERATORS
     )
+
+
+def weakest(information: str, precision: str, profiles: int) -> Executed:
+    """Return `executed` of the profile with the smallest share of products in the precision.
+
+    Of profiles whose types are known, if there are such. Raises WorkFailed where the products of
+    one ran in other types only.
+    """
+    found = [one for number in range(profiles) if (one := executed(information, number))]
+    if precision == "tf32":  # the inspector does not report which fp32 products used it
+        found = [as_tf32(one) for one in found]
+    for one in found:
+        require_precision(one, precision)
+    return min(found, key=lambda one: (bool(unknown_types(one)), share_of_products(one, precision)))
 
 
 def profiles_of(layers: list[Layer]) -> list[int]:

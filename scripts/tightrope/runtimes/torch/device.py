@@ -11,7 +11,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.model.module import runner
 from tightrope.runtimes.buckets import Buckets
-from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
+from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu, refusal_of_graphs
 from tightrope.runtimes.executed import Executed, as_tf32
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
@@ -66,6 +66,17 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
         return lambda inputs: CudaProgram(attending, inputs, queue)
 
     return ByShape(on_new_queue, buckets)
+
+
+def graphs_of(
+    device: str, program: Program, options: dict[str, Any], example: Arrays
+) -> dict[str, str | None]:
+    """Return `graphs_refused` for the manifest of an engine, nothing where it is to have none."""
+    if device == "cpu" or not options.get("graphs"):
+        return {}
+    return {
+        "graphs_refused": refusal_of_graphs(lambda: runner_on(device, program, options), example)
+    }
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:
