@@ -189,10 +189,11 @@ def test_the_attention_that_was_asked_for_is_the_one_that_is_recorded(tiny: Tiny
 
 def products_in_graph(checkpoint: Path, precision: str) -> Any:
     from tightrope.engines.inductor import exported
-    from tightrope.model.module import DTYPES, logits_module
+    from tightrope.model.module import DTYPES, example_inputs, logits_module
     from tightrope.runtimes.torch.operators import in_graph
 
-    return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), of_texts(), 64, "cpu"))
+    module, example = logits_module(checkpoint, DTYPES[precision]), example_inputs(of_texts(), 2)
+    return in_graph(exported(module, of_texts(), 64, example))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])

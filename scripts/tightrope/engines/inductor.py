@@ -14,18 +14,16 @@ from torch._inductor import config as inductor
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
 from tightrope.runtimes.cuda_program import with_graphs
-from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, tuned_for, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
 
 FILE = "model.pt2"
-ROWS, TOKENS = 2, 16
 # profiles name kernels by the second; without a profiler a kernel only asks whether there is one
 COMPILED: dict[str, dict[str, Any]] = {
     "cpu": {"freezing": True, "cpp.enable_kernel_profile": True},
@@ -53,23 +51,24 @@ def build(
     manifest = read_manifest(source, CheckpointManifest)
     input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
+    example = example_inputs(input_signature, *tuned_for(options), device)
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch({**COMPILED[device], "max_autotune": tuned}):
         if precision == "int8":
-            float_module = exported(module, input_signature, longest, device).module()
+            float_module = exported(module, input_signature, longest, example).module()
             module = quantized(float_module, samples or {}, reduced=options["reduce_range"])
-        graph = exported(module, input_signature, longest, device)
+        graph = exported(module, input_signature, longest, example)
         aoti_compile_and_package(graph, package_path=str(target / FILE))
     program = loaded(target, device)
-    example = example_of(input_signature, ROWS, TOKENS)
+    request = {name: tensor.cpu().numpy() for name, tensor in example.items()}
     return {
         "format": "aotinductor-package",
-        "executed": logged_by_onednn(partial(runner(program), example))
+        "executed": logged_by_onednn(partial(runner(program), request))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
-        **graphs_of(device, program, options, example),
+        **graphs_of(device, program, options, request),
     }
 
 
@@ -85,10 +84,12 @@ def loaded(folder: Path, device: str) -> Any:
 
 
 def exported(
-    module: torch.nn.Module, input_signature: Signature, longest: int | None, device: str
+    module: torch.nn.Module,
+    input_signature: Signature,
+    longest: int | None,
+    example: dict[str, torch.Tensor],
 ) -> Any:
-    """Export the module with torch.export, with dynamic free axes."""
-    example = example_inputs(input_signature, ROWS, TOKENS, device)
+    """Export the module with torch.export at an example, with dynamic free axes."""
     axes = dynamic_shapes(input_signature, longest)
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 

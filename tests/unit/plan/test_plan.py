@@ -252,7 +252,7 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
         assert options_of(config, f"cpu-{engine}-fp32") == {}
     assert options_of(config, "cuda-pytorch-fp16") == {"attention": "auto"}
     compiled = {"attention": "auto", "autotune": True, "graphs": True, "buckets": buckets}
-    assert options_of(config, "cuda-compile-fp16") == compiled
+    assert options_of(config, "cuda-compile-fp16") == {**compiled, "shapes": [[4, 64]]}
     assert options_of(config, "cuda-tensorrt-fp16") == {
         **{"attention_operator": False, "graphs": True, "hardware_compatibility": "none"},
         **{"optimization_level": 3, "version_compatible": False},
