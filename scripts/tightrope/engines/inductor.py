@@ -51,7 +51,7 @@ def build(
     manifest = read_manifest(source, CheckpointManifest)
     input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
-    example = example_inputs(input_signature, *tuned_for(options), device)
+    example = example_inputs(input_signature, *tuned_for(options), device=device)
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch({**COMPILED[device], "max_autotune": tuned}):
         if precision == "int8":
