@@ -3,6 +3,7 @@
 import tarfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.runtimes.buckets import Bucket
-from tightrope.runtimes.cuda_program import Program, with_graphs
+from tightrope.runtimes.cuda_program import Program, graphs_of, with_graphs
 from tightrope.runtimes.torch.device import (
     attention,
     buckets_of,
-    graphs_of,
     measured,
     prepare,
     runner_on,
@@ -70,7 +70,7 @@ def build(
         "compile_s": seconds,
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
-        **graphs_of(device, module, options, request),
+        **graphs_of(options, partial(runner_on, device, module, options), request),
     }
 
 
@@ -112,8 +112,7 @@ def examples_of(options: Options) -> list[Bucket]:
     buckets, (rows, tokens) = buckets_of(options), tuned_for(options)
     if buckets is None:
         return [(rows, tokens), (1, tokens)]
-    known = measured(options)
-    others = [shape for shape in reversed(buckets.all()) if shape not in known]
+    others = [shape for shape in reversed(buckets.all()) if shape not in measured(options)]
     return [(rows, tokens), *others] if any(shape[0] > 1 for shape in others) else others
 
 
@@ -148,11 +147,7 @@ def compiled(
                     torch._dynamo.mark_dynamic(tensor, 0)
             free(**example)
     dynamo.error_on_recompile = buckets_of(options) is not None
-
-    def program(**inputs: torch.Tensor) -> torch.Tensor:
-        return (fixed if sizes_of(inputs) in shapes else free)(**inputs)
-
-    return program
+    return lambda **inputs: (fixed if sizes_of(inputs) in shapes else free)(**inputs)
 
 
 def quantize(module: torch.nn.Module, precision: str) -> None:

@@ -17,8 +17,8 @@ from tightrope.errors import TightropeError
 from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
-from tightrope.runtimes.cuda_program import with_graphs
-from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, tuned_for, with_tf32
+from tightrope.runtimes.cuda_program import graphs_of, with_graphs
+from tightrope.runtimes.torch.device import prepare, runner_on, tuned_for, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
@@ -68,7 +68,7 @@ def build(
         else with_tf32(in_graph(graph), device),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
-        **graphs_of(device, program, options, request),
+        **graphs_of(options, partial(runner_on, device, program, options), request),
     }
 
 
@@ -84,10 +84,7 @@ def loaded(folder: Path, device: str) -> Any:
 
 
 def exported(
-    module: torch.nn.Module,
-    input_signature: Signature,
-    longest: int | None,
-    example: dict[str, torch.Tensor],
+    module: torch.nn.Module, input_signature: Signature, longest: int | None, example: Any
 ) -> Any:
     """Export the module with torch.export at an example, with dynamic free axes."""
     axes = dynamic_shapes(input_signature, longest)

@@ -44,9 +44,8 @@ def build(
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
     by_tensorrt = options.get("provider") == TENSORRT
-    # TensorRT may have no kernel for it in fp32
-    unfused = precision == GIVEN or (by_tensorrt and precision == "fp32")
-    if options["attention_operator"] and not unfused:
+    without = (GIVEN, "fp32") if by_tensorrt else (GIVEN,)  # see `model_to_build`
+    if options["attention_operator"] and precision not in without:
         model = with_attention_operators(model)
     facts: dict[str, Any]
     if by_tensorrt:
@@ -85,17 +84,14 @@ def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) ->
 
     Operators are counted without CUDA graphs, whose replay names none.
     """
-    from tightrope.runtimes.cuda_program import refusal_of_graphs
+    from tightrope.runtimes.cuda_program import graphs_of
     from tightrope.runtimes.onnxruntime import gpu
 
     gpu.prepare()
     plain = gpu.cuda_provider({**options, "graphs": False})
     executed, provider = profiled(path, threads, options, [plain], example=example)
-    facts = {"executed": executed, "provider": provider}
-    if not options["graphs"]:
-        return facts
     load = partial(run_on_gpu, path, threads, options)
-    return {**facts, "graphs_refused": refusal_of_graphs(load, example)}
+    return {"executed": executed, "provider": provider, **graphs_of(options, load, example)}
 
 
 def loaded_on_gpu(folder: Path, threads: int, options: Options) -> Any:

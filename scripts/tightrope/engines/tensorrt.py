@@ -21,8 +21,8 @@ from tightrope.runtimes.cuda_program import (
     CudaProgram,
     Program,
     Queue,
+    graphs_of,
     queue_on_gpu,
-    refusal_of_graphs,
     scratch_of,
     with_graphs,
 )
@@ -67,17 +67,15 @@ def build(
     engine, first = deserialized(plan, options), Profile.of(options["profiles"][0]).opt
     information = layer_information(engine, input_signature.request(*first))
     (target / LAYERS).write_text(information)
-    facts = {
+    load = partial(runner, engine, input_signature, options)
+    return {
         "format": "tensorrt-plan",
         "executed": weakest(information, precision, len(options["profiles"])),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
+        **graphs_of(options, load, example_of(input_signature, *first)),
     }
-    if not options["graphs"]:
-        return facts
-    load = partial(runner, engine, input_signature, options)
-    return {**facts, "graphs_refused": refusal_of_graphs(load, example_of(input_signature, *first))}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:

@@ -1,6 +1,7 @@
 """TorchScript: the traced and frozen module, a package that loads without transformers."""
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
-from tightrope.runtimes.cuda_program import with_graphs
-from tightrope.runtimes.torch.device import graphs_of, prepare, runner_on, with_tf32
+from tightrope.runtimes.cuda_program import graphs_of, with_graphs
+from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 
@@ -41,13 +42,13 @@ def build(
         whole.save(str(target / FILE))
         saved = loaded(target, device, late=late)
         executed = profiled(lambda: saved(**example))
-    graphs = graphs_of(device, saved, options, example_of(input_signature, 2))
+    load = partial(runner_on, device, saved, options)
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
-        **graphs,
+        **graphs_of(options, load, example_of(input_signature, 2)),
     }
 
 

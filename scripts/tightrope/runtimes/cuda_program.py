@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class Queue(NamedTuple):
 
     stream: torch.cuda.Stream | None = None
     pool: Any = None
-    scratch: list[torch.Tensor] | None = None
+    scratch: Any = None
 
 
 def queue_on_gpu(*, graphs: bool) -> Queue:
@@ -45,18 +45,21 @@ def queue_on_gpu(*, graphs: bool) -> Queue:
 
 def scratch_of(queue: Queue, size: int) -> torch.Tensor:
     """Return scratch memory on the GPU of at least `size` bytes; that of earlier programs stays."""
-    assert queue.scratch is not None
     if not queue.scratch or queue.scratch[-1].nbytes < size:
         queue.scratch.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
-    return queue.scratch[-1]
+    return cast(torch.Tensor, queue.scratch[-1])
 
 
-def refusal_of_graphs(load: Callable[[], Callable[[Arrays], Any]], example: Arrays) -> str | None:
-    """Return why what `load` returns cannot capture and replay a CUDA graph, else None.
+def graphs_of(
+    options: dict[str, Any], load: Callable[[], Callable[[Arrays], Any]], example: Arrays
+) -> dict[str, str | None]:
+    """Return `graphs_refused`, the reason why what `load` returns has no CUDA graph, or None.
 
-    A failed capture may leave the process without a usable GPU: ask it last. Where memory ran out
-    that is raised.
+    Empty where it is to have none. A failed capture may leave the process without a usable GPU:
+    ask it last. Where memory ran out that is raised.
     """
+    if not options.get("graphs"):
+        return {}
     try:
         run = load()
         for _ in range(REPLAYED):
@@ -64,8 +67,8 @@ def refusal_of_graphs(load: Callable[[], Callable[[Arrays], Any]], example: Arra
     except Exception as error:  # runtimes raise no specific class
         if is_out_of_memory(error):
             raise
-        return in_one_line(error)
-    return None
+        return {"graphs_refused": in_one_line(error)}
+    return {"graphs_refused": None}
 
 
 def with_graphs(options: dict[str, Any], engine: Path) -> dict[str, Any]:

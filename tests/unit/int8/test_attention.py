@@ -10,7 +10,6 @@ from onnx_text import drawn, onnx_model
 from quantized_files import answers, quantized, with_ranges
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of
 from tightrope.int8.schemes import SCHEMES, attention_to_quantize
@@ -84,18 +83,6 @@ def test_a_cache_without_these_ranges_is_refused_by_name(tiny: TinyModel, tmp_pa
     assert target.read_bytes() == tiny.s8s8.read_bytes()
 
 
-def test_int8_attention_of_more_tokens_than_tensorrt_fuses_is_refused(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    cache = read_cache(tiny.minmax, model=tiny.simplified)
-    del cache["schema"]
-    write_cache(tmp_path / "a.json", **{**cache, "options": {"max_sequence": 513}})
-    settings: Any = {"cache": tmp_path / "a.json", "attention": True}
-    quantized(tiny, tmp_path / "a.onnx", "e4m3", **settings)
-    with pytest.raises(TightropeError, match=r"up to 512 tokens .* max_sequence is 513: take"):
-        quantized(tiny, tmp_path / "b.onnx", "s8s8", **settings)
-
-
 def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_path: Path) -> None:
     with pytest.raises(TightropeError, match="only TensorRT's schemes quantize attention: take"):
         quantized(tiny, tmp_path / "a.onnx", "u8s8", attention=True)
@@ -103,6 +90,11 @@ def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_
     words = r"net\.onnx: no attention to quantize \(it has no Softmax\): take `attention` out of"
     with pytest.raises(TightropeError, match=words):
         attention_of(SCHEMES["s8s8"], make_convolutions(), {"attention": True}, path="net.onnx")
+    long: dict[str, Any] = {"path": "net.onnx", "longest": 513}
+    model = load_onnx(tiny.simplified)
+    assert attention_of(SCHEMES["e4m3"], model, {"attention": True}, **long)
+    with pytest.raises(TightropeError, match=r"up to 512 tokens .* max_sequence is 513: take"):
+        attention_of(SCHEMES["s8s8"], model, {"attention": True}, **long)
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,7 @@ REPAIRS = {
 
 
 def test_each_repair_is_one_more_variant_of_engines_fed_by_quantized_onnx() -> None:
-    """TensorRT takes no asymmetric activations, and alone quantizes attention.
-
-    ONNX Runtime has int8 on a CPU only.
-    """
+    """TensorRT takes no asymmetric activations, and alone quantizes attention."""
     engines = {
         **{"onnxruntime": ["int8", "int8-auto"], "openvino": ["int8"]},
         "tensorrt": ["int8-fp16", "fp8"],

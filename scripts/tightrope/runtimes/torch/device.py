@@ -12,7 +12,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.model.module import runner
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu, refusal_of_graphs
+from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, as_tf32
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
@@ -63,12 +63,10 @@ def measured(options: dict[str, Any]) -> list[Bucket]:
 
 
 def tuned_for(options: dict[str, Any]) -> tuple[int, int]:
-    """Return (rows, tokens) to compile a program for any shape at: about the largest measured.
-
-    Kernels are tuned for them. One row would be compiled as a constant, and two equal sizes as one.
-    """
+    """Return (rows, tokens) to compile a program for any shape at, about the largest measured."""
     rows, tokens = (*max(measured(options), key=math.prod, default=EXAMPLE), EXAMPLE[1])[:2]
     rows = max(rows, EXAMPLE[0])
+    # one row would be compiled as a constant, and two equal sizes as one
     return rows + (rows == tokens), tokens
 
 
@@ -91,17 +89,6 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
         return lambda inputs: CudaProgram(attending, inputs, queue)
 
     return ByShape(on_new_queue, buckets_of(options))
-
-
-def graphs_of(
-    device: str, program: Program, options: dict[str, Any], example: Arrays
-) -> dict[str, str | None]:
-    """Return `graphs_refused` for the manifest of an engine, nothing where it is to have none."""
-    if device == "cpu" or not options.get("graphs"):
-        return {}
-    return {
-        "graphs_refused": refusal_of_graphs(lambda: runner_on(device, program, options), example)
-    }
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:

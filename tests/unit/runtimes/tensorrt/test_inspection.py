@@ -6,7 +6,7 @@ from polygraphy.datatype import DataType
 from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
-from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, word
+from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, weakest, word
 
 Layer = dict[str, Any]
 
@@ -150,40 +150,23 @@ def test_types_are_spelt_as_in_polygraphys_reader_of_tensorrt_11(text: str, kind
         assert word(spelt) == OURS.get(kind, spelt)
 
 
-def named(name: str, layer: Layer, reads: str = "t", writes: str = "t") -> Layer:
-    """The layer with a name of its own, and of its first input and output."""
-    ends = {"Inputs": reads, "Outputs": writes}
-    return {
-        **layer,
-        "Name": name,
-        **{end: [{**one, "Name": ends[end]} for one in layer[end]] for end in ends},
-    }
-
-
 def test_the_layers_of_each_profile_are_told_apart_though_few_have_it_in_their_names() -> None:
-    """In the form of NVIDIA's cookbook, 04-Feature/EngineInspector, TensorRT 10.16.
-
-    Both profiles are listed. What Myelin names itself has only the number of its compiled part.
-    """
-    first = [
-        named("max_pool2d_1", REFORMAT),
-        named("node_linear_myl5_2", GEMM),
-        named("__myl_Fc_myl5_3", FUSED),
-        named("_gemm_mha_v2_myl5_4", ATTENTION),
-        named("__myl_Fc_myl7_0", GEMM),
-    ]
-    second = [
-        named("max_pool2d_1 [profile 1]", REFORMAT),
-        named("node_linear [profile 1]_myl11_2", GEMM_INT8),
-        named("__myl_Fc_myl11_3", FUSED_INT8),
-        named("_gemm_mha_v2_myl11_4", ATTENTION_INT8),
+    """As NVIDIA's cookbook (EngineInspector, TensorRT 10): Myelin's names have a part's number."""
+    first = {
+        **{"max_pool2d_1": REFORMAT, "node_linear_myl5_2": GEMM, "__myl_Fc_myl5_3": FUSED},
+        **{"_gemm_mha_v2_myl5_4": ATTENTION, "__myl_Fc_myl7_0": GEMM},
+    }
+    second = {
+        **{"max_pool2d_1 [profile 1]": REFORMAT, "node_linear [profile 1]_myl11_2": GEMM_INT8},
+        **{"__myl_Fc_myl11_3": FUSED_INT8, "_gemm_mha_v2_myl11_4": ATTENTION_INT8},
         # a part that only what it writes tells from those of the first profile
-        named("__mye260_0_myl13_0", GEMM_INT8),
-        named("__myl_Cast_myl13_1", NORM, writes="z [profile 1]"),
+        "__mye260_0_myl13_0": GEMM_INT8,
+        "__myl_Cast_myl13_1": {**NORM, "Outputs": [{**tensor("Half"), "Name": "z [profile 1]"}]},
         # as trt-engine-explorer has them: each layer with the profile behind its name
-        named("__myl_Fc_myl5_7 [profile 1]", GEMM_INT8),
-    ]
-    document = information(*first, *second)
+        "__myl_Fc_myl5_7 [profile 1]": GEMM_INT8,
+    }
+    layers = [{**one, "Name": name} for name, one in (first | second).items()]
+    document, alone = information(*layers), information(*layers[: len(first)])
     found = {"attention": {"fp16": 1}, "gemm": {"fp16": 3}, "Reformat": {"fp32": 1}}
     assert executed(document) == found
     assert executed(document, 1) == {
@@ -191,12 +174,12 @@ def test_the_layers_of_each_profile_are_told_apart_though_few_have_it_in_their_n
         **{"Reformat": {"fp32": 1}, "kgen": {"fp16": 1}},
     }
     assert executed(document, 2) == {}
+    assert weakest(information(*layers[len(first) :]), "int8-fp16", 3) == executed(document, 1)
+    with pytest.raises(WorkFailed, match="ran in fp16: no matrix product ran in int8"):
+        weakest(document, "int8-fp16", 2)
     # without the name of any profile all layers are those that were asked for
-    assert executed(information(*first)) == executed(information(*first), 1) != {}
-
-
-def test_control_characters_do_no_harm() -> None:
-    # between names, TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
+    assert executed(alone) == executed(alone, 1) == found
+    # control characters between names, TensorRT 8.6: github.com/NVIDIA/TensorRT/issues/2779
     raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
     assert executed(raw) == FP16_GEMM
 
