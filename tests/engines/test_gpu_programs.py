@@ -1,11 +1,14 @@
 """What programs on a GPU are made of, run on the CPU: shapes, buffers, padding, attention."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import supervised
@@ -189,10 +192,11 @@ def test_the_attention_that_was_asked_for_is_the_one_that_is_recorded(tiny: Tiny
 
 def products_in_graph(checkpoint: Path, precision: str) -> Any:
     from tightrope.engines.inductor import exported
-    from tightrope.model.module import DTYPES, logits_module
+    from tightrope.model.module import DTYPES, example_inputs, logits_module
     from tightrope.runtimes.torch.operators import in_graph
 
-    return in_graph(exported(logits_module(checkpoint, DTYPES[precision]), of_texts(), 64, "cpu"))
+    module, example = logits_module(checkpoint, DTYPES[precision]), example_inputs(of_texts(), 2)
+    return in_graph(exported(module, of_texts(), 64, example))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
@@ -276,3 +280,127 @@ def test_a_real_engine_is_timed_on_streams_and_keeps_none_of_their_programs(
     assert all(calls > 0 for calls in found["calls"])
     assert all(0.2 <= seconds < 5 for seconds in found["seconds"])
     assert found["gpu"] == [None] * 5
+
+
+# the manifest of an engine, as far as a load reads it
+ENGINE: dict[str, Any] = {
+    **{"status": "ok", "variant": "cuda-compile-fp16", "precision": "fp16", "options": {}},
+    **{"sources": {}, "checkpoint": None, "libraries": {}, "build_s": 1.0},
+    "inputs": of_texts().facts(),
+}
+
+
+def refusal(patch: pytest.MonkeyPatch, reason: str | None) -> dict[str, str | None]:
+    """What a build says of a program whose capture in PyTorch, which is played, fails so."""
+    import torch
+    from tightrope.runtimes.cuda_program import CudaProgram, Queue, graphs_of
+
+    @contextmanager
+    def capture(graph: Any, *, capture_error_mode: str, **settings: Any) -> Iterator[None]:
+        assert capture_error_mode == "thread_local"
+        yield
+        if reason:
+            raise RuntimeError(reason)
+
+    patch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None))
+    patch.setattr(torch.cuda, "graph", capture)
+    patch.setattr(torch.cuda, "synchronize", lambda: None)
+
+    def run(inputs: Arrays) -> np.ndarray:
+        return CudaProgram(lambda input_ids: 2 * input_ids, inputs, Queue(pool=1))(inputs)
+
+    return graphs_of({"graphs": True}, lambda: run, ids(2, 3))
+
+
+def test_a_failed_capture_is_the_reason_for_single_launches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tightrope.runtimes.cuda_program import with_graphs
+
+    found = refusal(monkeypatch, "not permitted\nwhen capturing")
+    assert found == {"graphs_refused": "RuntimeError: not permitted"}
+    assert refusal(monkeypatch, None) == {"graphs_refused": None}
+    with pytest.raises(RuntimeError, match="out of memory"):
+        refusal(monkeypatch, "CUDA error: out of memory")
+    for refused in (found, {}):
+        write_manifest(tmp_path / "engine.json", **ENGINE, **refused)
+        assert with_graphs({"graphs": True}, tmp_path) == {"graphs": not refused}
+
+
+def test_programs_are_of_measured_shapes_and_the_one_for_any_is_tuned_for_the_largest() -> None:
+    from tightrope.runtimes.torch.device import measured, tuned_for
+
+    sizes = {"batch": [1, 32, 128], "sequence": [64, 128, 512]}
+    graphs = {"graphs": True, "buckets": sizes, "shapes": [[1, 128], [32, 100], [32, 128]]}
+    for options, programs, tuned in (
+        (graphs, [(1, 128), (32, 128)], (32, 128)),
+        ({**graphs, "graphs": False}, [(1, 128), (32, 100), (32, 128)], (32, 128)),
+        # equal sizes would be compiled as one, and one row as a constant
+        ({"shapes": [[128, 128]]}, [(128, 128)], (129, 128)),
+        ({"shapes": [[1, 64]]}, [(1, 64)], (2, 64)),
+        # images, and who names no shapes measures the buckets; a CPU
+        ({"graphs": True, "buckets": {"batch": [1, 8]}}, [(1,), (8,)], (8, 16)),
+        ({}, [], (2, 16)),
+    ):
+        assert (measured(options), tuned_for(options)) == (programs, tuned)
+
+
+TUNED = {"attention": "auto", "autotune": False, "graphs": True, "shapes": [[3, 16]]}
+TUNED |= {"buckets": {"batch": [1, 3], "sequence": [16]}}
+SETTINGS: dict[str, Any] = {"precision": "fp32", "device": "cpu", "options": TUNED}
+
+
+def compile_as_a_build(folder: Path) -> None:
+    import torch
+    from tightrope.engines import compile
+    from torch._inductor.utils import fresh_cache
+    from transformers import BertConfig, BertForSequenceClassification
+
+    sizes = {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2, "vocab_size": 9}
+    BertForSequenceClassification(BertConfig(**sizes, intermediate_size=64)).save_pretrained(folder)
+    torch.set_num_threads(1)  # as the load: kernels are generated for a number of threads
+    with fresh_cache():
+        compile.compiled(folder, of_texts(), **SETTINGS)
+        compile.keep_cache(folder / compile.CACHE)
+
+
+def load_as_elsewhere(folder: Path) -> list[Any]:
+    """Whether sizes were free, and the shape, of each call of a program; and of one too many."""
+    import torch
+    from tightrope.engines import compile
+    from torch._dynamo.exc import RecompileError
+    from torch._inductor import cpp_builder
+    from torch._inductor.utils import fresh_cache
+
+    calls: list[Any] = []
+    of_torch, of_shell = torch.compile, cpp_builder.run_compile_cmd
+
+    def recorded(module: Any, *, dynamic: bool, **settings: Any) -> Any:
+        program = of_torch(module, dynamic=dynamic, **settings)
+
+        def run(**inputs: Any) -> Any:
+            calls.append((dynamic, *inputs["input_ids"].shape))
+            return program(**inputs)
+
+        return run
+
+    def no_kernel(command: str, cwd: str) -> None:
+        assert "-E" in command.split()  # a header alone
+        of_shell(command, cwd)
+
+    cpp_builder.run_compile_cmd = no_kernel
+    torch.compile, compile.fresh_cache = recorded, fresh_cache
+    run = compile.load(folder, threads=1, **SETTINGS)
+    for batch in (3, 1):
+        run({**ids(batch, 16), "attention_mask": ids(batch, 16)["input_ids"]})
+    with pytest.raises(RecompileError):
+        run({**ids(2, 16), "attention_mask": ids(2, 16)["input_ids"]})
+    return calls
+
+
+def test_each_measured_shape_has_a_program_which_a_load_has_of_the_build(tmp_path: Path) -> None:
+    """Shapes are padded to buckets, so that what compiles anything after the load is an error."""
+    supervised(compile_as_a_build, tmp_path, limits=LIMITS)
+    write_manifest(tmp_path / "engine.json", **ENGINE)
+    calls = supervised(load_as_elsewhere, tmp_path, limits=LIMITS)
+    assert calls == [*[(False, 3, 16), (True, 1, 16)] * 2, (True, 2, 16)]

@@ -16,7 +16,7 @@ LABELS = EXAMPLE["models"][MODEL]["labels"]
 FILES = {
     "onnxruntime": ["model.onnx"],
     "openvino": ["model.xml", "model.bin"],
-    "tensorrt": ["model.plan", "layers-0.json"],
+    "tensorrt": ["model.plan", "layers.json"],
     "torchscript": ["model.pt"],
 }
 LIBRARIES = {"onnxruntime": "1.31.1", "openvino": "2026.4.1", "tensorrt-cu13": "11.4.0.106"}

@@ -11,14 +11,13 @@ from tiny_project import MODEL, Project
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
 ENGINES = {
     "pytorch": ["fp32", "fp16"],
-    "onnxruntime": ["fp32", "int8"],
+    "onnxruntime": ["fp32"],
     "tensorrt": ["fp16", "int8-fp16", "fp8"],
 }
 ON_GPU = {
     "cuda-pytorch-fp32",
     "cuda-pytorch-fp16",
     "cuda-onnxruntime-fp32",
-    "cuda-onnxruntime-int8-minmax-8",
     "cuda-tensorrt-fp16",
     "cuda-tensorrt-int8-fp16-minmax-8",
     "cuda-tensorrt-fp8-minmax-8",
@@ -69,7 +68,7 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     assert not [job for job in jobs if job.startswith("build_") and "-cpu-" in job]
     found = results(project)
     forced = {variant for variant in found if variant.startswith("cuda-")}
-    assert len(forced) == 4
+    assert len(forced) == 3
     assert {found[variant]["status"] for variant in set(found) - forced} == {"ok"}
     for variant in forced:
         assert found[variant]["status"] == "failed"
@@ -87,8 +86,7 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
         return {job for job in project.plan() if job.startswith("build_")}
 
     on_gpu = [f"build_{one}/{MODEL}-cuda-fp16" for one in ("torchscript", "tensorrt")]
-    quantized = f"build_onnxruntime/{MODEL}-cuda-int8-minmax-8"
-    assert rebuilt(cuda={"graphs": False}) == {*on_gpu, quantized}
+    assert rebuilt(cuda={"graphs": False}) == {*on_gpu}
     assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
     assert rebuilt(cuda={"autotune": False}) == set()
     assert rebuilt(cuda={"streams": [2]}) == set()
@@ -99,7 +97,7 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
 
 def test_a_repair_with_attention_is_one_for_a_gpu(unrun: Project) -> None:
     repairs = {"mha": {"attention": True}, "out": {"outputs": True}}
-    engines = {"onnxruntime": ["int8"], "tensorrt": ["fp8"]}
+    engines = {"onnxruntime": ["int8"], "tensorrt": ["fp8", "int8-fp16"]}
     unrun.configure(devices=["cpu", "cuda"], engines=engines, repairs=repairs)
     planned = unrun.plan("--until", "quantize_onnx")
     assert {one.partition("minmax-8-")[2] for one in planned if "-u8s8-minmax-8-" in one} == {"out"}

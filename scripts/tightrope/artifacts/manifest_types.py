@@ -128,10 +128,11 @@ class EngineManifest(Manifest):
 
     `sources` are the sha256 of the files that it was built from, `checkpoint` is the identity of
     the one that they were made from (`artifacts.descent`), None where it is not known. `executed`
-    counts the operators by type and precision as the runtime reports them, `inputs` are name, dtype
-    and axes of each, `built_on` is where an engine of TensorRT runs, `provider` the operators of
-    ONNX Runtime by the provider that ran them, `graphs_refused` why an engine on a GPU runs without
-    CUDA graphs though it was to have them.
+    counts the operators by type and precision as the runtime reports them, `executed_unknown` has
+    types of products that nobody knows, `inputs` are name, dtype and axes of each, `built_on` is
+    where an engine of TensorRT runs, `provider` the operators of ONNX Runtime by the provider that
+    ran them, `graphs_refused` why an engine on a GPU runs without CUDA graphs though it was to have
+    them.
     """
 
     status: Literal["ok", "failed"]
@@ -146,6 +147,7 @@ class EngineManifest(Manifest):
     transient: NotRequired[bool]
     format: NotRequired[str]
     executed: NotRequired[dict[str, dict[str, int]]]
+    executed_unknown: NotRequired[list[str]]
     inputs: NotRequired[list[list[Any]]]
     max_sequence: NotRequired[int | None]
     built_on: NotRequired[dict[str, Any]]

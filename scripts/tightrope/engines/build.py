@@ -16,7 +16,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.runtimes.executed import require_precision
+from tightrope.runtimes.executed import require_precision, unknown_types
 from tightrope.variants import Variant, parse
 
 ENGINE = "engine.json"
@@ -84,6 +84,8 @@ def build_in_folder(
     with storage_errors(folder):
         facts = module.build(source, folder, **settings, options=options, **own)
     require_precision(facts["executed"], variant.precision)
+    if unknown := unknown_types(facts["executed"]):
+        facts = {**facts, "executed_unknown": unknown}
     peak = peak_rss_bytes()
     made_from = checkpoint_behind(source)
     if samples and "checkpoint" in samples:

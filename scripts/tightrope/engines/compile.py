@@ -1,25 +1,39 @@
-"""torch.compile in the serving process: only the weights are stored."""
+"""torch.compile in the serving process: the weights are stored, on a GPU with what was tuned."""
 
+import tarfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._dynamo import config as dynamo
 from torch._inductor import config as inductor
+from torch._inductor.runtime.cache_dir_utils import cache_dir
 from torch._inductor.utils import fresh_cache
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.runtimes.torch.device import attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.buckets import Bucket
+from tightrope.runtimes.cuda_program import Program, graphs_of, with_graphs
+from tightrope.runtimes.torch.device import (
+    attention,
+    buckets_of,
+    measured,
+    prepare,
+    runner_on,
+    tuned_for,
+    with_tf32,
+)
 from tightrope.runtimes.torch.operators import profiled
-from tightrope.signature import Signature, of_checkpoint, signature
+from tightrope.signature import Signature, of_checkpoint, signature, sizes_of
 
 Options = dict[str, Any]
 Tuning = dict[str, str | int | bool | Callable[..., Any]]
-# torch.compile specializes batch 1: it gets a program of its own
-EXAMPLES = ((2, 16), (1, 16))
+# Inductor's cache as the build left it
+CACHE = "compiled.tar.gz"
 # layers with one row per text, too few for the int8 kernels
 HEADS = ("classifier", "pre_classifier", "pooler")
 
@@ -30,6 +44,8 @@ def build(
     """Write the checkpoint's weights into folder `target`, and compile them once as a check.
 
     The weights have the dtype that the engine computes in, bf16 where torchao quantizes them.
+    `compile_s` is the cold start of a serving process on a new machine. On a GPU Inductor's cache
+    is kept with the weights: a load tunes nothing again, and has the kernels that were judged.
     """
     manifest = read_manifest(source, CheckpointManifest)
     prepare(device, precision, threads)
@@ -37,18 +53,24 @@ def build(
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
     input_signature, began = of_checkpoint(manifest), time.perf_counter()
-    module = compiled(target, input_signature, precision, device, options)
-    seconds = time.perf_counter() - began
+    with fresh_cache():
+        module = compiled(target, input_signature, precision, device, options)
+        seconds = time.perf_counter() - began
+        if "autotune" in options:
+            keep_cache(target / CACHE)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         # inference tensors, as in serving: other tensors would trigger a recompilation
-        example = example_inputs(input_signature, *examples_of(device, options)[0], device)
+        shape = [*measured(options), *examples_of(options)][0]
+        example = example_inputs(input_signature, *shape, device=device)
         executed = profiled(lambda: module(**example))
+    request = {name: tensor.cpu().numpy() for name, tensor in example.items()}
     return {
         "format": "safetensors",
         "executed": with_tf32(executed, device),
         "compile_s": seconds,
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
+        **graphs_of(options, partial(runner_on, device, module, options), request),
     }
 
 
@@ -56,7 +78,24 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    return runner_on(device, compiled(path, input_signature, precision, device, options), options)
+    options = with_graphs(options, path)
+    with fresh_cache():
+        if (path / CACHE).is_file():
+            with tarfile.open(path / CACHE) as archive:
+                archive.extractall(cache_dir())
+        program = compiled(path, input_signature, precision, device, options)
+    return runner_on(device, program, options)
+
+
+def keep_cache(file: Path) -> None:
+    """Store Inductor's cache: graphs with their kernels, and the times of all candidates.
+
+    Triton's own files of candidates that were not chosen are left out; they may be a gigabyte.
+    """
+    with tarfile.open(file, "w:gz") as archive:
+        for part in Path(cache_dir()).iterdir():
+            if part.name != "triton":
+                archive.add(part, part.name)
 
 
 def dtype_of(precision: str) -> torch.dtype:
@@ -64,23 +103,26 @@ def dtype_of(precision: str) -> torch.dtype:
     return DTYPES.get(precision, torch.bfloat16)
 
 
-def examples_of(device: str, options: Options) -> list[tuple[int, int]]:
-    """Return (rows, tokens) to compile at; on a GPU the largest, which kernels are tuned for."""
-    if device == "cpu" or options["buckets"] is None:
-        return list(EXAMPLES)
-    largest = {axis: max(sizes) for axis, sizes in options["buckets"].items()}
-    batch, sequence = largest["batch"], largest.get("sequence", EXAMPLES[0][1])
-    # sizes that are equal in the example would be compiled as one dimension
-    rows = batch + (batch == sequence)
-    return [(max(rows, 2), sequence), (1, sequence)]
+def examples_of(options: Options) -> list[Bucket]:
+    """Return shapes at which to call the program for any shape, until it compiles nothing more.
+
+    torch.compile specializes batch 1: it gets a program of its own. Where requests are padded to
+    buckets these are all that are not measured, the largest first.
+    """
+    buckets, (rows, tokens) = buckets_of(options), tuned_for(options)
+    if buckets is None:
+        return [(rows, tokens), (1, tokens)]
+    others = [shape for shape in reversed(buckets.all()) if shape not in measured(options)]
+    return [(rows, tokens), *others] if any(shape[0] > 1 for shape in others) else others
 
 
 def compiled(
     folder: Path, input_signature: Signature, precision: str, device: str, options: Options
-) -> Any:
-    """Compile the classifier in `folder` with frozen weights and dynamic free axes.
+) -> Program:
+    """Compile the classifier in `folder` with frozen weights: for each measured shape, and for any.
 
-    Without caches: the compile time is the cold start of a serving process on a new machine.
+    Where requests are padded to buckets all their shapes are known: another compilation, which
+    would be within a timed call, is then an error of that call.
     """
     module = logits_only(load_module(folder, dtype_of(precision))).to(device)
     # freezing cannot fold torchao's tensor subclasses of quantized weights
@@ -90,16 +132,22 @@ def compiled(
     tuned: Tuning | None = {"max_autotune": True} if options.get("autotune") else None
     # None: only the axes that the examples mark are dynamic
     every_axis = len(input_signature.free) == len(input_signature.inputs[0].shape) or None
-    program = torch.compile(module, dynamic=every_axis, options=tuned)
-    kind = attention(options.get("attention", "auto"))
-    with fresh_cache(), torch.inference_mode(), kind:
-        for batch, tokens in examples_of(device, options):
-            example = example_inputs(input_signature, batch, tokens, device)
-            if every_axis is None and batch > 1:
+    fixed = torch.compile(module, dynamic=False, options=tuned)
+    free = torch.compile(module, dynamic=every_axis, options=tuned)
+    shapes, kind = measured(options), attention(options.get("attention", "auto"))
+    dynamo.error_on_recompile = False
+    limit = dynamo.patch(recompile_limit=len(shapes) + dynamo.recompile_limit)
+    with limit, torch.inference_mode(), kind:
+        for shape in shapes:
+            fixed(**example_inputs(input_signature, *shape, device=device))
+        for shape in examples_of(options):
+            example = example_inputs(input_signature, *shape, device=device)
+            if every_axis is None and shape[0] > 1:
                 for tensor in example.values():
                     torch._dynamo.mark_dynamic(tensor, 0)
-            program(**example)
-    return program
+            free(**example)
+    dynamo.error_on_recompile = buckets_of(options) is not None
+    return lambda **inputs: (fixed if sizes_of(inputs) in shapes else free)(**inputs)
 
 
 def quantize(module: torch.nn.Module, precision: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
 from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
-from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module
-from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
+from tightrope.runtimes.cuda_program import graphs_of, with_graphs
+from tightrope.runtimes.torch.device import prepare, runner_on, tuned_for, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
 
 FILE = "model.pt2"
-ROWS, TOKENS = 2, 16
 # profiles name kernels by the second; without a profiler a kernel only asks whether there is one
 COMPILED: dict[str, dict[str, Any]] = {
     "cpu": {"freezing": True, "cpp.enable_kernel_profile": True},
@@ -50,40 +51,42 @@ def build(
     manifest = read_manifest(source, CheckpointManifest)
     input_signature, longest = of_checkpoint(manifest), manifest["max_sequence"]
     module = logits_module(source, DTYPES.get(precision, torch.float32)).to(device)
+    example = example_inputs(input_signature, *tuned_for(options), device=device)
     tuned = bool(options.get("autotune"))
     with torch.no_grad(), inductor.patch({**COMPILED[device], "max_autotune": tuned}):
         if precision == "int8":
-            float_module = exported(module, input_signature, longest, device).module()
+            float_module = exported(module, input_signature, longest, example).module()
             module = quantized(float_module, samples or {}, reduced=options["reduce_range"])
-        graph, package = exported(module, input_signature, longest, device), str(target / FILE)
-        aoti_compile_and_package(graph, package_path=package)
-    program, example = (
-        aoti_load_package(package),
-        example_inputs(input_signature, ROWS, TOKENS, device),
-    )
+        graph = exported(module, input_signature, longest, example)
+        aoti_compile_and_package(graph, package_path=str(target / FILE))
+    program = loaded(target, device)
+    request = {name: tensor.cpu().numpy() for name, tensor in example.items()}
     return {
         "format": "aotinductor-package",
-        "executed": logged_by_onednn(lambda: program(**example))
+        "executed": logged_by_onednn(partial(runner(program), request))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
+        **graphs_of(options, partial(runner_on, device, program, options), request),
     }
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
-    # the package's locks cannot be captured in a CUDA graph
-    package = aoti_load_package(str(path / FILE), run_single_threaded=device == "cuda")
-    return runner_on(device, package, options)
+    return runner_on(device, loaded(path, device), with_graphs(options, path))
+
+
+def loaded(folder: Path, device: str) -> Any:
+    """Load the package in a folder, on a GPU without locks, which no CUDA graph can capture."""
+    return aoti_load_package(str(folder / FILE), run_single_threaded=device == "cuda")
 
 
 def exported(
-    module: torch.nn.Module, input_signature: Signature, longest: int | None, device: str
+    module: torch.nn.Module, input_signature: Signature, longest: int | None, example: Any
 ) -> Any:
-    """Export the module with torch.export, with dynamic free axes."""
-    example = example_inputs(input_signature, ROWS, TOKENS, device)
+    """Export the module with torch.export at an example, with dynamic free axes."""
     axes = dynamic_shapes(input_signature, longest)
     return torch.export.export(module, (), kwargs=example, dynamic_shapes=axes)
 

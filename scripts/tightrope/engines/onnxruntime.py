@@ -1,13 +1,12 @@
 """ONNX Runtime with its CPU, CUDA and TensorRT execution providers."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
@@ -44,10 +43,12 @@ def build(
         model = fused(model)
     if precision == "int8-dynamic":
         model = dynamically_quantized(model, reduced=options["reduce_range"])
-    if options["attention_operator"] and precision != GIVEN:
+    by_tensorrt = options.get("provider") == TENSORRT
+    without = (GIVEN, "fp32") if by_tensorrt else (GIVEN,)  # see `model_to_build`
+    if options["attention_operator"] and precision not in without:
         model = with_attention_operators(model)
     facts: dict[str, Any]
-    if options.get("provider") == TENSORRT:
+    if by_tensorrt:
         from tightrope.runtimes.onnxruntime import tensorrt_provider
 
         facts = tensorrt_provider.build(model, target / FILE, precision, threads, options, state)
@@ -83,25 +84,32 @@ def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) ->
 
     Operators are counted without CUDA graphs, whose replay names none.
     """
+    from tightrope.runtimes.cuda_program import graphs_of
     from tightrope.runtimes.onnxruntime import gpu
 
     gpu.prepare()
     plain = gpu.cuda_provider({**options, "graphs": False})
     executed, provider = profiled(path, threads, options, [plain], example=example)
-    refused = gpu.refusal_of_graphs(path, threads, options, example) if options["graphs"] else None
-    return {"executed": executed, "provider": provider, "graphs_refused": refused}
+    load = partial(run_on_gpu, path, threads, options)
+    return {"executed": executed, "provider": provider, **graphs_of(options, load, example)}
 
 
-def loaded_on_gpu(path: Path, threads: int, options: Options) -> Any:
+def loaded_on_gpu(folder: Path, threads: int, options: Options) -> Any:
     """Return `run`, without CUDA graphs where the build found that this model has none."""
     # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
+    from tightrope.runtimes.cuda_program import with_graphs
     from tightrope.runtimes.onnxruntime import gpu
 
     gpu.prepare()
-    refused = open_manifest(path / "engine.json", EngineManifest).get("graphs_refused")
-    options = {**options, "graphs": options["graphs"] and refused is None}
+    return run_on_gpu(folder / FILE, threads, with_graphs(options, folder))
+
+
+def run_on_gpu(path: Path, threads: int, options: Options) -> Any:
+    """Return `run` of the CUDA provider, with CUDA graphs if the options have `graphs`."""
+    from tightrope.runtimes.onnxruntime import gpu
+
     chosen = session_options(threads, options)
-    return gpu.bound_runner(path / FILE, chosen, [gpu.cuda_provider(options)], options)
+    return gpu.bound_runner(path, chosen, [gpu.cuda_provider(options)], options)
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,10 +1,10 @@
 """TensorRT 11: a plan built from typed ONNX with Polygraphy's loaders, run on PyTorch buffers."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import tensorrt as trt
 import torch
 from polygraphy.backend.trt import CreateConfig, EngineBytesFromNetwork, NetworkFromOnnxPath
@@ -14,24 +14,27 @@ from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
-from tightrope.runtimes.cuda_program import CudaProgram, Program, Queue, queue_on_gpu
-from tightrope.runtimes.executed import as_tf32, require_precision, share_of_products
+from tightrope.runtimes.cuda_program import (
+    CudaProgram,
+    Program,
+    Queue,
+    graphs_of,
+    queue_on_gpu,
+    scratch_of,
+    with_graphs,
+)
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
-from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
-from tightrope.runtimes.tensorrt.inspection import executed
+from tightrope.runtimes.tensorrt.inspection import weakest
 from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
-from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
-from tightrope.variants import GIVEN
 
-# layers of each optimization profile, by its number
-PLAN, LAYERS = "model.plan", "layers-{}.json"
+PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
 
 
@@ -49,46 +52,30 @@ def build(
 
     `source` is an ONNX file, with Q/DQ for int8, fp8 and given. The folder `state` keeps the file
     that is built, and the timing cache for later builds. `executed` is that of the optimization
-    profile with the smallest share of products in the precision. Raises WorkFailed with TensorRT's
-    own reason, and where a profile has no product in the precision.
+    profile with the smallest share of products in the precision, of those whose types are known.
+    Raises WorkFailed with TensorRT's own reason, and where a profile has only products in others.
     """
     require_version(trt.__version__)
     prepare(device, precision, threads)
-    model = model_to_build(load_onnx(source), precision, options)
+    attention = options["attention_operator"]
+    model = model_to_build(load_onnx(source), precision, attention_operator=attention)
     input_signature, longest = signature_of(model), max_sequence(model)
     state.mkdir(parents=True, exist_ok=True)
     save_onnx(model, state / f"{target.name}.onnx")
     plan = built(state / f"{target.name}.onnx", input_signature, precision, options, state)
     (target / PLAN).write_bytes(plan)
-    engine, found = deserialized(plan, options), []
-    for number, one in enumerate(options["profiles"]):
-        tuned = input_signature.request(*Profile.of(one).opt)
-        information = layer_information(engine, number, tuned)
-        (target / LAYERS.format(number)).write_text(information)
-        operators = executed(information, number)
-        # the inspector does not report which fp32 products used TF32
-        found.append(as_tf32(operators) if precision == "tf32" else operators)
-        require_precision(found[-1], precision)
+    engine, first = deserialized(plan, options), Profile.of(options["profiles"][0]).opt
+    information = layer_information(engine, input_signature.request(*first))
+    (target / LAYERS).write_text(information)
+    load = partial(runner, engine, input_signature, options)
     return {
         "format": "tensorrt-plan",
-        "executed": min(found, key=lambda one: share_of_products(one, precision)),
+        "executed": weakest(information, precision, len(options["profiles"])),
         "built_on": place(),
         "inputs": input_signature.facts(),
         "max_sequence": longest,
+        **graphs_of(options, load, example_of(input_signature, *first)),
     }
-
-
-def model_to_build(model: onnx.ModelProto, precision: str, options: Options) -> onnx.ModelProto:
-    """Return the model in the types of `precision`; for `given` itself, once its Q/DQ is checked.
-
-    Raises WorkFailed where TensorRT does not support the Q/DQ, or the types do not fit.
-    """
-    if precision == GIVEN:
-        require_supported_qdq(model)
-        return model
-    if options["attention_operator"]:
-        model = with_attention_operators(model)
-    return typed(model, precision)
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
@@ -102,11 +89,15 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     require_same(manifest["built_on"], place(), options)
     input_signature = signature(manifest["inputs"])
     engine = deserialized((path / PLAN).read_bytes(), options)
+    return runner(engine, input_signature, with_graphs(options, path))
+
+
+def runner(engine: trt.ICudaEngine, input_signature: Signature, options: Options) -> ByShape:
+    """Return `run` with a program per shape, with `graphs` in the options a CUDA graph each."""
     profiles = [Profile.of(one) for one in options["profiles"]]
-    shared = {"graphs": options["graphs"], "scratch_bytes": engine.device_memory_size_v2}
 
     def on_new_queue() -> Make:
-        queue = queue_on_gpu(**shared)
+        queue = queue_on_gpu(graphs=options["graphs"])
 
         def make(inputs: Arrays) -> CudaProgram:
             with torch.cuda.stream(queue.stream):
@@ -176,10 +167,11 @@ def program(
     """
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
-    assert queue.scratch is not None
-    context.set_device_memory(queue.scratch.data_ptr(), queue.scratch.nbytes)
     request = sizes_of(inputs)
     set_shapes(context, choose(profiles, *request), input_signature.request(*request))
+    # what these shapes need, not the most of any profile
+    scratch = scratch_of(queue, context.update_device_memory_size_for_shapes())
+    context.set_device_memory(scratch.data_ptr(), scratch.nbytes)
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
     logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")
@@ -221,30 +213,29 @@ def succeeded(answer: bool, what: str) -> None:
         raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
 
-def layer_information(engine: trt.ICudaEngine, number: int, shapes: dict[str, Shape]) -> str:
-    """Return the inspector's layer information as JSON, at these shapes in a profile."""
+def layer_information(engine: trt.ICudaEngine, shapes: dict[str, Shape]) -> str:
+    """Return the inspector's layer information as JSON, at these shapes in the first profile.
+
+    It lists the layers of all profiles (TensorRT 10.16), or of the first (polygraphy's reader).
+    """
     inspector = engine.create_engine_inspector()
     # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, number, shapes)
+    set_shapes(context, 0, shapes)
     # they are read where the shapes of other tensors follow from them
-    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine, number).items()}
+    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine).items()}
     for name, sizes in kept.items():
         succeeded(context.set_tensor_address(name, sizes.ctypes.data), f"the sizes of {name}")
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
-def tuned_sizes(engine: trt.ICudaEngine, number: int) -> dict[str, Shape]:
-    """Return the tuned values of each input that holds sizes."""
-    return {
-        name: tuple(engine.get_tensor_profile_values(number, name)[1])
-        for name in inputs_of(engine)
-        if engine.is_shape_inference_io(name)
-    }
-
-
-def inputs_of(engine: trt.ICudaEngine) -> list[str]:
-    """Return the names of the inputs of an engine."""
+def tuned_sizes(engine: trt.ICudaEngine) -> dict[str, Shape]:
+    """Return the first profile's tuned values of each input that holds sizes."""
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
-    return [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
+    return {
+        name: tuple(engine.get_tensor_profile_values(0, name)[1])
+        for name in names
+        if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
+        and engine.is_shape_inference_io(name)
+    }

@@ -1,6 +1,7 @@
 """TorchScript: the traced and frozen module, a package that loads without transformers."""
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import torch
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
+from tightrope.runtimes.cuda_program import graphs_of, with_graphs
 from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
@@ -39,11 +42,13 @@ def build(
         whole.save(str(target / FILE))
         saved = loaded(target, device, late=late)
         executed = profiled(lambda: saved(**example))
+    load = partial(runner_on, device, saved, options)
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
+        **graphs_of(options, load, example_of(input_signature, 2)),
     }
 
 
@@ -51,9 +56,8 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    return runner_on(
-        device, loaded(path, device, late=packs_late(input_signature, precision)), options
-    )
+    program = loaded(path, device, late=packs_late(input_signature, precision))
+    return runner_on(device, program, with_graphs(options, path))
 
 
 def packs_late(input_signature: Signature, precision: str) -> bool:

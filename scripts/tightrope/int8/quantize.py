@@ -15,6 +15,7 @@ from tightrope.int8.qdq_onnxruntime import Repair, onnxruntime_qdq
 from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.int8.repairs import Ranges, corrected_biases, smoothed
 from tightrope.int8.schemes import (
+    LONGEST_IN_INT8,
     PROBABILITIES,
     SCHEMES,
     Scheme,
@@ -57,7 +58,8 @@ def quantize_onnx(
     ranges, channels = cache["ranges"], cache["channels"]
     needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
     require_ranges(ranges, needed, path=calibration)
-    attention = attention_of(SCHEMES[scheme], model, repair, path=source)
+    longest = cache.get("options", {}).get("max_sequence")
+    attention = attention_of(SCHEMES[scheme], model, repair, path=source, longest=longest)
     ranges = with_attention(ranges, attention, path=calibration)
     if (strength := repair.get("smoothquant")) is not None:
         model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
@@ -93,18 +95,28 @@ def unfit_for(scheme: Scheme, model: onnx.ModelProto) -> dict[str, str]:
 
 
 def attention_of(
-    scheme: Scheme, model: onnx.ModelProto, repair: Repair, *, path: Path | str
+    scheme: Scheme,
+    model: onnx.ModelProto,
+    repair: Repair,
+    *,
+    path: Path | str,
+    longest: int | None = None,
 ) -> list[Attention]:
     """Return the attention that the repair quantizes, and print which stays in float and why.
 
-    Raises TightropeError where it quantizes attention and there is none that can be, and for a
-    scheme of ONNX Runtime.
+    Raises TightropeError where it quantizes attention and there is none that can be, for a scheme
+    of ONNX Runtime, and for int8 of texts of up to `longest` tokens that TensorRT does not fuse.
     """
     if not repair.get("attention"):
         return []
     if scheme.symmetric is None:
         raise TightropeError(
             "only TensorRT's schemes quantize attention: take `attention` out of the repair"
+        )
+    if scheme.symmetric == onnx.TensorProto.INT8 and (longest or 0) > LONGEST_IN_INT8:
+        raise TightropeError(
+            f"TensorRT fuses int8 attention of up to {LONGEST_IN_INT8} tokens (NVIDIA/TensorRT, "
+            f"issue 3724), max_sequence is {longest}: take `attention` out of the repair or use fp8"
         )
     found, others = attention_to_quantize(model, scheme.symmetric)
     for name, reason in others.items():

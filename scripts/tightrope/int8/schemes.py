@@ -18,6 +18,7 @@ LEAST = 16
 PROBABILITIES = [0.0, 1.0]
 # widths of a head for which TensorRT has fused attention in int8, by the documentation of 10
 WIDTHS = (16, 32, 64)
+LONGEST_IN_INT8 = 512
 # fp8 has more: multiples, up to the largest for which Model Optimizer quantizes
 MULTIPLE, LARGEST = 16, 256
 

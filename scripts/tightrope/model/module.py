@@ -114,7 +114,7 @@ def logits_module(
 
 
 def example_inputs(
-    input_signature: Signature, batch: int, tokens: int = TOKENS, device: str = "cpu"
+    input_signature: Signature, batch: int, tokens: int = TOKENS, *, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
     """Return inputs of ones for tracing or compiling, one tensor per input of the signature."""
     # separate tensors, because the exporter merges inputs that share one tensor

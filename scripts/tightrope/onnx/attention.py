@@ -1,7 +1,7 @@
 """Attention in an ONNX graph: find it, and replace its operators by one of opset 23."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -126,27 +126,28 @@ def product_after(graph: Graph, name: str) -> onnx.NodeProto | None:
 
 
 class HeadedAttention(NamedTuple):
-    """softmax(query x key + mask) x value per head; inputs [batch, sequence, heads * width]."""
+    """softmax(query x key + mask) x value; query and value are [batch, heads, sequence, width]."""
 
     query: str
+    # [batch, sequence, heads, width]
     key: str
     value: str
     # added to the scores; broadcast to [batch, heads, queries, keys]
     mask: str | None
-    heads: int
-    # the operator that makes the output [batch, queries, heads * width]
-    last: onnx.NodeProto
+    # [batch, heads, queries, width]
+    output: str
 
 
 def headed_attention(one: Attention, graph: Graph, shapes: Shapes) -> HeadedAttention | None:
-    """Return what `one` reads and which operator ends it, None for attention of another form.
+    """Return what `one` reads and makes, None for attention of another form.
 
     The form is that of `onnx.export`: between the first product and the Softmax only the sum
-    with a mask, before the products heads split by Reshape and Transpose, behind them joined so.
+    with a mask, heads before sequences, the key transposed for its product.
     """
     softmax = graph.producer(one.probabilities, "Softmax")
     mixed = graph.consumer(one.probabilities, "MatMul")
-    if softmax is None or mixed is None:
+    transposed = graph.producer(one.key, "Transpose")
+    if softmax is None or mixed is None or transposed is None:
         return None
     added = graph.producer(softmax.input[0], "Add")
     scores = added.input if added is not None else softmax.input
@@ -154,42 +155,13 @@ def headed_attention(one: Attention, graph: Graph, shapes: Shapes) -> HeadedAtte
         node.output[0] for node in graph.consumers[one.query] if node.name == one.products[0]
     )
     masks = [name for name in scores if name != product]
-    if len(masks) != len(scores) - 1:
+    if len(masks) != len(scores) - 1 or list(transposed.attribute[0].ints) != KEYS_LAST:
         return None
-    query = split_heads(one.query, HEADS_FIRST, graph, shapes)
-    key = split_heads(one.key, KEYS_LAST, graph, shapes)
-    value = split_heads(one.value, HEADS_FIRST, graph, shapes)
-    last = joined_heads(mixed.output[0], graph, shapes)
-    if query is None or key is None or value is None or last is None:
+    read = [shapes[name][0] for name in (one.query, one.key, one.value)]
+    if {len(shape) for shape in read} != {RANK} or len({shape[1] for shape in read}) > 1:
         return None
-    if not query[1] == key[1] == value[1]:
-        return None
-    return HeadedAttention(query[0], key[0], value[0], next(iter(masks), None), query[1][0], last)
-
-
-def split_heads(
-    name: str, order: list[int], graph: Graph, shapes: Shapes
-) -> tuple[str, tuple[int, ...]] | None:
-    """Return the tensor that is split into heads to make `name`, and (heads, width).
-
-    None unless `name` is its Reshape to [batch, sequence, heads, width], transposed by `order`.
-    """
-    transposed = graph.producer(name, "Transpose")
-    if transposed is None or list(transposed.attribute[0].ints) != order:
-        return None
-    reshaped = graph.producer(transposed.input[0], "Reshape")
-    if reshaped is None or len(shapes[reshaped.input[0]][0]) != RANK - 1:
-        return None
-    return reshaped.input[0], shapes[reshaped.output[0]][0][2:]
-
-
-def joined_heads(name: str, graph: Graph, shapes: Shapes) -> onnx.NodeProto | None:
-    """Return the Reshape that makes [batch, sequence, heads * width] of heads, else None."""
-    transposed = graph.consumer(name, "Transpose")
-    if transposed is None or list(transposed.attribute[0].ints) != HEADS_FIRST:
-        return None
-    last = graph.consumer(transposed.output[0], "Reshape")
-    return last if last is not None and len(shapes[last.output[0]][0]) == RANK - 1 else None
+    key, mask = transposed.input[0], next(iter(masks), None)
+    return HeadedAttention(one.query, key, one.value, mask, mixed.output[0])
 
 
 def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -197,8 +169,9 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Attention of another form stays as it is; the number of those replaced is printed. The operator
     is ONNX's `Attention` of opset 23, without a scale of its own (https://onnx.ai/onnx/operators/
-    onnx__Attention.html); its mask is expanded to [batch, 1, queries, keys], as ONNX Runtime wants
-    it. Raises TightropeError where the opset cannot be raised.
+    onnx__Attention.html), and of inputs with their heads apart, as PyTorch exports it; its mask is
+    expanded to [batch, 1, queries, keys], as ONNX Runtime wants it. Raises TightropeError where the
+    opset cannot be raised.
     """
     made = at_opset(model, OPSET)
     graph, shapes = Graph(made), shapes_seen(made)
@@ -207,28 +180,25 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     print(f"attention operators: {len(known)} of {len(found)}")
     if known:
         made.graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), ONE_HEAD))
-    replace_operators(made, {one.last.output[0]: operators_of(one) for one in known})
+    replace_operators(made, {one.output: operators_of(one) for one in known})
     return made
 
 
 def operators_of(one: HeadedAttention) -> list[onnx.NodeProto]:
-    """Return the Attention operator, after those that expand its mask."""
-    name = one.last.name or one.last.output[0]
-    inputs, before = [one.query, one.key, one.value], []
+    """Return the Attention operator, after those that put heads first and expand its mask."""
+    batch, queries, keys, sizes, mask, key = (
+        f"{one.output}_{part}" for part in ("batch", "queries", "keys", "sizes", "mask", "key")
+    )
+    inputs = [one.query, key, one.value]
+    before = [helper.make_node("Transpose", [one.key], [key], key, perm=HEADS_FIRST)]
     if one.mask is not None:
-        batch, queries, keys, sizes, mask = (
-            f"{name}_{part}" for part in ("batch", "queries", "keys", "sizes", "mask")
-        )
-        before = [
+        before += [
             helper.make_node("Shape", [one.query], [batch], batch, start=0, end=1),
-            helper.make_node("Shape", [one.query], [queries], queries, start=1, end=2),
+            helper.make_node("Shape", [one.query], [queries], queries, start=2, end=3),
             helper.make_node("Shape", [one.key], [keys], keys, start=1, end=2),
             helper.make_node("Concat", [batch, ONE_HEAD, queries, keys], [sizes], sizes, axis=0),
             helper.make_node("Expand", [one.mask, sizes], [mask], mask),
         ]
         inputs.append(mask)
-    sizes_of_heads: dict[str, Any] = {"q_num_heads": one.heads, "kv_num_heads": one.heads}
-    operator = helper.make_node(
-        "Attention", inputs, list(one.last.output), name, scale=1.0, **sizes_of_heads
-    )
-    return [*before, operator]
+    name = f"{one.output}_attention"
+    return [*before, helper.make_node("Attention", inputs, [one.output], name, scale=1.0)]

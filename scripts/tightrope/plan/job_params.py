@@ -9,7 +9,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
-from tightrope.plan.shapes import buckets_of, has_profiles, profiles_of, shapes_of_model
+from tightrope.plan.shapes import buckets_of, free_sizes, has_profiles, profiles_of, shapes_of_model
 from tightrope.variants import Variant, parse
 
 Document = dict[str, Any]
@@ -35,8 +35,9 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
 def engine_options(config: Document, model: str, variant: Variant) -> Document:
     """Return the engine's settings and other settings that shape the engine of a variant.
 
-    On a GPU the keys of `cuda` that the engine reads; buckets where it has one program per bucket;
-    `reduce_range` where it quantizes for a CPU itself.
+    On a GPU the keys of `cuda` that the engine reads, and `shapes` where kernels are tuned for the
+    measured ones; buckets where it has one program per bucket; `reduce_range` where it quantizes
+    for a CPU itself.
     """
     engine, on_gpu = variant.engine, variant.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
@@ -51,6 +52,8 @@ def engine_options(config: Document, model: str, variant: Variant) -> Document:
         options["profiles"] = [[list(shape) for shape in profile] for profile in profiles]
     elif ENGINES[engine].static or "graphs" in read:
         options["buckets"] = buckets_of(config, model)
+    if "autotune" in read:
+        options["shapes"] = [list(sizes.values()) for sizes in free_sizes(config, model)]
     if variant.precision in ENGINES[engine].reducible:
         options["reduce_range"] = reduces_range(config, variant)
     return options

@@ -1,5 +1,6 @@
 """Measured shapes of a model, and the shape buckets of its engines."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -87,8 +88,8 @@ def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | Non
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     """Return `tensorrt.profiles` for one model.
 
-    `auto`: one profile for each of `shapes`, tuned for it. Each covers every request to the model,
-    so that a request can use the profile that is tuned for the most similar shape.
+    `auto`: one profile for each of `shapes`, which takes no other, and one for every other request
+    to the model. The kernels of a profile must be valid for all that it takes.
     """
     axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
     chosen = config["tensorrt"]["profiles"]
@@ -102,7 +103,8 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     }
     sizes = dict(zip(axes, zip(*shapes, strict=True), strict=True))
     largest = tuple(max([*asked[axis], *sizes[axis]]) for axis in axes)
-    return [Profile((1,) * len(axes), shape, largest) for shape in shapes]
+    wide = Profile((1,) * len(axes), max(shapes, key=math.prod), largest)
+    return list(dict.fromkeys([*(Profile(one, one, one) for one in shapes), wide]))
 
 
 def has_profiles(config: dict[str, Any], engine: str, device: str) -> bool:

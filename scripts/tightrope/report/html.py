@@ -39,6 +39,7 @@ FILTERS = (
     numbers.ratio_interval,
     numbers.shape_label,
     numbers.significant,
+    numbers.types_unknown,
     numbers.whole,
 )
 

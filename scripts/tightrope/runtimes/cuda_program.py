@@ -1,11 +1,15 @@
 """PyTorch program at one shape: fixed buffers, kernels optionally captured as a CUDA graph."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.errors import in_one_line, is_out_of_memory
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_same_gpu
 
@@ -13,6 +17,8 @@ from tightrope.machine.lacks import require_same_gpu
 Program = Callable[..., torch.Tensor]
 # calls before graph capture, in which a program makes its one-time plans and workspaces
 WARM_UP = 3
+# ONNX Runtime captures at the first or second call, and replays after that; others replay at each
+REPLAYED = 4
 
 
 class Queue(NamedTuple):
@@ -24,20 +30,51 @@ class Queue(NamedTuple):
 
     stream: torch.cuda.Stream | None = None
     pool: Any = None
-    scratch: torch.Tensor | None = None
+    scratch: Any = None
 
 
-def queue_on_gpu(*, graphs: bool, scratch_bytes: int | None = None) -> Queue:
+def queue_on_gpu(*, graphs: bool) -> Queue:
     """Return a queue with a new stream: TensorRT waits between launches on the default stream.
 
     PyTorch has 32 streams in all and gives them out in turn. Raises WorkFailed where this is not
     the GPU that is recorded.
     """
     require_same_gpu(str(torch.cuda.get_device_properties(0).uuid))
-    scratch = None
-    if scratch_bytes is not None:
-        scratch = torch.empty(scratch_bytes, dtype=torch.uint8, device="cuda")
-    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None, scratch)
+    return Queue(torch.cuda.Stream(), torch.cuda.graph_pool_handle() if graphs else None, [])
+
+
+def scratch_of(queue: Queue, size: int) -> torch.Tensor:
+    """Return scratch memory on the GPU of at least `size` bytes; that of earlier programs stays."""
+    if not queue.scratch or queue.scratch[-1].nbytes < size:
+        queue.scratch.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+    return cast(torch.Tensor, queue.scratch[-1])
+
+
+def graphs_of(
+    options: dict[str, Any], load: Callable[[], Callable[[Arrays], Any]], example: Arrays
+) -> dict[str, str | None]:
+    """Return `graphs_refused`, the reason why what `load` returns has no CUDA graph, or None.
+
+    Empty where it is to have none. A failed capture may leave the process without a usable GPU:
+    ask it last. Where memory ran out that is raised.
+    """
+    if not options.get("graphs"):
+        return {}
+    try:
+        run = load()
+        for _ in range(REPLAYED):
+            run(example)
+    except Exception as error:  # runtimes raise no specific class
+        if is_out_of_memory(error):
+            raise
+        return {"graphs_refused": in_one_line(error)}
+    return {"graphs_refused": None}
+
+
+def with_graphs(options: dict[str, Any], engine: Path) -> dict[str, Any]:
+    """Return the options without `graphs` where the build of the engine found that it has none."""
+    refused = open_manifest(engine / "engine.json", EngineManifest).get("graphs_refused")
+    return {**options, "graphs": options.get("graphs", False) and refused is None}
 
 
 class CudaProgram:
@@ -71,7 +108,9 @@ class CudaProgram:
             self.compute()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=self.stream):
+        # a runtime may call CUDA in threads of its own meanwhile
+        mode = "thread_local"
+        with torch.cuda.graph(graph, pool=pool, stream=self.stream, capture_error_mode=mode):
             self.logits = self.compute()
         return graph
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tightrope.errors import WorkFailed
-from tightrope.variants import GIVEN
+from tightrope.variants import GIVEN, UNQUANTIZED
 
 # operator class -> precision -> count
 Executed = dict[str, dict[str, int]]
@@ -16,6 +16,7 @@ MATRICES = re.compile(r"mm(?:_|\d|$)")
 CONVERSIONS = ("convert", "quantizelinear")
 # the types of a file that is quantized already: one of them in nearly every file
 GIVEN_TYPES = ("int8", "fp8")
+KNOWN = (*UNQUANTIZED, *GIVEN_TYPES)
 
 
 def counted(operators: Iterable[tuple[str, str]]) -> Executed:
@@ -67,11 +68,20 @@ def share_of_products(executed: Executed, precision: str) -> float:
     return ran / every if every else 0.0
 
 
+def unknown_types(executed: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return the types of matrix products whose names are none of ours, sorted.
+
+    A runtime of another version may spell them otherwise, or call products otherwise.
+    """
+    found = {name for kind, counts in executed.items() if is_product(kind) for name in counts}
+    return sorted(found - {*KNOWN}) if found else ["no matrix product"]
+
+
 def require_precision(executed: Executed, precision: str) -> None:
-    """Raise WorkFailed unless a matrix product ran in the precision, as `products_in` counts."""
-    wanted = " or ".join(wanted_types(precision))
-    if products_in(executed, precision)[0]:
+    """Raise WorkFailed where all matrix products ran in known types, and none in the precision."""
+    if products_in(executed, precision)[0] or unknown_types(executed):
         return
+    wanted = " or ".join(wanted_types(precision))
     ran = {name for kind, counts in executed.items() if is_product(kind) for name in counts}
-    words = ", ".join(sorted(ran)) or "nothing known"
+    words = ", ".join(sorted(ran))
     raise WorkFailed(f"ran in {words}: no matrix product ran in {wanted}", transient=False)

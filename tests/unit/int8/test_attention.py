@@ -90,6 +90,11 @@ def test_other_schemes_and_models_without_attention_refuse(tiny: TinyModel, tmp_
     words = r"net\.onnx: no attention to quantize \(it has no Softmax\): take `attention` out of"
     with pytest.raises(TightropeError, match=words):
         attention_of(SCHEMES["s8s8"], make_convolutions(), {"attention": True}, path="net.onnx")
+    long: dict[str, Any] = {"path": "net.onnx", "longest": 513}
+    model = load_onnx(tiny.simplified)
+    assert attention_of(SCHEMES["e4m3"], model, {"attention": True}, **long)
+    with pytest.raises(TightropeError, match=r"up to 512 tokens .* max_sequence is 513: take"):
+        attention_of(SCHEMES["s8s8"], model, {"attention": True}, **long)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
 report:traffic_section -> render_report
-runtimes:Buckets -> LOADED, build onnxruntime, build openvino, build tvm, measure_profile
+runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
+    build tensorrt, build torchscript, build tvm, measure_profile
 sources:guarded -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
 sources:package_folder -> checkpoint: package, data: docstrings

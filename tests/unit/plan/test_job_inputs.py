@@ -20,7 +20,7 @@ def test_an_engine_that_is_given_its_precision_has_one_input() -> None:
         ("cuda-tensorrt-given", f"{FOLDER}/model.onnx"),
         ("cpu-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64.onnx"),
         ("cpu-onnxruntime-int8-auto-minmax-64", f"{FOLDER}/quantized/u8s8-minmax-64-auto.onnx"),
-        ("cuda-onnxruntime-int8-minmax-64", f"{FOLDER}/quantized/s8s8-minmax-64.onnx"),
+        ("cuda-tensorrt-int8-fp16-minmax-64", f"{FOLDER}/quantized/s8s8-minmax-64.onnx"),
         ("cuda-tensorrt-fp8-minmax-8", f"{FOLDER}/quantized/e4m3-minmax-8.onnx"),
         ("cpu-openvino-int8-bf16-nncf-8", f"{FOLDER}/engines/cpu-openvino-int8-nncf-8/engine.json"),
     ):

@@ -135,15 +135,11 @@ def test_a_gpu_that_is_asked_for_needs_what_it_lacks_only_where_it_is_this_machi
 
 def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_graphs(config) -> None:
     config |= {"devices": ["cuda"], "onnxruntime": {**SESSION, "provider": "tensorrt"}}
-    config["engines"] = {"onnxruntime": ["fp32", "fp16", "int8"]}
-    plan = plan_of(config)
-    on_gpu = {name for name in jobs_of(plan, "m") if name.startswith("cuda-onnxruntime")}
+    config["engines"] = {"onnxruntime": ["fp32", "fp16"]}
+    on_gpu = {name for name in jobs_of(plan_of(config), "m") if name.startswith("cuda-onnxruntime")}
     assert on_gpu == {"cuda-onnxruntime-fp32", "cuda-onnxruntime-fp16"}
-    assert reasons_of(plan, "m") == {
-        "cuda-onnxruntime-int8-minmax-64": "ONNX Runtime's TensorRT provider has fp32, fp16 only"
-    }
     own = options_of(config, "cuda-onnxruntime-fp16")
-    profiles = [[[1, 1], [4, 64], [4, 128]]]
+    profiles = [[[4, 64]] * 3, [[1, 1], [4, 64], [4, 128]]]
     assert own == {**SESSION, "provider": "tensorrt", "profiles": profiles}
     config["onnxruntime"]["provider"] = "cuda"
     own = options_of(config, "cuda-onnxruntime-fp16")
@@ -276,11 +272,11 @@ def test_the_options_of_an_engine_are_its_section_and_what_it_reads_of_cuda_and_
         assert options_of(config, f"cpu-{engine}-fp32") == {}
     assert options_of(config, "cuda-pytorch-fp16") == {"attention": "auto"}
     compiled = {"attention": "auto", "autotune": True, "graphs": True, "buckets": buckets}
-    assert options_of(config, "cuda-compile-fp16") == compiled
+    assert options_of(config, "cuda-compile-fp16") == {**compiled, "shapes": [[4, 64]]}
     assert options_of(config, "cuda-tensorrt-fp16") == {
         **{"attention_operator": False, "graphs": True, "hardware_compatibility": "none"},
         **{"optimization_level": 3, "version_compatible": False},
-        "profiles": [[[1, 1], [4, 64], [4, 128]]],
+        "profiles": [[[4, 64]] * 3, [[1, 1], [4, 64], [4, 128]]],
     }
     own = {"route": "onnx", "blobs": False, "static_programs": None}
     assert options_of(config, "cpu-openvino-fp32") == {**own, "buckets": buckets}

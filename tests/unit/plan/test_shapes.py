@@ -55,7 +55,7 @@ def test_each_model_takes_the_shapes_buckets_and_profiles_of_its_kind() -> None:
     assert plan_shapes.shapes_of(config, "digits") == OF_IMAGES
     assert plan_shapes.shapes_of(config, "words") == BOTH[2:]
     profiles = [tuple(one) for one in plan_shapes.profiles_of(config, "digits")]
-    assert profiles == [((1,), (1,), (12,)), ((1,), (12,), (12,))]
+    assert profiles == [((1,),) * 3, ((12,),) * 3, ((1,), (12,), (12,))]
     buckets = Buckets(plan_shapes.buckets_of(config, "digits"))
     assert [buckets.nearest(size) for size in (1, 2, 12)] == [(1,), (12,), (12,)]
     with pytest.raises(ValueError, match=r"a request of 13: .* batches of 1 to 12 \(`buckets`\)"):

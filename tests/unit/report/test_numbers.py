@@ -19,6 +19,7 @@ from tightrope.report.style.numbers import (
     shape_label,
     shape_of,
     significant,
+    types_unknown,
 )
 
 MINUS, TIMES, DOT = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}"
@@ -58,6 +59,8 @@ def label(**row):
         # few products in its precision
         *((mostly_elsewhere(COUNTS, one), few) for one, few in (("int8", False), ("fp32", True))),
         (mostly_elsewhere(None, "int8"), False),
+        (types_unknown({"gemm": {"fp16": 9, "Float9": 1}}), "types unknown: Float9"),
+        *((types_unknown(counts), None) for counts in (COUNTS, None)),
         # in Markdown
         (code_span("a`b|c\nd"), r"`a'b\|c\nd`"),
         (code_span(" "), ""),

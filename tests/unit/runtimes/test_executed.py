@@ -7,6 +7,7 @@ from tightrope.runtimes.executed import (
     products_in,
     require_precision,
     share_of_products,
+    unknown_types,
 )
 
 
@@ -39,7 +40,7 @@ def test_what_multiplies_matrices_is_a_product_and_conversions_are_none() -> Non
     [
         ({"MatMul": {"fp32": 2}, "Attention": {"bf16": 1}}, "int8-dynamic", "bf16, fp32"),
         ({"Gemm": {"fp16": 3}, "QuantizeLinear": {"int8": 3}}, "given", "fp16"),
-        ({"Add": {"bf16": 3}, "Softmax": {"bf16": 1}}, "bf16", "nothing known"),
+        ({"gemm": {"fp32": 2}}, "int8-fp16", "fp32"),
         # OpenVINO's bf16 between conversions
         ({"Convert": {"bf16": 4}, "FullyConnected": {"fp32": 14}}, "bf16", "fp32"),
     ],
@@ -50,6 +51,20 @@ def test_a_fallback_is_told_what_it_ran_in(executed: Executed, precision: str, r
     wanted = {"given": "int8 or fp8"}.get(precision, precision.partition("-")[0])
     assert caught.value.reason == f"ran in {ran}: no matrix product ran in {wanted}"
     assert not caught.value.transient
+
+
+@pytest.mark.parametrize(
+    ("executed", "unknown"),
+    [
+        ({"gemm": {"fp32": 2, "Weird8": 1}, "kgen": {"Other": 4}}, ["Weird8"]),
+        ({"Add": {"bf16": 3}, "Softmax": {"Int64": 1}}, ["no matrix product"]),
+        ({"gemm": {"int8": 1, "fp16": 2, "fp8": 1}, "Reformat": {"Weird8": 9}}, []),
+    ],
+)
+def test_types_that_nobody_knows_fail_no_engine(executed: Executed, unknown: list[str]) -> None:
+    for precision in ("fp16", "int8-fp16", "given"):
+        require_precision(executed, precision)
+    assert unknown_types(executed) == unknown
 
 
 MIXED: Executed = {

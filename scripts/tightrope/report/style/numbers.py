@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from tightrope.runtimes.executed import products_in, wanted_types
+from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
 
 DIMENSIONS = ("batch", "sequence", "tokens", "height", "width")
 MINUS = "\N{MINUS SIGN}"
@@ -177,6 +177,12 @@ def products(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> 
     wanted = wanted_types(precision)
     held = [name for name in wanted if products_in(counts or {}, name)[0]]
     return f"{' or '.join(held or wanted)} in {ran:,} of {every:,}" if every else None
+
+
+def types_unknown(counts: Mapping[str, Mapping[str, int]] | None) -> str | None:
+    """Name the types of matrix products that are none of ours: "types unknown: Float9"."""
+    unknown = unknown_types(counts) if counts else []
+    return f"types unknown: {', '.join(unknown)}" if unknown else None
 
 
 def mostly_elsewhere(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> bool:

@@ -11,19 +11,16 @@ import onnxruntime
 import torch
 from onnxruntime.capi import build_and_package_info
 
-from tightrope.errors import in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
-from tightrope.runtimes.onnxruntime.session import Options, Providers, open_session, session_options
+from tightrope.runtimes.onnxruntime.session import Options, Providers, open_session
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
 CUDA = "CUDAExecutionProvider"
 # graph id of a run without graph capture
 NO_GRAPH = "-1"
-# ONNX Runtime captures at the first or second call, and replays after that
-REPLAYED = 4
 
 
 def prepare() -> None:
@@ -47,21 +44,6 @@ def on_stream(providers: Providers, queue: Queue) -> Providers:
     """Return the providers with the stream on which PyTorch fills and reads the buffers."""
     stream = {"user_compute_stream": str(queue.stream.cuda_stream)} if queue.stream else {}
     return [(name, {**settings, **stream}) for name, settings in providers]
-
-
-def refusal_of_graphs(path: Path, threads: int, options: Options, example: Arrays) -> str | None:
-    """Return why the provider cannot capture and replay the model as a CUDA graph, else None.
-
-    A failed capture may leave the process without a usable GPU: ask it last.
-    """
-    chosen = session_options(threads, options)
-    try:
-        run = bound_runner(path, chosen, [cuda_provider(options)], options)
-        for _ in range(REPLAYED):
-            run(example)
-    except Exception as error:  # ONNX Runtime raises no specific class
-        return in_one_line(error)
-    return None
 
 
 def bound_runner(

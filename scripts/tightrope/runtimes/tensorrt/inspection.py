@@ -10,15 +10,23 @@ import re
 from typing import Any
 
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.executed import Executed, counted
+from tightrope.runtimes.executed import (
+    Executed,
+    as_tf32,
+    counted,
+    require_precision,
+    share_of_products,
+    unknown_types,
+)
 
 Layer = dict[str, Any]
 # layers for data and for the order of streams, which compute nothing
 NO_OPERATORS = ("constant", "noop", "signal", "wait")
 TYPES = {
-    **{"fp32": "fp32", "float": "fp32", "fp16": "fp16", "half": "fp16"},
+    **dict.fromkeys(("fp32", "float", "float32"), "fp32"),
+    **dict.fromkeys(("fp16", "half", "float16"), "fp16"),
     **{"bf16": "bf16", "bfloat16": "bf16", "int8": "int8"},
-    **dict.fromkeys(("fp8", "fp8e4m3", "e4m3", "float8", "float8e4m3fn"), "fp8"),
+    **dict.fromkeys(("fp8", "fp8e4m3", "e4m3", "float8", "float8e4m3", "float8e4m3fn"), "fp8"),
 }
 # "Half", or within a description: "Row major linear FP16 format"
 TYPE = re.compile(rf"\b({'|'.join(TYPES)})\b", re.IGNORECASE)
@@ -41,19 +49,25 @@ OPERAND_TYPES = {
 NARROW = ("int8", "fp8")
 # "name [profile 1]"; layers of the first profile have no such suffix
 PROFILE = re.compile(r"\[profile +([1-9]\d*)\]")
+# number of the part of a profile that Myelin compiled a layer in: "__myl_Fc_myl11_3" is of part 11
+PART = re.compile(r"_myl(\d+)(?:_\d+)?$")
 
 
 def executed(information: str, profile: int = 0) -> Executed:
     """Count the operators of one optimization profile of an engine by class and precision.
 
     `information` is `EngineInspector.get_engine_information(LayerInformationFormat.JSON)` of an
-    engine built with `ProfilingVerbosity.DETAILED`. Products have the classes `attention`,
+    engine built with `ProfilingVerbosity.DETAILED`: of all profiles, or if it names none, of that
+    one alone. Products have the classes `attention`,
     `convolution` and `gemm`; the name of a kernel may tell tf32 from fp32. Unknown classes and
     types keep TensorRT's names. For an engine with dynamic shapes the inspector needs an execution
     context with input shapes set, else it reports no types. Raises WorkFailed for an engine without
     details.
     """
-    layers = [one for one in layers_of(information) if profile_of(one) == profile]
+    layers = layers_of(information)
+    numbers = profiles_of(layers)
+    if any(numbers):
+        layers = [one for one, number in zip(layers, numbers, strict=True) if number == profile]
     kinds = [(kind_of(one), one) for one in layers]
     return counted(
         (kind, product_precision(one) if kind in PRODUCTS else precision(one))
@@ -62,10 +76,38 @@ def executed(information: str, profile: int = 0) -> Executed:
     )
 
 
-def profile_of(layer: Layer) -> int:
-    """Return the number of the optimization profile that a layer belongs to."""
-    match = PROFILE.search(layer["Name"])
-    return int(match[1]) if match else 0
+def weakest(information: str, precision: str, profiles: int) -> Executed:
+    """Return `executed` of the profile with the smallest share of products in the precision.
+
+    Of profiles whose types are known, if there are such. Raises WorkFailed where the products of
+    one ran in other types only.
+    """
+    found = [one for number in range(profiles) if (one := executed(information, number))]
+    if precision == "tf32":  # the inspector does not report which fp32 products used it
+        found = [as_tf32(one) for one in found]
+    for one in found:
+        require_precision(one, precision)
+    return min(found, key=lambda one: (bool(unknown_types(one)), share_of_products(one, precision)))
+
+
+def profiles_of(layers: list[Layer]) -> list[int]:
+    """Return the optimization profile of each layer.
+
+    It is in the layer's name, or in the name of another layer of the same part, or in that of what
+    they read and write; else it is the first.
+    """
+    parts = [match[1] if (match := PART.search(one["Name"])) else one["Name"] for one in layers]
+    of_part: dict[str, int] = {}
+    for part, one in zip(parts, layers, strict=True):
+        names = [one["Name"], *(end.get("Name", "") for end in ends_of(one))]
+        for match in filter(None, map(PROFILE.search, names)):
+            of_part.setdefault(part, int(match[1]))
+    return [of_part.get(part, 0) for part in parts]
+
+
+def ends_of(layer: Layer) -> list[dict[str, Any]]:
+    """Return the tensors that a layer reads and writes."""
+    return [*layer.get("Inputs", []), *layer.get("Outputs", [])]
 
 
 def layers_of(information: str) -> list[Layer]:
@@ -117,8 +159,7 @@ def product_precision(layer: Layer) -> str:
 
 def precision(layer: Layer) -> str:
     """Return the type that a layer reads, or the type that it writes if it reads none."""
-    tensors = [*layer.get("Inputs", []), *layer.get("Outputs", [])]
-    words = [type_of(one) for one in tensors]
+    words = [type_of(one) for one in ends_of(layer)]
     return next((one for one in words if one in TYPES.values()), words[0] if words else "unknown")
 
 

@@ -8,7 +8,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
+from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.edit import SMALLEST_SCALE, STANDARD, at_opset, graphs_in, opset_of
+from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
+from tightrope.variants import GIVEN
 
 FLOAT = TensorProto.FLOAT
 # type that replaces float32
@@ -31,6 +34,23 @@ OPSETS: dict[int, int] = {TensorProto.FLOAT16: 19, TensorProto.BFLOAT16: 22}
 # attributes that set the type of an output
 SAYING_TYPES = ("to", "dtype", "output_dtype")
 PAIR = ("QuantizeLinear", "DequantizeLinear")
+
+
+def model_to_build(
+    model: onnx.ModelProto, precision: str, *, attention_operator: bool
+) -> onnx.ModelProto:
+    """Return the model in the types of `precision`; for `given` itself, once its Q/DQ is checked.
+
+    With `attention_operator` attention is one operator in fp16 and bf16. Raises WorkFailed where
+    TensorRT does not support the Q/DQ, or the types do not fit.
+    """
+    if precision == GIVEN:
+        require_supported_qdq(model)
+        return model
+    # it is never decomposed, and may have no kernel for other types (NVIDIA/TensorRT, issue 4705)
+    if attention_operator and precision in ("fp16", "bf16"):
+        model = with_attention_operators(model)
+    return typed(model, precision)
 
 
 def typed(model: onnx.ModelProto, precision: str) -> onnx.ModelProto:

@@ -1,5 +1,6 @@
 """Set the device of PyTorch, and fp32 or TF32 for its products."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,12 +11,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.model.module import runner
-from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, as_tf32
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
 VARLEN = "varlen"
+# (rows, tokens) to compile at where nothing is measured
+EXAMPLE = (2, 16)
 ATTENTION = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -46,6 +49,29 @@ def attention(kind: str) -> AbstractContextManager[None]:
     return nullcontext() if kind in ("auto", VARLEN) else sdpa_kernel(ATTENTION[kind])
 
 
+def buckets_of(options: dict[str, Any]) -> Buckets | None:
+    """Return the buckets that requests are padded to: those of CUDA graphs, None without them."""
+    sizes = options.get("buckets") if options.get("graphs") else None
+    return Buckets(sizes) if sizes else None
+
+
+def measured(options: dict[str, Any]) -> list[Bucket]:
+    """Return the shapes of programs for the measured requests; without `shapes` every bucket."""
+    buckets = buckets_of(options)
+    if "shapes" not in options:
+        return buckets.all() if buckets else []
+    shapes = [tuple(shape) for shape in options["shapes"]]
+    return list(dict.fromkeys(buckets.nearest(*one) if buckets else one for one in shapes))
+
+
+def tuned_for(options: dict[str, Any]) -> tuple[int, int]:
+    """Return (rows, tokens) to compile a program for any shape at, about the largest measured."""
+    rows, tokens = (*max(measured(options), key=math.prod, default=EXAMPLE), EXAMPLE[1])[:2]
+    rows = max(rows, EXAMPLE[0])
+    # one row would be compiled as a constant, and two equal sizes as one
+    return rows + (rows == tokens), tokens
+
+
 def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callable[[Arrays], Any]:
     """Return `run(inputs) -> float32 logits [batch, classes]`, numpy, of a program on that device.
 
@@ -60,14 +86,11 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
         with attention(kind):
             return program(**inputs)
 
-    graphs = options.get("graphs", False)
-    buckets = Buckets(options["buckets"]) if graphs and options["buckets"] else None
-
     def on_new_queue() -> Make:
-        queue = queue_on_gpu(graphs=graphs)
+        queue = queue_on_gpu(graphs=options.get("graphs", False))
         return lambda inputs: CudaProgram(attending, inputs, queue)
 
-    return ByShape(on_new_queue, buckets)
+    return ByShape(on_new_queue, buckets_of(options))
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:

@@ -2,9 +2,11 @@ import json
 from typing import Any
 
 import pytest
+from polygraphy.datatype import DataType
+from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
-from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed
+from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, weakest, word
 
 Layer = dict[str, Any]
 
@@ -115,9 +117,10 @@ HIDDEN = "N/A due to dynamic shapes"
 @pytest.mark.parametrize(
     ("texts", "kernel", "name"),
     [
-        (["Float", "Row major linear FP32"], "", "fp32"),
+        (["Float", "Row major linear FP32", "FLOAT32"], "", "fp32"),
         (["BFloat16", "Row major linear BFloat16 format"], "", "bf16"),
-        (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8"], "", "fp8"),
+        (["Half", "Float16"], "", "fp16"),
+        (["FP8", "FP8E4M3", "E4M3", "Float8", "fp8", "Float8E4M3"], "", "fp8"),
         # not ours: kept as it is
         (["Row major linear UInt8 format"], "", "Row major linear UInt8 format"),
         # a kernel that names tf32 is told from fp32
@@ -135,14 +138,48 @@ def test_types_are_in_our_words_or_kept(texts: list[str], kernel: str, name: str
         assert found == {"gemm": {name: 1}}
 
 
-def test_the_layers_of_one_profile_are_counted_and_control_characters_do_no_harm() -> None:
-    # trt-engine-explorer: the layers of all but the first have the profile behind their names
-    second = {**GEMM_INT8, "Name": "__myl_Fc_myl0_7 [profile 1]"}
-    eleventh = {**GEMM, "Name": "__myl_Fc_myl0_7 [profile 10]"}
-    plan = information(GEMM, second, eleventh)
-    assert executed(plan) == executed(plan, 10) == FP16_GEMM
-    assert executed(plan, 1) == {"gemm": {"int8": 1}}
-    # between names, TensorRT 8.6 and later: github.com/NVIDIA/TensorRT/issues/2779
+OURS = {
+    **{DataType.FLOAT32: "fp32", DataType.FLOAT16: "fp16", DataType.BFLOAT16: "bf16"},
+    **{DataType.INT8: "int8", DataType.FLOAT8E4M3FN: "fp8"},
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), polygraphy._TRT_DTYPE_MAP.items())
+def test_types_are_spelt_as_in_polygraphys_reader_of_tensorrt_11(text: str, kind: Any) -> None:
+    for spelt in (text, text.capitalize(), f"Row major linear {text} format"):
+        assert word(spelt) == OURS.get(kind, spelt)
+
+
+def test_the_layers_of_each_profile_are_told_apart_though_few_have_it_in_their_names() -> None:
+    """As NVIDIA's cookbook (EngineInspector, TensorRT 10): Myelin's names have a part's number."""
+    first = {
+        **{"max_pool2d_1": REFORMAT, "node_linear_myl5_2": GEMM, "__myl_Fc_myl5_3": FUSED},
+        **{"_gemm_mha_v2_myl5_4": ATTENTION, "__myl_Fc_myl7_0": GEMM},
+    }
+    second = {
+        **{"max_pool2d_1 [profile 1]": REFORMAT, "node_linear [profile 1]_myl11_2": GEMM_INT8},
+        **{"__myl_Fc_myl11_3": FUSED_INT8, "_gemm_mha_v2_myl11_4": ATTENTION_INT8},
+        # a part that only what it writes tells from those of the first profile
+        "__mye260_0_myl13_0": GEMM_INT8,
+        "__myl_Cast_myl13_1": {**NORM, "Outputs": [{**tensor("Half"), "Name": "z [profile 1]"}]},
+        # as trt-engine-explorer has them: each layer with the profile behind its name
+        "__myl_Fc_myl5_7 [profile 1]": GEMM_INT8,
+    }
+    layers = [{**one, "Name": name} for name, one in (first | second).items()]
+    document, alone = information(*layers), information(*layers[: len(first)])
+    found = {"attention": {"fp16": 1}, "gemm": {"fp16": 3}, "Reformat": {"fp32": 1}}
+    assert executed(document) == found
+    assert executed(document, 1) == {
+        **{"attention": {"int8": 1}, "gemm": {"int8": 4}},
+        **{"Reformat": {"fp32": 1}, "kgen": {"fp16": 1}},
+    }
+    assert executed(document, 2) == {}
+    assert weakest(information(*layers[len(first) :]), "int8-fp16", 3) == executed(document, 1)
+    with pytest.raises(WorkFailed, match="ran in fp16: no matrix product ran in int8"):
+        weakest(document, "int8-fp16", 2)
+    # without the name of any profile all layers are those that were asked for
+    assert executed(alone) == executed(alone, 1) == found
+    # control characters between names, TensorRT 8.6: github.com/NVIDIA/TensorRT/issues/2779
     raw = information({**GEMM, "Metadata": "[ONNX Layer: a]|[ONNX Layer: b]"}).replace("|", "\x1f")
     assert executed(raw) == FP16_GEMM
 

@@ -33,15 +33,18 @@ def config(
     }
 
 
-def test_auto_is_one_profile_for_each_shape_tuned_for_it_that_takes_every_request() -> None:
+def test_auto_is_a_profile_of_each_shape_alone_and_one_for_every_other_request() -> None:
+    """Kernels must be valid for the whole range of a profile: a wide one excludes the fastest."""
     profiles = profiles_of(config((1, 64), (16, 32)), "m")
-    assert profiles == [Profile((1, 1), (1, 64), (16, 128)), Profile((1, 1), (16, 32), (16, 128))]
+    fixed = [Profile(shape, shape, shape) for shape in ((1, 64), (16, 32))]
+    assert profiles == [*fixed, Profile((1, 1), (16, 32), (16, 128))]
+    asked = [(1, 64), (16, 32), (1, 63), (15, 32)]
+    assert [choose(profiles, *request) for request in asked] == [0, 1, 2, 2]
     # a measured sequence may be longer than those of the data
-    (profile,) = profiles_of(config((2, 512), longest=128), "m")
-    assert profile.max == (2, 512)
+    assert profiles_of(config((2, 512), longest=128), "m")[-1].max == (2, 512)
     # the batch of the traffic on TensorRT
-    assert profiles_of(config((1, 64), traffic=48), "m")[0].max[0] == 48
-    assert profiles_of(config((1, 64)), "m")[0].max[0] == 1
+    assert profiles_of(config((1, 64), traffic=48), "m")[-1].max[0] == 48
+    assert profiles_of(config((1, 64)), "m")[-1].max[0] == 1
 
 
 def test_a_request_in_no_profile_is_refused_with_the_ranges() -> None:

@@ -15,7 +15,7 @@ from tightrope.int8.qdq_tensorrt import tensorrt_qdq
 from tightrope.onnx.file import load_onnx, max_sequence, set_max_sequence
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
-from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.tensorrt.typed_onnx import model_to_build, typed
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel, evaluation_rows
 
@@ -403,3 +403,9 @@ def test_a_file_that_cannot_have_these_types_is_refused(
 ) -> None:
     with pytest.raises(WorkFailed, match=reason):
         typed(source(tiny), precision)
+
+
+def test_attention_is_one_operator_in_16_bits_alone(tiny: TinyModel) -> None:
+    for precision, count in (("fp32", 0), ("fp16", 2), ("bf16", 2)):
+        made = model_to_build(load_onnx(tiny.simplified), precision, attention_operator=True)
+        assert sum(node.op_type == "Attention" for node in made.graph.node) == count
