@@ -82,7 +82,7 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     with fresh_cache():
         if (path / CACHE).is_file():
             with tarfile.open(path / CACHE) as archive:
-                archive.extractall(cache_dir())
+                archive.extractall(cache_dir(), filter="data")
         program = compiled(path, input_signature, precision, device, options)
     return runner_on(device, program, options)
 

@@ -26,9 +26,11 @@ from tightrope.runtimes.cuda_program import (
     scratch_of,
     with_graphs,
 )
+from tightrope.runtimes.operator_times import Calls, OperatorTime, per_call
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
 from tightrope.runtimes.tensorrt.inspection import weakest
+from tightrope.runtimes.tensorrt.layer_times import timed_layers
 from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
 from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare
@@ -109,6 +111,41 @@ def runner(engine: trt.ICudaEngine, input_signature: Signature, options: Options
     return ByShape(on_new_queue, buckets=None)
 
 
+class LayerTimes(trt.IProfiler):  # type: ignore[misc]  # tensorrt has no types
+    """Name and seconds of each layer of each call, as TensorRT reports them."""
+
+    def __init__(self) -> None:
+        trt.IProfiler.__init__(self)
+        self.seen: list[tuple[str, float]] = []
+
+    def report_layer_time(self, layer_name: str, ms: float) -> None:
+        """Keep the time of one layer."""
+        self.seen.append((layer_name, ms / 1e3))
+
+
+def layer_times(path: Path, calls: Calls) -> list[list[OperatorTime]]:
+    """Return the time of each layer per call of the engine in folder `path`. Not run yet.
+
+    Its calls are without a CUDA graph, in a context of their own for each of `calls`.
+    """
+    manifest = open_manifest(path / "engine.json", EngineManifest)
+    options, input_signature = manifest["options"], signature(manifest["inputs"])
+    engine = deserialized((path / PLAN).read_bytes(), options)
+    profiles, found = [Profile.of(one) for one in options["profiles"]], []
+    for inputs, count in calls:
+        queue, times, request = queue_on_gpu(graphs=False), LayerTimes(), sizes_of(inputs)
+        with torch.cuda.stream(queue.stream):
+            call = program(engine, input_signature, profiles, queue, inputs, times)
+            timed = CudaProgram(call, inputs, queue)
+            times.seen.clear()
+            for _ in range(count):
+                timed(inputs)
+            shapes, number = input_signature.request(*request), choose(profiles, *request)
+            information = layer_information(engine, shapes, number)
+        found.append(per_call(timed_layers(information, times.seen), count))
+    return found
+
+
 def built(
     model: Path, input_signature: Signature, precision: str, options: Options, state: Path
 ) -> bytes:
@@ -159,11 +196,13 @@ def program(
     profiles: list[Profile],
     queue: Queue,
     inputs: Arrays,
+    times: LayerTimes | None = None,
 ) -> Program:
     """Return the engine as a program for inputs of this shape; ValueError outside the profiles.
 
     One context per program: a CUDA graph holds the state of the context it was captured from. The
-    contexts of one queue run one after the other in its scratch memory.
+    contexts of one queue run one after the other in its scratch memory. `times` gets the time of
+    each layer after each call.
     """
     strategy = trt.ExecutionContextAllocationStrategy.USER_MANAGED
     context = there(engine.create_execution_context(strategy))
@@ -176,11 +215,15 @@ def program(
     output = next(n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.OUTPUT)
     logits = torch.empty(tuple(context.get_tensor_shape(output)), device="cuda")
     succeeded(context.set_tensor_address(output, logits.data_ptr()), "the buffer of logits")
+    if times is not None:
+        context.profiler, context.enqueue_emits_profile = times, False
 
     def call(**tensors: torch.Tensor) -> torch.Tensor:
         for name, tensor in tensors.items():
             succeeded(context.set_tensor_address(name, tensor.data_ptr()), f"the buffer of {name}")
         succeeded(context.execute_async_v3(torch.cuda.current_stream().cuda_stream), "a call")
+        if times is not None:
+            succeeded(context.report_to_profiler(), "the times of its layers")
         return logits
 
     return call
@@ -213,28 +256,28 @@ def succeeded(answer: bool, what: str) -> None:
         raise RuntimeError(f"TensorRT refused {what} (the log of this job says why)")
 
 
-def layer_information(engine: trt.ICudaEngine, shapes: dict[str, Shape]) -> str:
-    """Return the inspector's layer information as JSON, at these shapes in the first profile.
+def layer_information(engine: trt.ICudaEngine, shapes: dict[str, Shape], number: int = 0) -> str:
+    """Return the inspector's layer information as JSON, at these shapes in a profile.
 
-    It lists the layers of all profiles (TensorRT 10.16), or of the first (polygraphy's reader).
+    It lists the layers of all profiles (TensorRT 10.16), or of this one (polygraphy's reader).
     """
     inspector = engine.create_engine_inspector()
     # the inspector reports types only for a context with shapes
     context = there(engine.create_execution_context())
     inspector.execution_context = context
-    set_shapes(context, 0, shapes)
+    set_shapes(context, number, shapes)
     # they are read where the shapes of other tensors follow from them
-    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine).items()}
+    kept = {name: np.array(sizes, np.int64) for name, sizes in tuned_sizes(engine, number).items()}
     for name, sizes in kept.items():
         succeeded(context.set_tensor_address(name, sizes.ctypes.data), f"the sizes of {name}")
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON)
 
 
-def tuned_sizes(engine: trt.ICudaEngine) -> dict[str, Shape]:
-    """Return the first profile's tuned values of each input that holds sizes."""
+def tuned_sizes(engine: trt.ICudaEngine, number: int) -> dict[str, Shape]:
+    """Return a profile's tuned values of each input that holds sizes."""
     names = map(engine.get_tensor_name, range(engine.num_io_tensors))
     return {
-        name: tuple(engine.get_tensor_profile_values(0, name)[1])
+        name: tuple(engine.get_tensor_profile_values(number, name)[1])
         for name in names
         if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
         and engine.is_shape_inference_io(name)

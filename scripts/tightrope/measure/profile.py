@@ -136,13 +136,19 @@ def operator_times(
 
 
 def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]:
-    """Return the kernels of any engine on a GPU."""
+    """Return the kernels of any engine on a GPU; of TensorRT, its layers with their shapes."""
     from tightrope.runtimes.torch.kernel_times import kernel_times
 
     manifest = open_manifest(engine, EngineManifest)
     graph = bool(manifest["options"].get("graphs") and not manifest.get("graphs_refused"))
-    kind = {"graph": graph, "eager": parse(manifest["variant"]).engine == "pytorch"}
-    return [kernel_times(run, inputs, count, **kind) for inputs, count in calls]
+    name = parse(manifest["variant"]).engine
+    kind = {"graph": graph, "eager": name == "pytorch"}
+    found = [kernel_times(run, inputs, count, **kind) for inputs, count in calls]
+    if name != "tensorrt":
+        return found
+    from tightrope.engines.tensorrt import layer_times
+
+    return layer_times(engine.parent, calls)
 
 
 def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:

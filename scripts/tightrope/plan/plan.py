@@ -16,7 +16,6 @@ from tightrope.plan.job_inputs import (
     requests_file,
     searches_of,
 )
-from tightrope.plan.shapes import by_tensorrt_provider
 from tightrope.plan.studies import measured_trainings, profiled, requested
 from tightrope.plan.variants import configured, only_emulated
 from tightrope.plan.wildcards import paths
@@ -25,9 +24,6 @@ from tightrope.signature import IMAGE
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
 
 Document = dict[str, Any]
-
-# precisions of `onnxruntime: {provider: tensorrt}`
-OF_TENSORRT_PROVIDER = ("fp32", "fp16")
 
 
 class Plan(NamedTuple):
@@ -123,9 +119,6 @@ def unavailable_reason(
         return "no checkpoint: the model is an ONNX file"
     if variant.engine == "tvm" and model["task"] == IMAGE:
         return "TVM compiles text models only"
-    by_tensorrt = variant.device == "cuda" and by_tensorrt_provider(config, variant.engine)
-    if by_tensorrt and variant.precision not in OF_TENSORRT_PROVIDER:
-        return f"ONNX Runtime's TensorRT provider has {', '.join(OF_TENSORRT_PROVIDER)} only"
     # a device requested explicitly, as on a cluster's head node, is planned even without a GPU here
     told = config["devices"] == "auto" or (host["gpu"] and runs_here(config))
     if variant.device == "cuda" and told and not config["hosts"]:

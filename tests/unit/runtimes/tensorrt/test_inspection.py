@@ -7,6 +7,7 @@ from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
 from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, weakest, word
+from tightrope.runtimes.tensorrt.layer_times import timed_layers
 
 Layer = dict[str, Any]
 
@@ -197,3 +198,19 @@ def test_the_layers_of_each_profile_are_told_apart_though_few_have_it_in_their_n
 def test_an_engine_without_details_fails_with_the_remedy(poor: str, words: str) -> None:
     with pytest.raises(WorkFailed, match=words):
         executed(poor)
+
+
+def test_timed_layers_have_the_work_of_their_shapes() -> None:
+    named = {"a": GEMM_INT8, "b": ATTENTION, "c": NORM}
+    document = information(*({**one, "Name": name} for name, one in named.items()))
+    found = list(timed_layers(document, [("a", 3.0), ("b", 2.0), ("c", 1.0), ("new", 0.5)]))
+    assert [(one.name, one.group, one.type, one.seconds) for one in found] == [
+        *(("a", "products", "int8", 3.0), ("b", "attention", "fp16", 2.0)),
+        *(("c", "fused kernels", "fp16", 1.0), ("new", "fused kernels", "unknown", 0.5)),
+    ]
+    size = 40 * 256
+    assert (found[0].operations, found[2].bytes) == (2.0 * size * 256, 3 * 2.0 * size)
+    assert (found[3].operations, found[3].bytes) == (0.0, 0.0)
+    dynamic = {**GEMM, "Name": "d", "Inputs": [{**tensor("Half"), "Dimensions": [-1, 40, 256]}]}
+    (found,) = timed_layers(information(dynamic), [("d", 1.0)])
+    assert (found.type, found.operations) == ("fp16", 0.0)
