@@ -131,14 +131,16 @@ def answers_of_inductor(trained: QuantizedTraining, batches: list[Arrays]) -> np
     """Logits of what AOTInductor compiles, run as it is."""
     import torch
     from tightrope.engines.inductor import exported, quantized
-    from tightrope.model.module import logits_module, runner
+    from tightrope.model.module import example_inputs, logits_module, runner
     from tightrope.signature import of_checkpoint
 
     torch.set_num_threads(1)
     manifest = json.loads(trained.checkpoint.read_text())
     module = logits_module(trained.checkpoint, torch.float32)
     with torch.no_grad():
-        graph = exported(module, of_checkpoint(manifest), manifest["max_sequence"], "cpu")
+        signature = of_checkpoint(manifest)
+        example = example_inputs(signature, 2)
+        graph = exported(module, signature, manifest["max_sequence"], example)
         made = quantized(graph.module(), trained.samples, reduced=False)
     run = runner(made)
     # the exporter would fix a size of 1

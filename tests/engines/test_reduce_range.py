@@ -25,10 +25,10 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
     """Run in a child: the largest number to which an activation is rounded."""
     import torch
     from tightrope.engines.inductor import exported, quantized
-    from tightrope.model.module import logits_module
+    from tightrope.model.module import example_inputs, logits_module
 
     module = logits_module(model.checkpoint, torch.float32)
-    graph = exported(module, of_texts(), LONGEST, "cpu").module()
+    graph = exported(module, of_texts(), LONGEST, example_inputs(of_texts(), 2)).module()
     paths = {
         "onnx": model.simplified,
         "calibration": model.minmax,
