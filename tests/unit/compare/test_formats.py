@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 from planted import changed, compared, wrong
+from tightrope.compare import sections
 from tightrope.compare.accuracy import from_records
-from tightrope.compare.bounds import Bound, broken
-from tightrope.compare.formats import as_markdown, as_text, comparison_page
 from tightrope.compare.read import Key
-from tightrope.compare.sections import heading, sections
+from tightrope.errors import TightropeError
 
 ATTACK = '</code><script>window.owned = true</script><img src=x onerror="owned=1">'
 HOSTILE = f"`|x| {ATTACK} [a](javascript:b) @someone #1 \x1b[31m\u202e\n| end ../../etc/passwd"
-BOUNDS = (Bound("slower", 0.03), Bound("accuracy", 0.005))
+BOUNDS = (sections.Bound("slower", 0.03), sections.Bound("accuracy", 0.005))
 
 
 class Tags(HTMLParser):
@@ -59,13 +58,13 @@ def formats(tmp_path: Path, first: dict[str, Any]) -> dict[str, str]:
         for flip in result["accuracy"]["flipped"]:
             flip["text"] = HOSTILE
     comparison = compared(tmp_path, old, new)
-    found = broken(comparison, BOUNDS)
+    found = sections.broken(comparison, BOUNDS)
     assert found
-    parts = heading(comparison), sections(comparison, BOUNDS, found)
+    parts = sections.heading(comparison), sections.sections(comparison, BOUNDS, found)
     return {
-        "text": as_text(*parts),
-        "markdown": as_markdown(*parts),
-        "html": comparison_page(comparison, *parts),
+        "text": sections.as_text(*parts),
+        "markdown": sections.as_markdown(*parts),
+        "html": sections.comparison_page(comparison, *parts),
     }
 
 
@@ -99,4 +98,5 @@ def test_a_name_that_is_a_path_names_no_file(tmp_path: Path, first: dict[str, An
 
     comparison = compared(tmp_path, changed(first, renamed), changed(first, renamed))
     key = Key("../x", first["results"][0]["variant"])
-    assert from_records(comparison.old, comparison.new, key) == "its name is none of a file"
+    with pytest.raises(TightropeError, match="its name is none of a file"):
+        from_records(comparison.old, comparison.new, key)
