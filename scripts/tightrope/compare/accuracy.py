@@ -1,20 +1,20 @@
 """Which variants lost or gained accuracy, in pairs of answers where these are known."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.compare.read import LARGEST_BYTES, Key, Report
-from tightrope.compare.speed import adjusted, p_value
+from tightrope.compare.speed import p_value, verdicts
 from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.record import SCHEMA
-from tightrope.statistics import LEVEL, Interval, Z, mcnemar_p_value, paired_difference, share
+from tightrope.statistics import Interval, Z, mcnemar_p_value, paired_difference, share
 from tightrope.summary.result_types import Accuracy, FlippedExample
 
 # what a name must not have to be part of a file's name
@@ -23,7 +23,6 @@ SEPARATORS = ("/", "\\", "\0")
 RECORDS, FLIPS = "the accuracy records", "the flips of both summaries"
 TOTALS = "the totals alone"
 Class = str | int
-Verdict = Literal["worse", "better", "same", "not judged"]
 
 
 class Flip(NamedTuple):
@@ -52,7 +51,7 @@ class AccuracyChange:
     delta: Interval | None = None
     flips: list[Flip] | None = None
     p: float = 1.0
-    verdict: Verdict = "not judged"
+    verdict: str = "not judged"
     reason: str | None = None
     why_totals: str | None = None
 
@@ -66,13 +65,9 @@ def accuracy_changes(
     answers are then taken to be so as well.
     """
     found = [accuracy_change(old, new, key, key in unchanged) for key in sorted(keys)]
-    ps = iter(adjusted([one.p for one in found if one.delta]))
-    for place, one in enumerate(found):
-        if one.delta:
-            moved: Verdict = "worse" if one.delta.value < 0 else "better"
-            verdict: Verdict = moved if next(ps) <= LEVEL else "same"
-            found[place] = replace(one, verdict=verdict)
-    return found
+    known = [(one.p, one.delta.value) for one in found if one.delta]
+    judged = iter(verdicts(known, ("worse", "better")))
+    return [replace(one, verdict=next(judged)) if one.delta else one for one in found]
 
 
 def accuracy_change(old: Report, new: Report, key: Key, unchanged: bool) -> AccuracyChange:
@@ -112,12 +107,9 @@ def from_records(old: Report, new: Report, key: Key) -> tuple[int, list[Flip]]:
     quoted = [one for report in (old, new) for one in flipped(report, key)]
     texts = {one["index"]: one["text"] for one in quoted if one["text"]}
     answers = enumerate(zip(before.labels, before.predictions, after.predictions, strict=False))
-    flips = [
-        Flip(index, texts.get(index), *map(named, one))
-        for index, one in answers
-        if one[1] != one[2]
-    ]
-    return min(len(before.predictions), len(after.predictions)), flips
+    flips = [Flip(index, texts.get(index), *map(named, one)) for index, one in answers]
+    count = min(len(before.predictions), len(after.predictions))
+    return count, [one for one in flips if one.old != one.new]
 
 
 def record_of(report: Report, key: Key) -> AccuracyRecord:
@@ -137,10 +129,9 @@ def record_of(report: Report, key: Key) -> AccuracyRecord:
     labels, count = record.labels or [], len(record.predictions)
     right = sum(ours == label for ours, label in zip(record.predictions, labels, strict=False))
     own = (record.schema, record.model, record.variant) == (SCHEMA, model, variant)
-    fits = accuracy and count == accuracy["samples"] and len(labels) >= count > 0
-    if not (
-        own and accuracy and fits and math.isclose(right / count, accuracy["top1"], abs_tol=1e-9)
-    ):
+    if not (own and accuracy and count == accuracy["samples"] and len(labels) >= count > 0):
+        raise TightropeError(f"{path} is not of this summary")
+    if not math.isclose(right / count, accuracy["top1"], abs_tol=1e-9):
         raise TightropeError(f"{path} is not of this summary")
     return record
 
@@ -169,18 +160,15 @@ def from_flips(
     lists = [{one["index"]: one for one in flipped(report, key)} for report in (old, new)]
     if [len(one) for one in lists] != [before["flips"], after["flips"]]:
         raise TightropeError("a summary does not list all flips")
-    return [*changed(*lists)]
-
-
-def changed(old: Mapping[int, FlippedExample], new: Mapping[int, FlippedExample]) -> Iterator[Flip]:
-    """Yield the examples whose answers differ; the baseline gives those that are not listed."""
-    for index in sorted(old.keys() | new.keys()):
-        one = new.get(index) or old[index]
-        was, now = (
-            ones[index]["prediction"] if index in ones else one["baseline"] for ones in (old, new)
-        )
-        if was != now:
-            yield Flip(index, one["text"], one["label"], was, now)
+    flips = []
+    for index in sorted({*lists[0], *lists[1]}):
+        one = lists[1].get(index) or lists[0][index]
+        # the baseline gives the answers that are not listed
+        answers = [
+            ones[index]["prediction"] if index in ones else one["baseline"] for ones in lists
+        ]
+        flips.append(Flip(index, one["text"], one["label"], *answers))
+    return [one for one in flips if one.old != one.new]
 
 
 def paired(change: AccuracyChange, source: str, count: int, flips: list[Flip]) -> AccuracyChange:
@@ -197,9 +185,8 @@ def totals(change: AccuracyChange, old: Accuracy, new: Accuracy, why: str) -> Ac
     The interval is method 10 of Newcombe (1998), "Interval estimation for the difference between
     independent proportions", from those of Wilson.
     """
-    before, after = (
-        share(round(one["top1"] * one["samples"]), one["samples"]) for one in (old, new)
-    )
+    counts = [(round(one["top1"] * one["samples"]), one["samples"]) for one in (old, new)]
+    before, after = (share(*one) for one in counts)
     value = after.value - before.value
     below = math.hypot(after.value - after.low, before.high - before.value)
     above = math.hypot(after.high - after.value, before.value - before.low)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
 from tightrope.compare.read import Key, Report, RowKey, Shape, with_calibrations_of
@@ -18,15 +18,14 @@ Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interva
 # what makes a machine another one; a GPU counts for what ran on it
 MACHINE = ("cpu", "isa", "cores")
 # what a difference is of: where two concern the same variants, the more specific is named first
-Kind = Literal["library", "options", "code", "checkpoint", "data", "host", "run"]
-KINDS: tuple[Kind, ...] = ("library", "options", "code", "checkpoint", "data", "host", "run")
+KINDS = ("library", "options", "code", "checkpoint", "data", "host", "run")
 # with which a variant is no reference: others leave its speed relative to others as it is, or
 # concern all alike; and by which the answers of an unchanged baseline may be others
 OF_SPEED, OF_ANSWERS = ("library", "options"), ("library", "options", "checkpoint", "data")
 HOST_FACTS = ("cpu", "isa", "cores", "memory_bytes", "gpu", "driver", "python")
 OF_GPU = {"gpu", "driver"}
 RUN_FACTS = ("tightrope", "configuration", "overrides", "accuracy_budget_points")
-MODEL_FACTS: dict[str, Kind] = {
+MODEL_FACTS = {
     "checkpoint_sha256": "checkpoint",
     "parameters": "checkpoint",
     "activation": "checkpoint",
@@ -51,7 +50,7 @@ class Choice(NamedTuple):
 class Difference(NamedTuple):
     """A fact that is not the same in both runs; `concerns` are the variants that it can change."""
 
-    kind: Kind
+    kind: str
     name: str
     old: Any
     new: Any
@@ -64,7 +63,8 @@ class Comparison:
 
     `moved` are the variants whose time or accuracy changed beyond the noise, `gone` those that had
     a result and have none, with the reason; `came` the other way round. `causes` are the
-    differences, the likely cause first, each with whether it concerns one that moved.
+    differences, each with whether it concerns one that moved. The first one, the likely cause,
+    concerns most of the moved variants and fewest of the others.
     """
 
     old: Report
@@ -105,13 +105,15 @@ def compare(
         result = new.results.get(key)
         why = result and f"{result['status']}: {result['reason'] or 'without a reason'}"
         gone.append((key, why or "it is not in the new report"))
-    chosen = recommended(old), recommended(new)
-    choices = [
-        Choice(*place[:2], *variants)
-        for place in sorted(chosen[0].keys() & chosen[1].keys())
-        for variants in [[one[place] for one in chosen]]
-        if variants[0] != variants[1]
-    ]
+    before, after = recommended(old), recommended(new)
+    both = sorted(before.keys() & after.keys())
+    choices = [Choice(*place[:2], before[place], after[place]) for place in both]
+    steady = measured - moved
+
+    def fit(one: Difference) -> float:
+        shares = [len(one.concerns & some) / max(1, len(some)) for some in (moved, steady)]
+        return shares[0] - shares[1]
+
     return Comparison(
         old,
         new,
@@ -120,8 +122,9 @@ def compare(
         moved,
         came=sorted(new.ok - old.ok),
         gone=gone,
-        choices=choices,
-        causes=by_likelihood(found, moved, measured - moved),
+        choices=[one for one in choices if one.old != one.new],
+        # stable: KINDS decides among equals
+        causes=[(one, bool(one.concerns & moved)) for one in sorted(found, key=fit, reverse=True)],
     )
 
 
@@ -134,8 +137,8 @@ def require_comparable(old: Report, new: Report, measured: Iterable[Key]) -> Non
             f"no model in common: {old.path} has {names[0]}, {new.path} has {names[1]}"
         )
     for key in sorted(measured):
-        hosts = [one.document["hosts"].get(str(one.results[key]["host"])) for one in (old, new)]
-        before, after = hosts
+        names = [str(one.results[key]["host"]) for one in (old, new)]
+        before, after = old.document["hosts"].get(names[0]), new.document["hosts"].get(names[1])
         if before is None or after is None:
             raise TightropeError(f"{'/'.join(key)}: a report does not say on which host it ran")
         facts = (*MACHINE, "gpu") if key.variant.startswith("cuda") else MACHINE
@@ -223,9 +226,8 @@ def of_variants(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Diffe
 
 def settings_of(result: Result) -> dict[str, Any]:
     """Return settings of a variant; options of its engine by their place in the configuration."""
-    own = {name: result[name] for name in ("threads", "baseline", "calibration")}
-    options = (result["options"] or {}).items()
-    return own | {f"{result['engine']}.{name}": value for name, value in options}
+    options = {f"{result['engine']}.{name}": one for name, one in (result["options"] or {}).items()}
+    return {name: result[name] for name in ("threads", "baseline", "calibration")} | options
 
 
 def of_code(old: Report, new: Report, keys: Collection[Key]) -> Iterator[Difference]:
@@ -249,22 +251,3 @@ def takes(result: Result, step: str) -> bool:
 def touched(found: Iterable[Difference], kinds: Collection[str]) -> set[Key]:
     """Return the variants that some difference of these kinds concerns."""
     return {key for one in found if one.kind in kinds for key in one.concerns}
-
-
-def by_likelihood(
-    found: Iterable[Difference], moved: set[Key], steady: set[Key]
-) -> list[tuple[Difference, bool]]:
-    """Return the differences, the likely cause first, each with whether it is one.
-
-    `moved` are the variants that changed beyond the noise, `steady` those that did not. The most
-    likely difference concerns most of the moved and fewest of the steady ones.
-    """
-
-    def unfit(one: Difference) -> float:
-        of_moved, of_steady = (
-            len(one.concerns & some) / max(1, len(some)) for some in (moved, steady)
-        )
-        return of_steady - of_moved
-
-    # stable: KINDS decides among equals
-    return [(one, bool(one.concerns & moved)) for one in sorted(found, key=unfit)]

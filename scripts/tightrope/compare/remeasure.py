@@ -4,7 +4,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import psutil
 
@@ -28,15 +28,8 @@ SECONDS = 900.0
 # that may be lost to other load, for each variant
 QUIET_SECONDS = 60.0
 LOADS = 2
-
-
-class Side(NamedTuple):
-    """An engine of one of the reports with its checkpoint and the examples that fill a batch."""
-
-    engine: Path
-    checkpoint: Path
-    data: Path
-    threads: int
+# an engine, its checkpoint, the examples that fill a batch, and with how many threads it runs
+Side = tuple[Path, Path, Path, int]
 
 
 def remeasure(
@@ -84,7 +77,7 @@ def side_of(report: Report, key: Key) -> Side:
             built_with = f"{engine}: built with {name} {built[name]}"
             raise TightropeError(f"{built_with}, here is {here}: one process has one")
     checkpoint, data = model / "checkpoint/checkpoint.json", model / "splits/timing.json"
-    return Side(engine, checkpoint, data, result["threads"])
+    return engine, checkpoint, data, result["threads"]
 
 
 def times_of(
@@ -96,12 +89,11 @@ def times_of(
     """
     shapes = [dict(row.shape) for row in rows]
     longest = max(shape.get("sequence", 1) for shape in shapes)
-    batches = timing_batches(sides[1].checkpoint, sides[1].data, shapes, max_sequence=longest)
-    machine = QuietMachine(pinned_processors(sides[1].threads), QUIET_SECONDS, terminal)
+    _, checkpoint, data, threads = sides[1]
+    batches = timing_batches(checkpoint, data, shapes, max_sequence=longest)
+    machine = QuietMachine(pinned_processors(threads), QUIET_SECONDS, terminal)
     limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
-    engines = [
-        timed_engine(one.engine, one.checkpoint, batches, threads=one.threads) for one in sides
-    ]
+    engines = [timed_engine(*side[:2], batches, threads=side[3]) for side in sides]
     rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
     for turn in (1, -1)[:LOADS]:
         found = rounds_of(engines[::turn], limits, machine, title, range(len(batches)))

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from tightrope import report
 from tightrope.compare.accuracy import AccuracyChange
@@ -16,6 +16,7 @@ from tightrope.compare.read import Key, Shape
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest, printable
 from tightrope.report.html import read_template
+from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
 from tightrope.statistics import Interval
@@ -24,9 +25,8 @@ from tightrope.statistics import Interval
 ROWS, FLIPS = 30, 200
 HERE = Path(__file__).parent / "template"
 REPORT = Path(report.__path__[0]) / "template"
-USAGE = "give slower:3%, accuracy:0.5 or gone"
 ORDER = ("slower", "worse", "faster", "better", "open", "same", "not judged")
-What = Literal["slower", "accuracy", "gone"]
+WHAT = ("slower", "accuracy", "gone")
 
 
 class Quoted(NamedTuple):
@@ -52,25 +52,26 @@ class Section(NamedTuple):
 class Bound(NamedTuple):
     """What may not happen; `limit` is a share of the time, or a fraction of the accuracy."""
 
-    what: What
+    what: str
     limit: float
 
 
 def parse_bound(text: str) -> Bound:
     """Return the bound that a word of the command line names; raise TightropeError."""
-    name, colon, number = text.partition(":")
-    what: What | None = next((one for one in get_args(What) if one == name), None)
-    if what is None:
-        close = nearest(name, [*get_args(What)])
-        raise TightropeError(f"--fail-on {text}: no such bound{close}; {USAGE}")
-    if what == "gone" and colon:
-        raise TightropeError(f"--fail-on {text}: gone has no limit; {USAGE}")
+    what, colon, number = text.partition(":")
     try:
         limit = 0.0 if what == "gone" else float(number.removesuffix("%")) / 100
     except ValueError:
         limit = math.nan
-    if not 0 <= limit < math.inf or (what == "accuracy" and number.endswith("%")):
-        raise TightropeError(f"--fail-on {text}: no limit; {USAGE}")
+    wrong = None
+    if what not in WHAT:
+        wrong = f"no such bound{nearest(what, [*WHAT])}"
+    elif what == "gone" and colon:
+        wrong = "gone has no limit"
+    elif not 0 <= limit < math.inf or (what == "accuracy" and number.endswith("%")):
+        wrong = "no limit"
+    if wrong:
+        raise TightropeError(f"--fail-on {text}: {wrong}; give slower:3%, accuracy:0.5 or gone")
     return Bound(what, limit)
 
 
@@ -83,38 +84,29 @@ def broken(comparison: Comparison, bounds: Iterable[Bound]) -> list[Line]:
     for what, limit in bounds:
         if what == "gone":
             lines += [(*named(key), " is gone: ", Quoted(why)) for key, why in comparison.gone]
+        elif what == "slower":
+            reasons = {one.reason or "" for one in comparison.speed}
+            if SAME_RECORD not in reasons and not any(one.time for one in comparison.speed):
+                why = "; ".join(sorted(reasons)) or "no common shape"
+                raise TightropeError(f"--fail-on slower: no time can be judged: {why}")
+            for row in comparison.speed:
+                if row.verdict == "slower" and row.more > limit:
+                    at = f" at {shape_words(row.row.shape)} is slower: {change_words(row.time)}"
+                    lines.append((*named(row.row.key), f"{at}; allowed are {limit:.1%}"))
+        elif not any(one.delta for one in comparison.accuracy):
+            raise TightropeError("--fail-on accuracy: no accuracy is in both reports")
         else:
-            lines += (too_slow if what == "slower" else too_wrong)(comparison, limit)
+            for one in comparison.accuracy:
+                if one.verdict == "worse" and one.delta and -one.delta.value > limit:
+                    lost = f" lost accuracy: {points_words(one.delta)} points"
+                    lines.append((*named(one.key), f"{lost}; allowed are {100 * limit:g}"))
     return lines
-
-
-def too_slow(comparison: Comparison, limit: float) -> Iterator[Line]:
-    """Yield the rows that take more time, by more than the limit."""
-    reasons = {one.reason or "" for one in comparison.speed}
-    if SAME_RECORD not in reasons and not any(one.time for one in comparison.speed):
-        why = "; ".join(sorted(reasons)) or "no common shape"
-        raise TightropeError(f"--fail-on slower: no time can be judged: {why}")
-    for one in comparison.speed:
-        if one.verdict == "slower" and one.time and one.time.value - 1 > limit:
-            slower = f" is slower: {change_words(one.time)}; allowed are {limit:.1%}"
-            yield *named(one.row.key), f" at {shape_words(one.row.shape)}", slower
-
-
-def too_wrong(comparison: Comparison, limit: float) -> Iterator[Line]:
-    """Yield the variants that lost accuracy, by more than the limit."""
-    if not any(one.delta for one in comparison.accuracy):
-        raise TightropeError("--fail-on accuracy: no accuracy is in both reports")
-    for one in comparison.accuracy:
-        if one.verdict == "worse" and one.delta and -one.delta.value > limit:
-            lost = f" lost accuracy: {points_words(one.delta)} points; allowed are {100 * limit:g}"
-            yield *named(one.key), lost
 
 
 def is_open(change: SpeedChange, bounds: Iterable[Bound]) -> bool:
     """Return whether a row is beyond a bound by estimate, and not beyond the noise."""
-    over = change.time.value - 1 if change.time else -math.inf
-    limits = [one.limit for one in bounds if one.what == "slower"]
-    return change.verdict == "same" and any(over > limit for limit in limits)
+    limit = min((one.limit for one in bounds if one.what == "slower"), default=math.inf)
+    return change.verdict == "same" and change.more > limit
 
 
 def named(key: Key) -> Line:
@@ -122,15 +114,15 @@ def named(key: Key) -> Line:
     return Quoted(key.model), " ", Quoted(key.variant)
 
 
-def change_words(time: Interval) -> str:
-    """Format a time ratio: 1.05 with the times sign, and its interval."""
-    return f"{time.value:.3f}{TIMES} ({time.low:.3f} to {time.high:.3f})"
+def change_words(time: Interval | None) -> str:
+    """Format a time ratio: 1.05 with the times sign, and its interval; a dash without one."""
+    return f"{time.value:.3f}{TIMES} ({time.low:.3f} to {time.high:.3f})" if time else "-"
 
 
-def points_words(delta: Interval) -> str:
-    """Format a change of accuracy in percentage points, with its interval."""
-    value, low, high = (points(one) for one in delta)
-    return f"{value} ({low} to {high})"
+def points_words(delta: Interval | None) -> str:
+    """Format a change of accuracy in percentage points, with its interval; a dash without one."""
+    value, low, high = (points(one) for one in delta or (None, None, None))
+    return f"{value} ({low} to {high})" if delta else "-"
 
 
 def shape_words(shape: Shape) -> str:
@@ -154,15 +146,11 @@ def value_words(value: Any) -> str:
 
 def heading(comparison: Comparison) -> list[Line]:
     """Return which reports are compared."""
-    return [
-        (
-            f"{name}: ",
-            Quoted(str(one.path)),
-            ", made ",
-            Quoted(moment(one.document["created"]) or ""),
-        )
-        for name, one in (("old", comparison.old), ("new", comparison.new))
-    ]
+    lines: list[Line] = []
+    for name, one in {"old: ": comparison.old, "new: ": comparison.new}.items():
+        made = moment(one.document["created"]) or ""
+        lines.append((name, Quoted(str(one.path)), ", made ", Quoted(made)))
+    return lines
 
 
 def sections(
@@ -192,19 +180,19 @@ def cause_section(comparison: Comparison) -> Section:
         words = "the likely cause of what changed beyond the noise: "
     else:
         words = "none of these concerns what changed beyond the noise; the first of them: "
-    rows: list[Row] = []
-    for one, _ in causes:
-        count, likely = len(one.concerns), comparison.moved and concerned and one is first
-        row: Row = {
+    likely = bool(comparison.moved) and concerned
+    rows: list[Row] = [
+        {
             "what": Quoted(one.name),
-            "kind": f"{one.kind}, the likely cause" if likely else one.kind,
+            "kind": one.kind + ", the likely cause" * (likely and one is first),
             "old": Quoted(value_words(one.old)),
             "new": Quoted(value_words(one.new)),
-            "concerns": f"{count} variant" + "s" * (count != 1)
-            if count
-            else "no variant by itself",
+            "concerns": (
+                plural(len(one.concerns), "variant") if one.concerns else "no variant by itself"
+            ),
         }
-        rows.append(row)
+        for one, _ in causes
+    ]
     likeliest = f"{first.name}: {value_words(first.old)} → {value_words(first.new)}"
     return Section(title, [(words, Quoted(likeliest))], rows)
 
@@ -226,7 +214,7 @@ def speed_section(changes: Sequence[SpeedChange], bounds: Sequence[Bound]) -> Se
             "shape": shape_words(one.row.shape),
             "old, ms": milliseconds(one.old_s) or "-",
             "new, ms": milliseconds(one.new_s) or "-",
-            "time": change_words(one.time) if one.time else "-",
+            "time": change_words(one.time),
             "reference": Quoted(one.reference) if one.reference else "-",
             "verdict": ": ".join(filter(None, (verdicts[one.row], one.reason))),
         }
@@ -251,7 +239,7 @@ def accuracy_section(changes: Sequence[AccuracyChange]) -> Section:
             "variant": Quoted(one.key.variant),
             "old, %": percentage(one.old, one.samples) or "-",
             "new, %": percentage(one.new, one.samples) or "-",
-            "points": points_words(one.delta) if one.delta else "-",
+            "points": points_words(one.delta),
             "changed answers": "-" if one.flips is None else f"{len(one.flips)} of {one.samples}",
             "from": one.source or "-",
             "verdict": ": ".join(filter(None, (one.verdict, one.reason))),
@@ -300,10 +288,7 @@ def plain(line: Line) -> str:
 
 
 def marked(line: Line) -> str:
-    """Return a line of Markdown.
-
-    What a file says is a code span, in which nothing is a link, a mention, HTML or a format.
-    """
+    """Return a line of Markdown: quotations are code spans, in which nothing is a format."""
     return "".join(code_span(one.text) if isinstance(one, Quoted) else one for one in line)
 
 

@@ -8,7 +8,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from tightrope.compare.read import Key, Report, RowKey
 from tightrope.records.latency import DRIFT_SHARE
@@ -26,8 +26,6 @@ UNSTEADY = 0.4
 # in the place of a reference, where both engines ran in the same rounds
 SIDE_BY_SIDE = "itself, side by side"
 SAME_RECORD = "the same measurement in both reports"
-
-Verdict = Literal["slower", "faster", "same", "not judged"]
 
 
 def p_value(z: float) -> float:
@@ -47,6 +45,13 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     for rank, place in reversed([*enumerate(order, 1)]):
         found[place] = lowest = min(lowest, p_values[place] * count / rank)
     return found
+
+
+def verdicts(changes: Sequence[tuple[float, float]], words: tuple[str, str]) -> list[str]:
+    """Return the word for less or for more of changes with these p values, `same` in the noise."""
+    ps = adjusted([p for p, _ in changes])
+    moved = [words[change > 0] for _, change in changes]
+    return [word if p <= LEVEL else "same" for p, word in zip(ps, moved, strict=True)]
 
 
 def birge_ratio(groups: Collection[Sequence[float]]) -> float:
@@ -69,27 +74,17 @@ class Timed(NamedTuple):
     """A row of a report: median `seconds` per call or what comes next to it, and its speed-up.
 
     `log` is the logarithm of the speed-up over the baseline of its run, with the standard `error`;
-    0 for the baseline itself, which was timed again with each of the others. `why_not` says why
-    there is no number that decides, `disturbed` that other load was there.
+    0 for the baseline itself, which was timed again with each of the others. `beside` is the
+    logarithm of the seconds that the baseline took in the minutes of the row, where these tell the
+    machine's speed. `why_not` says why there is no number that decides.
     """
 
     seconds: float | None
-    disturbed: bool
     log: float | None
-    error: float = 0.0
-    why_not: str | None = None
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether it tells the machine's speed."""
-        return not self.disturbed and self.seconds is not None
-
-    @property
-    def beside(self) -> float | None:
-        """Seconds that the baseline took in the minutes of the row."""
-        if self.seconds is None or self.log is None:
-            return None
-        return self.seconds * math.exp(self.log)
+    error: float
+    beside: float | None
+    disturbed: bool
+    why_not: str | None
 
 
 def timed(report: Report, row: RowKey) -> Timed:
@@ -99,14 +94,23 @@ def timed(report: Report, row: RowKey) -> Timed:
     known = entry.get("p50_s"), entry["paired_s"], entry.get("mean_s")
     seconds = next((one for one in known if one and one > 0), None)
     disturbed = bool(entry.get("disturbed") or (speedup and speedup["verdict"] == "disturbed"))
+    log, error, why_not = None, 0.0, None
     if report.results[row.key]["baseline"] == row.key.variant:
-        return Timed(seconds, disturbed, 0.0)
-    provisional = ", its numbers are provisional" * bool(entry.get("provisional"))
-    why_not = f"disturbed by other load{provisional}" if disturbed else None
-    value, low, high = interval_of(speedup) or (0, 0, 0)
-    if not 0 < low < high:
-        return Timed(seconds, disturbed, None, 0, why_not or "no speed-up with an interval")
-    return Timed(seconds, disturbed, math.log(value), math.log(high / low) / (2 * Z), why_not)
+        log = 0.0
+    else:
+        ratio = interval_of(speedup)
+        if ratio and 0 < ratio.low < ratio.high:
+            log, error = log_of(ratio)
+        provisional = ", its numbers are provisional" * bool(entry.get("provisional"))
+        why_not = f"disturbed by other load{provisional}" if disturbed else None
+        why_not = why_not or ("no speed-up with an interval" if log is None else None)
+    beside = math.log(seconds) + log if seconds and log is not None else None
+    return Timed(seconds, log, error, beside, disturbed, why_not)
+
+
+def log_of(ratio: Interval) -> tuple[float, float]:
+    """Return the logarithm of a ratio with its standard error."""
+    return math.log(ratio.value), math.log(ratio.high / ratio.low) / (2 * Z)
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,13 @@ class SpeedChange:
     log: float = 0.0
     error: float = 0.0
     time: Interval | None = None
-    verdict: Verdict = "not judged"
+    verdict: str = "not judged"
     reason: str | None = None
+
+    @property
+    def more(self) -> float:
+        """Share by which the time is more by estimate; 0 where it is not judged."""
+        return self.time.value - 1 if self.time else 0.0
 
 
 def speed_changes(old: Report, new: Report, own: Collection[Key]) -> list[SpeedChange]:
@@ -160,10 +169,14 @@ def of_group(
     can = {
         row: math.hypot(*(one.error for one in pair))
         for row, pair in pairs.items()
-        if row.key not in own and all(one.is_usable and one.log is not None for one in pair)
+        if row.key not in own and all(one.beside is not None and not one.disturbed for one in pair)
     }
     reference = min(can, key=lambda row: (can[row], row), default=None)
-    scatters = [scatter(ones) for ones in zip(*pairs.values(), strict=True)]
+    # standard deviation of the logarithm of the baseline's time within each run
+    scatters = [0.0, 0.0]
+    for run, ones in enumerate(zip(*pairs.values(), strict=True)):
+        logs = [one.beside for one in ones if one.beside is not None and not one.disturbed]
+        scatters[run] = statistics.stdev(logs) if len(logs) > 1 else 0.0
     for row, (before, after) in pairs.items():
         change = SpeedChange(row, before.seconds, after.seconds)
         results = [one.results[row.key] for one in (old, new)]
@@ -184,27 +197,13 @@ def of_group(
         values = [one.log or 0.0 for one in four]
         log = values[0] - values[2] - (values[1] - values[3])
         # of the reference from run to run, or if larger of the baseline in the minutes of the row
-        speeds = (
-            change_of(*(one.seconds for one in four[2:])),
-            change_of(before.beside, after.beside),
-        )
+        was, now = (one.seconds or 1.0 for one in pairs[reference])
+        speeds = [abs(math.log(now / was))]
+        if before.beside is not None and after.beside is not None:
+            speeds.append(abs(after.beside - before.beside))
         unsteady = [DRIFT_SHARE * one for one in (max(speeds), *scatters)]
         error = math.hypot(*(one.error for one in four), *unsteady)
         yield replace(change, reference=reference.key.variant, log=log, error=error)
-
-
-def scatter(rows: Sequence[Timed]) -> float:
-    """Return the standard deviation of the logarithm of the baseline's time within a run.
-
-    Of what it took in the minutes of each row of a group, as far as other load left a number.
-    """
-    logs = [math.log(one.beside) for one in rows if one.is_usable and one.beside]
-    return statistics.stdev(logs) if len(logs) > 1 else 0.0
-
-
-def change_of(before: float | None, after: float | None) -> float:
-    """Return the size of the change of the logarithm, 0 where it is not known."""
-    return abs(math.log(after / before)) if before and after else 0.0
 
 
 def with_verdicts(changes: Sequence[SpeedChange], scale: float = 1.0) -> list[SpeedChange]:
@@ -212,12 +211,10 @@ def with_verdicts(changes: Sequence[SpeedChange], scale: float = 1.0) -> list[Sp
 
     P values are corrected for their number.
     """
-    ps = adjusted([p_value(one.log / one.error / scale) for one in changes])
+    ps = [(p_value(one.log / one.error / scale), one.log) for one in changes]
     found = []
-    for one, p in zip(changes, ps, strict=True):
+    for one, verdict in zip(changes, verdicts(ps, ("faster", "slower")), strict=True):
         ends = (math.exp(one.log + side * Z * scale * one.error) for side in (0, -1, 1))
-        moved: Verdict = "slower" if one.log > 0 else "faster"
-        verdict: Verdict = moved if p <= LEVEL else "same"
         found.append(replace(one, time=Interval(*ends), verdict=verdict, reason=None))
     return found
 
@@ -230,16 +227,12 @@ def with_remeasured(
     `found` has the time of the new engine over that of the old one with its 95 % interval, or why
     there is none: then the reports decide. P values are corrected among these rows.
     """
-    beside: list[SpeedChange] = []
-    others: dict[RowKey, SpeedChange] = {}
+    beside = []
     for one in changes:
-        time = found.get(one.row)
+        time = found[one.row]
         if isinstance(time, Interval) and time.low > 0:
-            log, error = math.log(time.value), math.log(time.high / time.low) / (2 * Z)
+            log, error = log_of(time)
             beside.append(replace(one, reference=SIDE_BY_SIDE, log=log, error=error))
-        else:
-            others[one.row] = (
-                replace(one, reason=f"not timed side by side: {time}") if time else one
-            )
-    judged = others | {one.row: one for one in with_verdicts(beside)}
-    return [judged[one.row] for one in changes]
+    judged = {one.row: one for one in with_verdicts(beside)}
+    why = "not timed side by side: "
+    return [judged.get(one.row, replace(one, reason=f"{why}{found[one.row]}")) for one in changes]

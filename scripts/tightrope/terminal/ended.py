@@ -1,9 +1,7 @@
 """Why jobs ended, as Snakemake reports it: the words of the job, of the system or a scheduler.
 
-Of files that it does not see, or whose times contradict each other, Snakemake says several lines,
-on the machine of the run or in the log of a node: the user gets one that names the setting to
-change.
-The files of jobs may be in its storage.
+Of files that it does not see, or whose times contradict each other, it says several lines, here or
+in the log of a node: the user gets one that names the setting to change.
 """
 
 import logging
@@ -129,15 +127,8 @@ def refusal_in(text: str) -> Refusal | None:
 
 def files_of(workflow: Any) -> Files:
     """Return what gives the files of the jobs of a workflow."""
-    if workflow.storage_settings.default_storage_provider is None:
-        return here
-    return partial(fetched, workflow.storage_registry.default_storage_provider)
-
-
-@contextmanager
-def here(file: str, largest: int) -> Iterator[Path]:
-    """Yield where a file is that is not in storage."""
-    yield Path(file)
+    stored = workflow.storage_settings.default_storage_provider is not None
+    return partial(fetched, workflow.storage_registry.default_storage_provider) if stored else here
 
 
 @contextmanager
@@ -148,7 +139,7 @@ def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
     attempt. There is no file at the path where the object is larger than `largest` bytes, or where
     there is neither. A storage that does not answer has no objects.
     """
-    if not file.endswith(IN_STORAGE):
+    if provider is None or not file.endswith(IN_STORAGE):
         yield Path(file)
         return
     stored = provider.object(name_of(file))
@@ -165,6 +156,9 @@ def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
         except Exception:  # of any storage; it must not hide how a job ended
             path = copy
         yield path
+
+
+here: Files = partial(fetched, None)
 
 
 def name_of(file: str) -> str:
@@ -205,7 +199,12 @@ def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> s
     with files(own, LARGEST_LOG) as path:
         words = reason_in_log(path)
     if number is None and not said:
-        return words or reason_in_exception(exception)
+        lines = [line.strip() for line in exception.splitlines() if line.strip()]
+        last = lines[-1] if lines else "ended with an error and left no reason"
+        if killed := KILLED.search(last):
+            last = f"killed by {killed[1]} (out of memory, or from outside)"
+        # without the command line, which does not explain the error
+        return words or re.sub(r"^Command .* (?=returned non-zero)", "", last)
     about = [one for words, one in ABOUT.items() if "sbatch" in said and words in said.lower()]
     said += f" Set {about[0]}: see profiles/README.md" if about else ""
     said = said or f"job {number} of the scheduler failed"
@@ -214,17 +213,6 @@ def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> s
     refused = [refusal.reason for refusal in map(refusal_in, texts) if refusal]
     words = words or next(iter(refused), None)
     return f"{words} ({said})" if words else said
-
-
-def reason_in_exception(exception: str) -> str:
-    """Return one line on what Snakemake says of a job that left no words of its own."""
-    lines = [line.strip() for line in exception.splitlines() if line.strip()]
-    if not lines:
-        return "ended with an error and left no reason"
-    if killed := KILLED.search(lines[-1]):
-        return f"killed by {killed[1]} (out of memory, or from outside)"
-    # remove the command line, which does not explain the error
-    return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
 
 
 def reason_in_log(path: Path) -> str | None:

@@ -9,6 +9,7 @@ import atexit
 import importlib.util
 import logging
 import os
+import re
 import select
 import sys
 import threading
@@ -36,28 +37,13 @@ ENDING_SECONDS = 2.0
 # values of --quiet with which Snakemake's own handler stays
 QUIET = {"RULES", "PROGRESS", "ALL"}
 # Snakemake messages that do not help a user who waits for a report
-LEFT_OUT = (
-    "Assuming unrestricted",
-    "Building DAG of jobs",
-    "Using shell:",
-    "Provided resources:",
-    "Group jobs:",
-    "Conda environments:",
-    "Singularity containers:",
-    "Select jobs to execute",
-    "Removing output files of failed job",
-    "Trying to restart job",
-    "Retrieving from storage:",
-    "Finished retrieval",
-    "Storing in storage:",
-    "Finished upload",
-    "Removing local copy of storage file",
-    "Uploading source archive",
-    "Elapsed time:",
-    "Reasons:\n",
-    "Exiting because a job execution failed",
-    "Complete log(s):",
-    "WorkflowError:\nAt least one job did not complete successfully",
+LEFT_OUT = re.compile(
+    r"Assuming unrestricted|Building DAG of jobs|Using shell:|Provided resources:|Group jobs:|"
+    r"Conda environments:|Singularity containers:|Select jobs to execute|Removing output files of "
+    r"failed job|Trying to restart job|Retrieving from storage:|Finished retrieval|Storing in "
+    r"storage:|Finished upload|Removing local copy of storage file|Uploading source archive|"
+    r"Elapsed time:|Reasons:\n|Exiting because a job execution failed|Complete log\(s\):|"
+    r"WorkflowError:\nAt least one job did not complete successfully"
 )
 SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "progress", "rulegraph"}
 
@@ -170,7 +156,10 @@ class LiveScreen:
         """Print what jobs write into the pipe and redraw periodically until the screen stops."""
         rest, ended = b"", False
         while not ended:
-            ready, _, _ = select.select([self.pipe], [], [], self.pause())
+            measuring = any(job.rule.startswith(MEASURING) for job in [*self.run.running.values()])
+            pause = REDRAW_SECONDS_MEASURING if measuring else REDRAW_SECONDS
+            wait = 0.0 if self.stopping.is_set() else pause
+            ready, _, _ = select.select([self.pipe], [], [], wait)
             chunk = os.read(self.pipe, 65536) if ready else b""
             ended = not chunk and (bool(ready) or self.stopping.is_set())
             *lines, rest = (rest + chunk).split(b"\n")
@@ -180,13 +169,6 @@ class LiveScreen:
             with suppress(OSError):
                 self.show([Line(text) for text in texts if not text.endswith(" left")])
         os.close(self.pipe)
-
-    def pause(self) -> float:
-        """Return the seconds until the next redraw."""
-        if self.stopping.is_set():
-            return 0.0
-        measuring = any(job.rule.startswith(MEASURING) for job in list(self.run.running.values()))
-        return REDRAW_SECONDS_MEASURING if measuring else REDRAW_SECONDS
 
     def picture(self) -> Any:
         """Render the running jobs, one line each, and the bar."""
@@ -208,24 +190,26 @@ class LiveScreen:
 
 
 class TerminalHandler(logging.Handler):
-    """Snakemake log handler that shows a run as lines and, on a terminal, a progress bar."""
+    """Snakemake log handler that shows a run as lines and, on a terminal, a progress bar.
+
+    What a dry run plans is a table with a row per rule.
+    """
 
     def __init__(
-        self,
-        screen: PlainScreen | LiveScreen,
-        workflow: Any,
-        ended: EndedJobs,
-        untrained: Container[str],
+        self, own: Any, workflow: Any, ended: EndedJobs, untrained: Container[str]
     ) -> None:
-        """Show the run of a workflow on `screen`; `ended` gets its events before this handler.
+        """Take the place of Snakemake's `own` handler; `ended` gets events before this one.
 
         These models are `untrained`.
         """
         super().__init__()
-        self.screen = screen
-        self.workflow = workflow
-        self.ended = ended
-        self.untrained = untrained
+        self.addFilter(own.filters[0])
+        self.would_run: list[tuple[Job, str]] | None = [] if own.filters[0].dryrun else None
+        # whether it writes to a terminal that can show a progress bar
+        terminal = own.stream is sys.stderr and own.is_tty and os.environ.get("TERM") != "dumb"
+        draws = terminal and importlib.util.find_spec("rich") is not None
+        self.screen = LiveScreen(color=not own.nocolor) if draws else PlainScreen(own.stream)
+        self.workflow, self.ended, self.untrained = workflow, ended, untrained
         self.run = Run(Seconds(KEPT_SECONDS))
         self.exception = ""
         self.crashes: dict[int, Job] = {}
@@ -247,6 +231,8 @@ class TerminalHandler(logging.Handler):
 
     def tell_run_info(self, facts: dict[str, Any]) -> None:
         """Announce the jobs of the run and start the progress bar."""
+        if self.would_run is not None:
+            return  # the table has the numbers
         planned = self.workflow.dag.needrun_jobs()
         names = [(one.rule.name, one.wildcards_dict) for one in planned]
         self.run.plan(Job(rule, subject_of(rule, wildcards)) for rule, wildcards in names)
@@ -256,6 +242,8 @@ class TerminalHandler(logging.Handler):
     def tell_job_info(self, facts: dict[str, Any]) -> None:
         """Start a job, possibly a retry."""
         number, job = facts["jobid"], job_of(facts, time.monotonic(), self.untrained)
+        if self.would_run is not None:
+            return self.would_run.append((job, facts["reason"] or ""))
         if number in self.crashes:
             self.run.again(self.crashes.pop(number))
         self.run.start(number, job)
@@ -304,16 +292,18 @@ class TerminalHandler(logging.Handler):
             self.screen.show([Line(refusal.reason, FAILED)])
         elif self.run.running and facts.get("exception") != "WorkflowError":
             self.exception = text
-        elif not text.startswith(LEFT_OUT):
+        elif not LEFT_OUT.match(text):
             self.screen.show([Line(text, FAILED)])
 
     def tell(self, record: logging.LogRecord) -> None:
-        """Show a message that belongs to no job."""
+        """Show a message that belongs to no job, or at its end what a dry run plans."""
         text = record.getMessage().rstrip() if record.msg else ""
-        if text.startswith("Complete log(s): ") and self.run.crashed:
+        if self.would_run is not None and text.startswith("This was a dry-run"):
+            self.screen.show(jobs.would_run(self.would_run))
+        elif text.startswith("Complete log(s): ") and self.run.crashed:
             self.finish()
             self.screen.show([Line(f"Snakemake's log: {os.path.relpath(text[17:])}")])
-        elif text and not text.startswith(LEFT_OUT):
+        elif text and not LEFT_OUT.match(text):
             self.screen.show([Line(text, FAILED if record.levelno >= logging.ERROR else "")])
 
     def finish(self) -> None:
@@ -335,28 +325,6 @@ class TerminalHandler(logging.Handler):
         super().close()
 
 
-class DryRunHandler(TerminalHandler):
-    """Snakemake log handler that shows what a dry run plans as a table with a row per rule."""
-
-    def __init__(self, *words: Any) -> None:
-        """Show a plan as `TerminalHandler` shows a run."""
-        super().__init__(*words)
-        self.jobs: list[tuple[Job, str]] = []
-
-    def tell_run_info(self, facts: dict[str, Any]) -> None:
-        """Show nothing: the table has the numbers."""
-
-    def tell_job_info(self, facts: dict[str, Any]) -> None:
-        """Keep a planned job with Snakemake's reason."""
-        self.jobs.append((job_of(facts, 0.0, self.untrained), facts["reason"] or ""))
-
-    def tell(self, record: logging.LogRecord) -> None:
-        """Show the table at the end, and other messages as in a run."""
-        if record.getMessage().startswith("This was a dry-run"):
-            return self.screen.show(jobs.would_run(self.jobs))
-        return super().tell(record)
-
-
 def start_terminal(
     workflow: Any, models: Mapping[str, Any], ended: EndedJobs, *, module: bool
 ) -> None:
@@ -374,14 +342,8 @@ def start_terminal(
     quiet = {one.name for one in settings.quiet} if own else set()
     if own is None or settings.verbose or settings.debug_dag or QUIET & quiet:
         return
-    # whether it writes to a terminal that can show a progress bar
-    terminal = own.stream is sys.stderr and own.is_tty and os.environ.get("TERM") != "dumb"
-    draws = terminal and importlib.util.find_spec("rich") is not None
-    screen = LiveScreen(color=not own.nocolor) if draws else PlainScreen(own.stream)
     untrained = {name for name, one in models.items() if not (one["train"] or one["qat"])}
-    shows = DryRunHandler if settings.dryrun else TerminalHandler
-    handler = shows(screen, workflow, ended, untrained)
-    handler.addFilter(settings)
+    handler = TerminalHandler(own, workflow, ended, untrained)
     logger.removeHandler(own)
     logger.addHandler(handler)
     # restore the hidden cursor even if a run ends without closing its handlers
