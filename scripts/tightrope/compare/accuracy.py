@@ -1,7 +1,7 @@
 """Which variants lost or gained accuracy, in pairs of answers where these are known."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.record import SCHEMA
 from tightrope.statistics import Interval, Z, mcnemar_p_value, paired_difference, share
-from tightrope.summary.result_types import Accuracy, FlippedExample
+from tightrope.summary.result_types import Accuracy
 
 # what a name must not have to be part of a file's name
 SEPARATORS = ("/", "\\", "\0")
@@ -79,23 +79,30 @@ def accuracy_change(old: Report, new: Report, key: Key, unchanged: bool) -> Accu
     if not (all(possible) and before and after):
         return replace(change, reason="no accuracy in both")
     try:
-        count, flips = from_records(old, new, key)
-        return paired(change, RECORDS, count, flips)
-    except TightropeError as error:
-        no_records = str(error)
-    try:
-        flips = from_flips(old, new, key, before, after, unchanged)
-        return paired(change, FLIPS, before["samples"], flips)
-    except TightropeError as error:
-        return totals(change, before, after, f"{no_records}; {error}")
+        source, (count, flips) = RECORDS, from_records(old, new, key, [before, after])
+    except TightropeError as no_records:
+        try:
+            source, count = FLIPS, before["samples"]
+            flips = from_flips(old, new, key, [before, after], unchanged)
+        except TightropeError as no_flips:
+            return totals(change, before, after, f"{no_records}; {no_flips}")
+    gained = sum(one.new == one.label for one in flips)
+    lost = sum(one.old == one.label for one in flips)
+    delta, p = paired_difference(gained, lost, count), mcnemar_p_value(gained, lost)
+    return replace(change, source=source, samples=count, delta=delta, flips=flips, p=p)
 
 
-def from_records(old: Report, new: Report, key: Key) -> tuple[int, list[Flip]]:
+def from_records(
+    old: Report, new: Report, key: Key, accuracies: Sequence[Accuracy]
+) -> tuple[int, list[Flip]]:
     """Return the number of common examples and the changed answers, by the records of both.
 
     Raises TightropeError where a summary has none beside it, or they are of other examples.
     """
-    before, after = record_of(old, key), record_of(new, key)
+    before, after = (
+        record_of(report, key, accuracy)
+        for report, accuracy in zip((old, new), accuracies, strict=True)
+    )
     if before.data_sha256 != after.data_sha256 or not before.labels:
         raise TightropeError("their accuracy records are of other examples")
     entry = new.document["models"].get(key.model)
@@ -104,7 +111,7 @@ def from_records(old: Report, new: Report, key: Key) -> tuple[int, list[Flip]]:
     def named(answer: int) -> Class:
         return names[answer] if 0 <= answer < len(names) else answer
 
-    quoted = [one for report in (old, new) for one in flipped(report, key)]
+    quoted = [one for accuracy in accuracies for one in accuracy["flipped"] or ()]
     texts = {one["index"]: one["text"] for one in quoted if one["text"]}
     answers = enumerate(zip(before.labels, before.predictions, after.predictions, strict=False))
     flips = [Flip(index, texts.get(index), *map(named, one)) for index, one in answers]
@@ -112,7 +119,7 @@ def from_records(old: Report, new: Report, key: Key) -> tuple[int, list[Flip]]:
     return count, [one for one in flips if one.old != one.new]
 
 
-def record_of(report: Report, key: Key) -> AccuracyRecord:
+def record_of(report: Report, key: Key, accuracy: Accuracy) -> AccuracyRecord:
     """Return the accuracy record beside a summary; raise TightropeError unless it is of it."""
     model, variant = key.model, report.stored_as.get(key, key.variant)
     if any(mark in model + variant for mark in SEPARATORS) or model in (".", ".."):
@@ -125,30 +132,23 @@ def record_of(report: Report, key: Key) -> AccuracyRecord:
         record = msgspec.convert(json_document(path, content), AccuracyRecord)
     except msgspec.ValidationError as error:
         raise TightropeError(f"{path}: {error}") from error
-    accuracy = report.results[key]["accuracy"]
     labels, count = record.labels or [], len(record.predictions)
     right = sum(ours == label for ours, label in zip(record.predictions, labels, strict=False))
     own = (record.schema, record.model, record.variant) == (SCHEMA, model, variant)
-    if not (own and accuracy and count == accuracy["samples"] and len(labels) >= count > 0):
-        raise TightropeError(f"{path} is not of this summary")
-    if not math.isclose(right / count, accuracy["top1"], abs_tol=1e-9):
+    fits = own and count == accuracy["samples"] and len(labels) >= count
+    if not (fits and math.isclose(right / count, accuracy["top1"], abs_tol=1e-9)):
         raise TightropeError(f"{path} is not of this summary")
     return record
 
 
-def flipped(report: Report, key: Key) -> list[FlippedExample]:
-    """Return the examples that a variant answers otherwise than its baseline, as far as listed."""
-    accuracy = report.results[key]["accuracy"]
-    return (accuracy and accuracy["flipped"]) or []
-
-
 def from_flips(
-    old: Report, new: Report, key: Key, before: Accuracy, after: Accuracy, unchanged: bool
+    old: Report, new: Report, key: Key, accuracies: Sequence[Accuracy], unchanged: bool
 ) -> list[Flip]:
     """Return the changed answers by the flips of both summaries.
 
     Raises TightropeError where they do not tell.
     """
+    before, after = accuracies
     if not unchanged:
         raise TightropeError("model, data or baseline are not the same")
     if before["samples"] != after["samples"]:
@@ -157,7 +157,7 @@ def from_flips(
         if before["top1"] != after["top1"]:
             raise TightropeError("the baseline")
         return []
-    lists = [{one["index"]: one for one in flipped(report, key)} for report in (old, new)]
+    lists = [{one["index"]: one for one in each["flipped"] or ()} for each in accuracies]
     if [len(one) for one in lists] != [before["flips"], after["flips"]]:
         raise TightropeError("a summary does not list all flips")
     flips = []
@@ -169,14 +169,6 @@ def from_flips(
         ]
         flips.append(Flip(index, one["text"], one["label"], *answers))
     return [one for one in flips if one.old != one.new]
-
-
-def paired(change: AccuracyChange, source: str, count: int, flips: list[Flip]) -> AccuracyChange:
-    """Return the change by answers to the same examples."""
-    gained = sum(one.new == one.label for one in flips)
-    lost = sum(one.old == one.label for one in flips)
-    delta, p = paired_difference(gained, lost, count), mcnemar_p_value(gained, lost)
-    return replace(change, source=source, samples=count, delta=delta, flips=flips, p=p)
 
 
 def totals(change: AccuracyChange, old: Accuracy, new: Accuracy, why: str) -> AccuracyChange:

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 from planted import changed, compared, wrong
 from tightrope.compare import sections
-from tightrope.compare.accuracy import from_records
-from tightrope.compare.read import Key
-from tightrope.errors import TightropeError
 
 ATTACK = '</code><script>window.owned = true</script><img src=x onerror="owned=1">'
 HOSTILE = f"`|x| {ATTACK} [a](javascript:b) @someone #1 \x1b[31m\u202e\n| end ../../etc/passwd"
@@ -96,7 +93,8 @@ def test_a_name_that_is_a_path_names_no_file(tmp_path: Path, first: dict[str, An
     def renamed(document: dict[str, Any]) -> None:
         document["results"][0]["model"] = "../x"
 
-    comparison = compared(tmp_path, changed(first, renamed), changed(first, renamed))
-    key = Key("../x", first["results"][0]["variant"])
-    with pytest.raises(TightropeError, match="its name is none of a file"):
-        from_records(comparison.old, comparison.new, key)
+    new = changed(first, renamed)
+    new["results"][0]["accuracy"]["samples"] += 1
+    comparison = compared(tmp_path, changed(first, renamed), new)
+    (one,) = [one for one in comparison.accuracy if one.key.model == "../x"]
+    assert one.why_totals and one.why_totals.startswith("its name is none of a file")
