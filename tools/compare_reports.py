@@ -7,60 +7,56 @@ where the two cannot be compared.
 import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from tightrope.artifacts.files import write_bytes
-from tightrope.compare.bounds import OneLineParser, broken, parse_bound, run
+from tightrope.compare import sections
 from tightrope.compare.compare import compare
-from tightrope.compare.formats import as_markdown, as_text, comparison_page
 from tightrope.compare.read import read_report
 from tightrope.compare.remeasure import remeasure
-from tightrope.compare.sections import heading, sections
+from tightrope.errors import TightropeError
 
-BROKEN = 1
+BROKEN, REFUSED = 1, 2
 
 
-def words_of(arguments: list[str]) -> argparse.Namespace:
-    """Parse the command line; raise TightropeError."""
-    parser = OneLineParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("old", type=Path, metavar="OLD", help="the earlier summary.json")
-    parser.add_argument("new", type=Path, metavar="NEW", help="the later summary.json")
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="BOUND",
-        help="slower:3%%, accuracy:0.5 (points) or gone; may be given several times",
-    )
-    parser.add_argument("--across-hosts", action="store_true", help="compare different hosts")
-    parser.add_argument(
-        "--remeasure",
-        action="store_true",
-        help="time old and new engines side by side, where both are beside their reports",
-    )
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
-    parser.add_argument("--html", type=Path, metavar="FILE")
-    return parser.parse_args(arguments)
+def refuse(message: str) -> NoReturn:
+    """Raise TightropeError: errors of the command line are one line, as all others are."""
+    raise TightropeError(f"{message}; --help says more")
 
 
 def main(arguments: list[str]) -> int:
-    """Compare, write and print; return the exit code. Raises TightropeError."""
-    words = words_of(arguments)
-    bounds = [parse_bound(one) for one in words.fail_on]
-    old, new = read_report(words.old), read_report(words.new)
-    comparison = compare(
-        old, new, across_hosts=words.across_hosts, again=remeasure if words.remeasure else None
-    )
-    found = broken(comparison, bounds)
-    parts = sections(comparison, bounds, found)
-    if words.markdown:
-        write_bytes(words.markdown, as_markdown(heading(comparison), parts).encode())
-    if words.html:
-        write_bytes(words.html, comparison_page(comparison, heading(comparison), parts).encode())
-    print(as_text(heading(comparison), parts), end="")
-    return BROKEN if found else 0
+    """Compare, write and print; return the exit code, with a line for what is refused."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("old", type=Path, metavar="OLD", help="the earlier summary.json")
+    parser.add_argument("new", type=Path, metavar="NEW", help="the later summary.json")
+    bounds = "slower:3%%, accuracy:0.5 (points) or gone; may be given several times"
+    parser.add_argument("--fail-on", action="append", default=[], metavar="BOUND", help=bounds)
+    parser.add_argument("--across-hosts", action="store_true", help="compare different hosts")
+    beside = "time old and new engines side by side, where both are beside their reports"
+    parser.add_argument("--remeasure", action="store_true", help=beside)
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--html", type=Path, metavar="FILE")
+    try:
+        words = parser.parse_args(arguments)
+        bounds = [sections.parse_bound(one) for one in words.fail_on]
+        old, new = read_report(words.old), read_report(words.new)
+        again = remeasure if words.remeasure else None
+        comparison = compare(old, new, across_hosts=words.across_hosts, again=again)
+        broken = sections.broken(comparison, bounds)
+        parts = sections.heading(comparison), sections.sections(comparison, bounds, broken)
+        if words.markdown:
+            write_bytes(words.markdown, sections.as_markdown(*parts).encode())
+        if words.html:
+            write_bytes(words.html, sections.comparison_page(comparison, *parts).encode())
+    except TightropeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
+    print(sections.as_text(*parts), end="")
+    return BROKEN if broken else 0
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(main(sys.argv[1:]))

@@ -1,25 +1,44 @@
-"""The whole comparison of two reports."""
+"""The whole comparison of two reports, and what is different between them, likely causes first."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
-from tightrope.compare.differences import Difference, by_likelihood, differences, retuned, touched
-from tightrope.compare.read import Entry, Key, Report, RowKey, Shape, with_calibrations_of
+from tightrope.compare.read import Key, Report, RowKey, Shape, with_calibrations_of
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
+from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.report.style.numbers import shape_of
 from tightrope.statistics import Interval
+from tightrope.summary.result_types import Result
 
 Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
 # what makes a machine another one; a GPU counts for what ran on it
 MACHINE = ("cpu", "isa", "cores")
-# kinds of differences by which the answers of an unchanged baseline may be others
-OF_ANSWERS = ("library", "options", "checkpoint", "data")
+# what a difference is of: where two concern the same variants, the more specific is named first
+KINDS = ("library", "options", "code", "checkpoint", "data", "host", "run")
+# with which a variant is no reference: others leave its speed relative to others as it is, or
+# concern all alike; and by which the answers of an unchanged baseline may be others
+OF_SPEED, OF_ANSWERS = ("library", "options"), ("library", "options", "checkpoint", "data")
+HOST_FACTS = ("cpu", "isa", "cores", "memory_bytes", "gpu", "driver", "python")
+OF_GPU = {"gpu", "driver"}
+RUN_FACTS = ("tightrope", "configuration", "overrides", "accuracy_budget_points")
+MODEL_FACTS = {
+    "checkpoint_sha256": "checkpoint",
+    "parameters": "checkpoint",
+    "activation": "checkpoint",
+    "labels": "checkpoint",
+    "data": "data",
+}
+# libraries that make the files which engines are built from
+OF_ONNX, CALIBRATES = ("onnx", "onnxslim"), "nncf"
+# steps of variants with a calibration alone
+OF_INT8 = {"calibrate", "quantize_onnx", "search_operators"}
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A recommendation that is another one; None where there was or is none."""
 
     model: str
@@ -28,28 +47,35 @@ class Choice:
     new: str | None
 
 
+class Difference(NamedTuple):
+    """A fact that is not the same in both runs; `concerns` are the variants that it can change."""
+
+    kind: str
+    name: str
+    old: Any
+    new: Any
+    concerns: frozenset[Key]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What changed from the old report to the new one.
 
-    `gone` are variants that had a result and have none, with the reason; `came` the other way
-    round. `causes` are the differences, the likely cause first, each with whether it concerns
-    a change beyond the noise.
+    `moved` are the variants whose time or accuracy changed beyond the noise, `gone` those that had
+    a result and have none, with the reason; `came` the other way round. `causes` are the
+    differences, each with whether it concerns one that moved. The first one, the likely cause,
+    concerns most of the moved variants and fewest of the others.
     """
 
     old: Report
     new: Report
     speed: list[SpeedChange]
     accuracy: list[AccuracyChange]
+    moved: set[Key]
     came: list[Key]
     gone: list[tuple[Key, str]]
     choices: list[Choice]
     causes: list[tuple[Difference, bool]]
-
-    @property
-    def moved(self) -> set[Key]:
-        """The variants whose time or accuracy changed beyond the noise."""
-        return moved(self.speed, self.accuracy)
 
 
 def compare(
@@ -60,104 +86,168 @@ def compare(
     They need a model in common, and the same hosts unless `across_hosts`. `again` times rows side
     by side, see `remeasure`.
     """
-    require_common(old, new)
     old = with_calibrations_of(new, old)
-    measured = {key for key in ok(old) & ok(new)}
-    if not across_hosts:
-        require_hosts(old, new, measured)
-    found = differences(old, new)
-    speed = speed_changes(old, new, retuned(found))
+    measured = old.ok & new.ok
+    require_comparable(old, new, () if across_hosts else measured)
+    found = sorted(differences(old, new), key=lambda one: (KINDS.index(one.kind), one.name))
+    speed = speed_changes(old, new, touched(found, OF_SPEED))
     if again:
         speed = with_remeasured(speed, again(old, new, [one.row for one in speed]))
-    accuracy = accuracy_changes(old, new, measured, with_same_baseline(new, measured, found))
-    others = moved(speed, accuracy)
+    other, bases = touched(found, OF_ANSWERS), {}
+    for key in measured:
+        bases[key] = Key(key.model, str(new.results[key]["baseline"]))
+    unchanged = {key for key, base in bases.items() if base in measured and base not in other}
+    accuracy = accuracy_changes(old, new, measured, unchanged)
+    moved = {one.row.key for one in speed if one.verdict in ("slower", "faster")}
+    moved |= {one.key for one in accuracy if one.verdict in ("worse", "better")}
+    gone = []
+    for key in sorted(old.ok - new.ok):
+        result = new.results.get(key)
+        why = result and f"{result['status']}: {result['reason'] or 'without a reason'}"
+        gone.append((key, why or "it is not in the new report"))
+    before, after = recommended(old), recommended(new)
+    both = sorted(before.keys() & after.keys())
+    choices = [Choice(*place[:2], before[place], after[place]) for place in both]
+    steady = measured - moved
+
+    def fit(one: Difference) -> float:
+        shares = [len(one.concerns & some) / max(1, len(some)) for some in (moved, steady)]
+        return shares[0] - shares[1]
+
     return Comparison(
         old,
         new,
         speed,
         accuracy,
-        came=sorted(ok(new) - ok(old)),
-        gone=[(key, why_gone(new, key)) for key in sorted(ok(old) - ok(new))],
-        choices=sorted(choices(old, new), key=lambda one: (one.model, one.shape)),
-        causes=by_likelihood(found, others, measured - others),
+        moved,
+        came=sorted(new.ok - old.ok),
+        gone=gone,
+        choices=[one for one in choices if one.old != one.new],
+        # stable: KINDS decides among equals
+        causes=[(one, bool(one.concerns & moved)) for one in sorted(found, key=fit, reverse=True)],
     )
 
 
-def moved(speed: list[SpeedChange], accuracy: list[AccuracyChange]) -> set[Key]:
-    """Return the variants that changed beyond the noise."""
-    found = {one.row.key for one in speed if one.verdict in ("slower", "faster")}
-    return found | {one.key for one in accuracy if one.verdict in ("worse", "better")}
-
-
-def ok(report: Report) -> set[Key]:
-    """Return the variants that have a result."""
-    return {key for key, result in report.results.items() if result["status"] == "ok"}
-
-
-def require_common(old: Report, new: Report) -> None:
-    """Raise TightropeError where the reports have no model in common."""
+def require_comparable(old: Report, new: Report, measured: Iterable[Key]) -> None:
+    """Raise TightropeError without a model in common, or where these were on different hosts."""
     models = [{key.model for key in one.results} for one in (old, new)]
     if not models[0] & models[1]:
         names = [", ".join(sorted(one)[:5]) or "none" for one in models]
         raise TightropeError(
             f"no model in common: {old.path} has {names[0]}, {new.path} has {names[1]}"
         )
-
-
-def require_hosts(old: Report, new: Report, measured: set[Key]) -> None:
-    """Raise TightropeError where some variant was measured on different hosts."""
     for key in sorted(measured):
-        before, after = old.host_of(key), new.host_of(key)
+        names = [str(one.results[key]["host"]) for one in (old, new)]
+        before, after = old.document["hosts"].get(names[0]), new.document["hosts"].get(names[1])
         if before is None or after is None:
             raise TightropeError(f"{'/'.join(key)}: a report does not say on which host it ran")
         facts = (*MACHINE, "gpu") if key.variant.startswith("cuda") else MACHINE
-        if name := next((one for one in facts if before.get(one) != after.get(one)), None):
+        for name, was, now in differing(before, after, facts):
+            was, now = (" ".join(one) if isinstance(one, list) else one for one in (was, now))
             raise TightropeError(
-                f"different hosts: {name} of {'/'.join(key)} was {words(before, name)} and is "
-                f"{words(after, name)}; compare runs of one machine, or give --across-hosts"
+                f"different hosts: {name} of {'/'.join(key)} was {was} and is {now}; compare runs "
+                "of one machine, or give --across-hosts"
             )
 
 
-def words(host: Entry, name: str) -> str:
-    """Format a fact of a host."""
-    value = host.get(name)
-    return " ".join(value) if isinstance(value, list) else str(value)
-
-
-def with_same_baseline(new: Report, measured: set[Key], found: list[Difference]) -> set[Key]:
-    """Return the variants with a baseline that was measured, and whose answers nothing changed."""
-    other = touched(one for one in found if one.kind in OF_ANSWERS)
-    bases = {key: Key(key.model, str(new.results[key].get("baseline"))) for key in measured}
-    return {key for key, base in bases.items() if base in measured and base not in other}
-
-
-def why_gone(new: Report, key: Key) -> str:
-    """Return why a variant has no result any more."""
-    result = new.results.get(key)
-    if result is None:
-        return "it is not in the new report"
-    return f"{result['status']}: {result.get('reason') or 'without a reason'}"
-
-
-def choices(old: Report, new: Report) -> Iterator[Choice]:
-    """Yield the recommendations that are others, of the shapes that both reports have."""
-    before, after = recommended(old), recommended(new)
-    for place in before.keys() & after.keys():
-        if before[place] != after[place]:
-            yield Choice(place[0], place[2], before[place], after[place])
-
-
-def recommended(report: Report) -> dict[tuple[str, str, Shape], str | None]:
-    """Return the recommended variant by model, host and shape."""
+def recommended(report: Report) -> dict[tuple[str, Shape, str], str | None]:
+    """Return the recommended variant by model, shape and host; a host that is alone has no name."""
+    several = len(report.document["hosts"]) > 1
     return {
-        (one.get("model", ""), host_name(report, one), shape_of(one.get("shape") or {})): one.get(
-            "variant"
-        )
-        for one in report.document.get("recommendations") or ()
+        (one["model"], shape_of(one["shape"]), one["host"] if several else ""): one["variant"]
+        for one in report.document["recommendations"]
     }
 
 
-def host_name(report: Report, recommendation: Entry) -> str:
-    """Return by what a host is the same one in another report: its name, else empty if alone."""
-    key = str(recommendation.get("host"))
-    return key if len(report.document["hosts"]) > 1 else ""
+def differences(old: Report, new: Report) -> Iterator[Difference]:
+    """Yield what is different between two runs, for the variants that both have."""
+    keys = sorted(old.results.keys() & new.results.keys())
+    yield from of_hosts(old, new, keys)
+    for model in sorted({key.model for key in keys}):
+        own = frozenset(key for key in keys if key.model == model)
+        before, after = (dict(one.document["models"].get(model) or {}) for one in (old, new))
+        for name, was, now in differing(before, after, MODEL_FACTS):
+            yield Difference(MODEL_FACTS[name], f"{name} of {model}", was, now, own)
+    yield from of_variants(old, new, keys)
+    yield from of_code(old, new, keys)
+    for name, was, now in differing(old.document, new.document, RUN_FACTS):
+        yield Difference("run", name, was, now, frozenset(keys if name == "tightrope" else ()))
+
+
+def differing(
+    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield which of these facts differ between two mappings, by default of all, with values."""
+    for name in sorted({*old, *new}) if names is None else names:
+        if old.get(name) != new.get(name):
+            yield name, old.get(name), new.get(name)
+
+
+def of_hosts(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Difference]:
+    """Yield differences of libraries and machines, of each pair of hosts."""
+    pairs: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    for key in keys:
+        before, after = (str(one.results[key]["host"]) for one in (old, new))
+        if before in old.document["hosts"] and after in new.document["hosts"]:
+            pairs[before, after].append(key)
+    for (before, after), own in pairs.items():
+        where = f" on {after}" if len(pairs) > 1 else ""
+        hosts = old.document["hosts"][before], new.document["hosts"][after]
+        on_gpu = [key for key in own if key.variant.startswith("cuda")]
+        for name, was, now in differing(*hosts, HOST_FACTS):
+            concerns = frozenset(on_gpu if name in OF_GPU else own)
+            yield Difference("host", f"{name}{where}", was, now, concerns)
+        for name, was, now in differing(*(host["libraries"] for host in hosts)):
+            users = frozenset(key for key in own if uses(new.results[key], name))
+            yield Difference("library", f"{name}{where}", was, now, users)
+
+
+def uses(result: Result, library: str) -> bool:
+    """Return whether the engine of a result, or what it is built from, is made by a library."""
+    engine = ENGINES.get(result["engine"])
+    if engine is None:
+        return True
+    if library == CALIBRATES:
+        return CALIBRATES in (result["calibration"] or "")
+    return library in engine.libraries or (library in OF_ONNX and engine.source == "onnx")
+
+
+def of_variants(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Difference]:
+    """Yield differences of the settings of a variant, together where several have the same one."""
+    together: dict[str, list[tuple[Key, tuple[str, Any, Any]]]] = defaultdict(list)
+    for key in keys:
+        if key in old.ok and key in new.ok:
+            for found in differing(*(settings_of(one.results[key]) for one in (old, new))):
+                together[repr(found)].append((key, found))
+    for several in together.values():
+        _, (name, was, now) = several[0]
+        yield Difference("options", name, was, now, frozenset(key for key, _ in several))
+
+
+def settings_of(result: Result) -> dict[str, Any]:
+    """Return settings of a variant; options of its engine by their place in the configuration."""
+    options = {f"{result['engine']}.{name}": one for name, one in (result["options"] or {}).items()}
+    return {name: result[name] for name in ("threads", "baseline", "calibration")} | options
+
+
+def of_code(old: Report, new: Report, keys: Collection[Key]) -> Iterator[Difference]:
+    """Yield steps whose code differs, those of the same variants together."""
+    before, after = old.document["code"], new.document["code"]
+    steps: dict[frozenset[Key], list[str]] = defaultdict(list)
+    for step, *_ in differing(before, after, sorted(before.keys() & after.keys())):
+        steps[frozenset(key for key in keys if takes(new.results[key], step))].append(step)
+    for users, own in steps.items():
+        was, now = ([one[step] for step in own] for one in (before, after))
+        yield Difference("code", ", ".join(own), was, now, users)
+
+
+def takes(result: Result, step: str) -> bool:
+    """Return whether a result comes from a step, as `build onnxruntime` or `calibrate`."""
+    if engine := step.partition(" ")[2]:
+        return engine == result["engine"]
+    return step not in OF_INT8 or bool(result["calibration"])
+
+
+def touched(found: Iterable[Difference], kinds: Collection[str]) -> set[Key]:
+    """Return the variants that some difference of these kinds concerns."""
+    return {key for one in found if one.kind in kinds for key in one.concerns}

@@ -1,9 +1,10 @@
 """Old and new engine of a variant, timed side by side on this machine."""
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import psutil
 
@@ -27,15 +28,8 @@ SECONDS = 900.0
 # that may be lost to other load, for each variant
 QUIET_SECONDS = 60.0
 LOADS = 2
-
-
-class Side(NamedTuple):
-    """An engine of one of the reports with its checkpoint and the examples that fill a batch."""
-
-    engine: Path
-    checkpoint: Path
-    data: Path
-    threads: int
+# an engine, its checkpoint, the examples that fill a batch, and with how many threads it runs
+Side = tuple[Path, Path, Path, int]
 
 
 def remeasure(
@@ -46,71 +40,70 @@ def remeasure(
     Both are loaded twice, in turned order, and timed in the same rounds, as the models of a family
     are. The interval is of 95 %; it needs no baseline.
     """
-    by_key: dict[Key, list[RowKey]] = {}
+    by_key: dict[Key, list[RowKey]] = defaultdict(list)
     for row in rows:
-        by_key.setdefault(row.key, []).append(row)
+        by_key[row.key].append(row)
     found: dict[RowKey, Interval | str] = {}
     for key, own in by_key.items():
         try:
-            found |= dict(zip(own, times_of(old, new, key, own, terminal), strict=True))
-        except (TightropeError, WorkFailed) as error:
-            reason = error.reason if isinstance(error, WorkFailed) else in_one_line(error)
-            found |= dict.fromkeys(own, reason)
+            sides = side_of(old, key), side_of(new, key)
+            times = times_of(sides, f"timing {key.variant}", own, terminal)
+            found |= dict(zip(own, times, strict=True))
+        except TightropeError as error:
+            found |= dict.fromkeys(own, in_one_line(error))
+        except WorkFailed as error:
+            found |= dict.fromkeys(own, error.reason)
     return found
 
 
-def times_of(
-    old: Report, new: Report, key: Key, rows: Sequence[RowKey], terminal: TextIO
-) -> list[Interval | str]:
-    """Return the ratio of each row of a variant; raises TightropeError and WorkFailed."""
-    sides = side_of(old, key), side_of(new, key)
-    shapes = [dict(row.shape) for row in rows]
-    longest = max(shape.get("sequence", 1) for shape in shapes)
-    batches = timing_batches(sides[1].checkpoint, sides[1].data, shapes, max_sequence=longest)
-    machine = QuietMachine(pinned_processors(sides[1].threads), QUIET_SECONDS, terminal)
-    limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
-    title, indices = f"timing {key.variant}", range(len(batches))
-    engines = [
-        timed_engine(one.engine, one.checkpoint, batches, threads=one.threads) for one in sides
-    ]
-    rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
-    for turn in (1, -1)[:LOADS]:
-        found = rounds_of(engines[::turn], limits, machine, title, indices)
-        for place, measured in enumerate(found):
-            rounds[place] += [{**one, "blocks_s": one["blocks_s"][::turn]} for one in measured]
-    return [ratio_of(one) for one in rounds]
-
-
-def ratio_of(rounds: list[dict[str, Any]]) -> Interval | str:
-    """Return the time of the second engine over the first, or that other load left too little."""
-    kept = undisturbed_rounds(rounds)
-    if len(kept) < FEWEST_ROUNDS:
-        return f"disturbed by other load: {len(kept)} of {len(rounds)} rounds count"
-    return speedup(blocks_of(kept, 0), blocks_of(kept, 1), loads=LOADS)
-
-
 def side_of(report: Report, key: Key) -> Side:
-    """Return the engine of a result; raise TightropeError unless it is still there as measured."""
+    """Return the engine of a result.
+
+    Raises TightropeError unless it is still there as measured, and was built with the libraries
+    that are installed: one process has one of each.
+    """
     result = report.results[key]
     model = report.path.absolute().parents[1] / "artifacts" / key.model
-    engine = model / "engines" / (result.get("stored_as") or key.variant) / "engine.json"
+    engine = model / "engines" / report.stored_as.get(key, key.variant) / "engine.json"
     if not engine.is_file():
         raise TightropeError(f"{engine}: the engine is not there any more")
-    if sha256(engine) != result.get("engine_sha256"):
+    if sha256(engine) != result["engine_sha256"]:
         raise TightropeError(f"{engine}: another engine than the one that was measured")
-    threads = result.get("threads")
-    if not threads:
+    if not result["threads"]:
         raise TightropeError(f"{'/'.join(key)}: its report does not say with how many threads")
-    require_libraries(engine)
-    checkpoint, data = model / "checkpoint/checkpoint.json", model / "splits/timing.json"
-    return Side(engine, checkpoint, data, threads)
-
-
-def require_libraries(engine: Path) -> None:
-    """Raise TightropeError where an engine was built with other libraries than those installed."""
     built = read_manifest(engine, EngineManifest)["libraries"]
-    here = library_versions(*built)
-    if name := next((one for one in built if built[one] != here[one]), None):
-        raise TightropeError(
-            f"{engine}: built with {name} {built[name]}, here is {here[name]}: one process has one"
-        )
+    for name, here in library_versions(*built).items():
+        if built[name] != here:
+            built_with = f"{engine}: built with {name} {built[name]}"
+            raise TightropeError(f"{built_with}, here is {here}: one process has one")
+    checkpoint, data = model / "checkpoint/checkpoint.json", model / "splits/timing.json"
+    return engine, checkpoint, data, result["threads"]
+
+
+def times_of(
+    sides: tuple[Side, Side], title: str, rows: Sequence[RowKey], terminal: TextIO
+) -> list[Interval | str]:
+    """Return the ratio of each row of a variant, or that other load left too little.
+
+    Raises TightropeError and WorkFailed.
+    """
+    shapes = [dict(row.shape) for row in rows]
+    longest = max(shape.get("sequence", 1) for shape in shapes)
+    _, checkpoint, data, threads = sides[1]
+    batches = timing_batches(checkpoint, data, shapes, max_sequence=longest)
+    machine = QuietMachine(pinned_processors(threads), QUIET_SECONDS, terminal)
+    limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
+    engines = [timed_engine(*side[:2], batches, threads=side[3]) for side in sides]
+    rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
+    for turn in (1, -1)[:LOADS]:
+        found = rounds_of(engines[::turn], limits, machine, title, range(len(batches)))
+        for own, measured in zip(rounds, found, strict=True):
+            own += [{**one, "blocks_s": one["blocks_s"][::turn]} for one in measured]
+    times: list[Interval | str] = []
+    for own in rounds:
+        kept = undisturbed_rounds(own)
+        if len(kept) < FEWEST_ROUNDS:
+            times.append(f"disturbed by other load: {len(kept)} of {len(own)} rounds count")
+        else:
+            times.append(speedup(blocks_of(kept, 0), blocks_of(kept, 1), loads=LOADS))
+    return times

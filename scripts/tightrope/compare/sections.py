@@ -1,63 +1,178 @@
-"""A comparison as sections of text and tables, for every format."""
+"""A comparison as text for a terminal, as Markdown and as a page, with the bounds that it breaks.
 
+What files say controls none of them.
+"""
+
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from tightrope import report
 from tightrope.compare.accuracy import AccuracyChange
-from tightrope.compare.bounds import Bound, is_open
 from tightrope.compare.compare import Comparison
-from tightrope.compare.differences import Difference
-from tightrope.compare.formats import (
-    Quoted,
-    Section,
-    Table,
-    Words,
-    change_words,
-    points_words,
-    shape_words,
-    time_words,
-    value_words,
-)
-from tightrope.compare.speed import SpeedChange
-from tightrope.report.style.numbers import moment, percentage
+from tightrope.compare.read import Key, Shape
+from tightrope.compare.speed import SAME_RECORD, SpeedChange
+from tightrope.errors import TightropeError, nearest, printable
+from tightrope.report.html import read_template
+from tightrope.report.sections.steadiness import plural
+from tightrope.report.style.marks import code_span
+from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
+from tightrope.statistics import Interval
 
+# rows of a table on a terminal, which the other formats have all, and of the changed answers
+ROWS, FLIPS = 30, 200
+HERE = Path(__file__).parent / "template"
+REPORT = Path(report.__path__[0]) / "template"
 ORDER = ("slower", "worse", "faster", "better", "open", "same", "not judged")
-FLIPS = 200
-SOURCES = {
-    "records": "the accuracy records",
-    "flips": "the flips of both summaries",
-    "totals": "the totals alone",
-}
+WHAT = ("slower", "accuracy", "gone")
+
+
+class Quoted(NamedTuple):
+    """Text from a file: a name, a reason, an example. Each format escapes it in its own way."""
+
+    text: str
+
+
+# the program's own words, or a quotation; a line has several
+Part = str | Quoted
+Line = Sequence[Part]
+Row = dict[str, Part]
+
+
+class Section(NamedTuple):
+    """A part of the comparison: its title, lines of text, and rows of a table by its header."""
+
+    title: str
+    lines: Sequence[Line]
+    rows: Sequence[Row] = ()
+
+
+class Bound(NamedTuple):
+    """What may not happen; `limit` is a share of the time, or a fraction of the accuracy."""
+
+    what: str
+    limit: float
+
+
+def parse_bound(text: str) -> Bound:
+    """Return the bound that a word of the command line names; raise TightropeError."""
+    what, colon, number = text.partition(":")
+    try:
+        limit = 0.0 if what == "gone" else float(number.removesuffix("%")) / 100
+    except ValueError:
+        limit = math.nan
+    wrong = None
+    if what not in WHAT:
+        wrong = f"no such bound{nearest(what, [*WHAT])}"
+    elif what == "gone" and colon:
+        wrong = "gone has no limit"
+    elif not 0 <= limit < math.inf or (what == "accuracy" and number.endswith("%")):
+        wrong = "no limit"
+    if wrong:
+        raise TightropeError(f"--fail-on {text}: {wrong}; give slower:3%, accuracy:0.5 or gone")
+    return Bound(what, limit)
+
+
+def broken(comparison: Comparison, bounds: Iterable[Bound]) -> list[Line]:
+    """Return a line for each variant that breaks a bound.
+
+    Raises TightropeError where there is nothing by which a bound could be judged.
+    """
+    lines: list[Line] = []
+    for what, limit in bounds:
+        if what == "gone":
+            lines += [(*named(key), " is gone: ", Quoted(why)) for key, why in comparison.gone]
+        elif what == "slower":
+            reasons = {one.reason or "" for one in comparison.speed}
+            if SAME_RECORD not in reasons and not any(one.time for one in comparison.speed):
+                why = "; ".join(sorted(reasons)) or "no common shape"
+                raise TightropeError(f"--fail-on slower: no time can be judged: {why}")
+            for row in comparison.speed:
+                if row.verdict == "slower" and row.more > limit:
+                    at = f" at {shape_words(row.row.shape)} is slower: {change_words(row.time)}"
+                    lines.append((*named(row.row.key), f"{at}; allowed are {limit:.1%}"))
+        elif not any(one.delta for one in comparison.accuracy):
+            raise TightropeError("--fail-on accuracy: no accuracy is in both reports")
+        else:
+            for one in comparison.accuracy:
+                if one.verdict == "worse" and one.delta and -one.delta.value > limit:
+                    lost = f" lost accuracy: {points_words(one.delta)} points"
+                    lines.append((*named(one.key), f"{lost}; allowed are {100 * limit:g}"))
+    return lines
+
+
+def is_open(change: SpeedChange, bounds: Iterable[Bound]) -> bool:
+    """Return whether a row is beyond a bound by estimate, and not beyond the noise."""
+    limit = min((one.limit for one in bounds if one.what == "slower"), default=math.inf)
+    return change.verdict == "same" and change.more > limit
+
+
+def named(key: Key) -> Line:
+    """Return model and variant."""
+    return Quoted(key.model), " ", Quoted(key.variant)
+
+
+def change_words(time: Interval | None) -> str:
+    """Format a time ratio: 1.05 with the times sign, and its interval; a dash without one."""
+    return f"{time.value:.3f}{TIMES} ({time.low:.3f} to {time.high:.3f})" if time else "-"
+
+
+def points_words(delta: Interval | None) -> str:
+    """Format a change of accuracy in percentage points, with its interval; a dash without one."""
+    value, low, high = (points(one) for one in delta or (None, None, None))
+    return f"{value} ({low} to {high})" if delta else "-"
+
+
+def shape_words(shape: Shape) -> str:
+    """Format a shape as its sizes: 1x128, padded texts as `32x128, 64 tokens`."""
+    sizes = dict(shape)
+    tokens = sizes.pop("tokens", None)
+    joined = "x".join(map(str, sizes.values())) or "any shape"
+    return joined if tokens is None else f"{joined}, {tokens} tokens"
+
+
+def value_words(value: Any) -> str:
+    """Format a value of a configuration or a host in one line, shortened."""
+    if isinstance(value, list):
+        text = " ".join(map(value_words, value)) or "none"
+    elif isinstance(value, dict):
+        text = ", ".join(f"{name}: {value_words(one)}" for name, one in value.items())
+    else:
+        text = "none" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
+
+
+def heading(comparison: Comparison) -> list[Line]:
+    """Return which reports are compared."""
+    lines: list[Line] = []
+    for name, one in {"old: ": comparison.old, "new: ": comparison.new}.items():
+        made = moment(one.document["created"]) or ""
+        lines.append((name, Quoted(str(one.path)), ", made ", Quoted(made)))
+    return lines
 
 
 def sections(
-    comparison: Comparison, bounds: Sequence[Bound], broken: Sequence[Words]
+    comparison: Comparison, bounds: Sequence[Bound], broken: Sequence[Line]
 ) -> list[Section]:
     """Return the sections, what breaks a bound first; those without content are left out."""
     found = [
-        Section("Bounds", broken or [Words("no bound is broken")] * bool(bounds)),
+        Section("Bounds", broken or [("no bound is broken",)] * bool(bounds)),
         cause_section(comparison),
         speed_section(comparison.speed, bounds),
         accuracy_section(comparison.accuracy),
         flip_section(comparison.accuracy),
         Section("What came and went", [*came_and_went(comparison)]),
     ]
-    return [one for one in found if one.lines or one.table]
-
-
-def heading(comparison: Comparison) -> list[Words]:
-    """Return which reports are compared."""
-    return [
-        Words(f"{name}: ", Quoted(str(one.path)), ", made ", Quoted(moment(one.created) or ""))
-        for name, one in (("old", comparison.old), ("new", comparison.new))
-    ]
+    return [one for one in found if one.lines or one.rows]
 
 
 def cause_section(comparison: Comparison) -> Section:
     """Return what is different, the likely cause first."""
-    causes = comparison.causes
+    title, causes = "What is different", comparison.causes
     if not causes:
-        return Section("What is different", [Words("nothing that the summaries hold is different")])
+        return Section(title, [("nothing that the summaries hold is different",)])
     first, concerned = causes[0]
     if not comparison.moved:
         words = "nothing changed beyond the noise; what would have been suspected first: "
@@ -66,35 +181,46 @@ def cause_section(comparison: Comparison) -> Section:
     else:
         words = "none of these concerns what changed beyond the noise; the first of them: "
     likely = bool(comparison.moved) and concerned
+    rows: list[Row] = [
+        {
+            "what": Quoted(one.name),
+            "kind": one.kind + ", the likely cause" * (likely and one is first),
+            "old": Quoted(value_words(one.old)),
+            "new": Quoted(value_words(one.new)),
+            "concerns": (
+                plural(len(one.concerns), "variant") if one.concerns else "no variant by itself"
+            ),
+        }
+        for one, _ in causes
+    ]
     likeliest = f"{first.name}: {value_words(first.old)} → {value_words(first.new)}"
-    rows = [cause_row(one, likely and number == 0) for number, (one, _) in enumerate(causes)]
-    header = ("what", "kind", "old", "new", "concerns")
-    return Section("What is different", [Words(words, Quoted(likeliest))], Table(header, rows))
-
-
-def cause_row(one: Difference, likely: bool) -> list[Words]:
-    """Return the cells of a difference."""
-    count = len(one.concerns)
-    concerns = f"{count} variant" + "s" * (count != 1) if count else "no variant by itself"
-    kind = f"{one.kind}, the likely cause" if likely else one.kind
-    values = [Words(Quoted(value_words(value))) for value in (one.old, one.new)]
-    return [Words(Quoted(one.name)), Words(kind), *values, Words(concerns)]
+    return Section(title, [(words, Quoted(likeliest))], rows)
 
 
 def speed_section(changes: Sequence[SpeedChange], bounds: Sequence[Bound]) -> Section:
     """Return the times, the rows that changed first."""
     if not changes:
-        return Section("Time", [Words("no variant was timed at a common shape")])
+        return Section("Time", [("no variant was timed at a common shape",)])
     verdicts = {one.row: "open" if is_open(one, bounds) else one.verdict for one in changes}
-    lines = [Words(counted(verdicts.values()), "; time is relative to the reference of its row")]
+    lines = [(counted(verdicts.values()) + "; time is relative to the reference of its row",)]
     if "open" in verdicts.values():
-        lines.append(
-            Words("open: beyond a bound by estimate, but within the noise; measure again to know")
-        )
-    ordered = sorted(changes, key=lambda one: (ORDER.index(verdicts[one.row]), one.row))
-    header = ("model", "variant", "shape", "old, ms", "new, ms", "time", "reference", "verdict")
-    rows = [speed_row(one, verdicts[one.row]) for one in ordered]
-    return Section("Time", lines, Table(header, rows))
+        lines += [
+            ("open: beyond a bound by estimate, but within the noise; measure again to know",)
+        ]
+    rows: list[Row] = [
+        {
+            "model": Quoted(one.row.key.model),
+            "variant": Quoted(one.row.key.variant),
+            "shape": shape_words(one.row.shape),
+            "old, ms": milliseconds(one.old_s) or "-",
+            "new, ms": milliseconds(one.new_s) or "-",
+            "time": change_words(one.time),
+            "reference": Quoted(one.reference) if one.reference else "-",
+            "verdict": ": ".join(filter(None, (verdicts[one.row], one.reason))),
+        }
+        for one in sorted(changes, key=lambda one: (ORDER.index(verdicts[one.row]), one.row))
+    ]
+    return Section("Time", lines, rows)
 
 
 def counted(verdicts: Iterable[str]) -> str:
@@ -103,89 +229,104 @@ def counted(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{counts[one]} {one}" for one in ORDER if counts[one])
 
 
-def speed_row(one: SpeedChange, verdict: str) -> list[Words]:
-    """Return the cells of a row of the times."""
-    why = f"{verdict}: {one.reason}" if one.reason else verdict
-    return [
-        Words(Quoted(one.row.model)),
-        Words(Quoted(one.row.variant)),
-        Words(shape_words(one.row.shape)),
-        Words(time_words(one.old_s)),
-        Words(time_words(one.new_s)),
-        Words(change_words(one.time) if one.time else "-"),
-        Words(Quoted(one.reference)) if one.reference else Words("-"),
-        Words(why),
-    ]
-
-
 def accuracy_section(changes: Sequence[AccuracyChange]) -> Section:
     """Return the accuracies, those that changed first."""
-    if not changes:
-        return Section("Accuracy", [])
-    lines = [Words(counted([one.verdict for one in changes]))]
-    reasons = {one.why_totals for one in changes if one.why_totals}
-    lines += [Words("from totals alone: ", Quoted(reason)) for reason in sorted(reasons)[:5]]
-    ordered = sorted(changes, key=lambda one: (ORDER.index(one.verdict), one.key))
-    header = (
-        "model",
-        "variant",
-        "old, %",
-        "new, %",
-        "points",
-        "changed answers",
-        "from",
-        "verdict",
-    )
-    return Section("Accuracy", lines, Table(header, [accuracy_row(one) for one in ordered]))
-
-
-def accuracy_row(one: AccuracyChange) -> list[Words]:
-    """Return the cells of a row of the accuracies."""
-    flips = "-" if one.flips is None else f"{len(one.flips)} of {one.samples}"
-    return [
-        Words(Quoted(one.key.model)),
-        Words(Quoted(one.key.variant)),
-        *(Words(percentage(value, one.samples) or "-") for value in (one.old, one.new)),
-        Words(points_words(one.delta) if one.delta else "-"),
-        Words(flips),
-        Words(SOURCES[one.source] if one.source else "-"),
-        Words(f"{one.verdict}: {one.reason}" if one.reason else one.verdict),
+    reasons = sorted({one.why_totals for one in changes if one.why_totals})
+    lines: list[Line] = [("from totals alone: ", Quoted(reason)) for reason in reasons[:5]]
+    rows: list[Row] = [
+        {
+            "model": Quoted(one.key.model),
+            "variant": Quoted(one.key.variant),
+            "old, %": percentage(one.old, one.samples) or "-",
+            "new, %": percentage(one.new, one.samples) or "-",
+            "points": points_words(one.delta),
+            "changed answers": "-" if one.flips is None else f"{len(one.flips)} of {one.samples}",
+            "from": one.source or "-",
+            "verdict": ": ".join(filter(None, (one.verdict, one.reason))),
+        }
+        for one in sorted(changes, key=lambda one: (ORDER.index(one.verdict), one.key))
     ]
+    verdicts = [(counted(one.verdict for one in changes),)] if changes else []
+    return Section("Accuracy", [*verdicts, *lines], rows)
 
 
 def flip_section(changes: Sequence[AccuracyChange]) -> Section:
     """Return the changed answers, at most FLIPS of them."""
     flips = [(one.key, flip) for one in changes for flip in one.flips or ()]
-    if not flips:
-        return Section("Changed answers", [])
-    more = len(flips) - FLIPS
-    lines = [Words(f"{more} more are not listed")] if more > 0 else []
-    rows = [
-        [
-            Words(Quoted(key.model)),
-            Words(Quoted(key.variant)),
-            Words(str(flip.example)),
-            *(Words(Quoted(str(one))) for one in (flip.label, flip.old, flip.new)),
-            Words(Quoted(flip.text)) if flip.text else Words("-"),
-        ]
+    rows: list[Row] = [
+        {
+            "model": Quoted(key.model),
+            "variant": Quoted(key.variant),
+            "example": str(flip.example),
+            "label": Quoted(str(flip.label)),
+            "old answer": Quoted(str(flip.old)),
+            "new answer": Quoted(str(flip.new)),
+            "text": Quoted(flip.text) if flip.text else "-",
+        }
         for key, flip in flips[:FLIPS]
     ]
-    header = ("model", "variant", "example", "label", "old answer", "new answer", "text")
-    return Section("Changed answers", lines, Table(header, rows))
+    more = len(flips) - FLIPS
+    lines = [(f"{more} more are not listed",)] if more > 0 else []
+    return Section("Changed answers", lines, rows)
 
 
-def came_and_went(comparison: Comparison) -> Iterator[Words]:
+def came_and_went(comparison: Comparison) -> Iterator[Line]:
     """Yield what only one report has, and recommendations that are others."""
     for key, reason in comparison.gone:
-        yield Words("gone: ", Quoted(key.model), " ", Quoted(key.variant), ", ", Quoted(reason))
+        yield "gone: ", *named(key), ", ", Quoted(reason)
     for key in comparison.came:
-        yield Words("new: ", Quoted(key.model), " ", Quoted(key.variant))
+        yield "new: ", *named(key)
     for one in comparison.choices:
-        yield Words(
-            "recommended for ",
-            Quoted(one.model),
-            f" at {shape_words(one.shape)}: ",
-            Quoted(one.old or "none"),
-            " before, now ",
-            Quoted(one.new or "none"),
-        )
+        old, new = Quoted(one.old or "none"), Quoted(one.new or "none")
+        at = f" at {shape_words(one.shape)}: "
+        yield "recommended for ", Quoted(one.model), at, old, " before, now ", new
+
+
+def plain(line: Line) -> str:
+    """Return a line for a terminal."""
+    return "".join(printable(one.text if isinstance(one, Quoted) else one) for one in line)
+
+
+def marked(line: Line) -> str:
+    """Return a line of Markdown: quotations are code spans, in which nothing is a format."""
+    return "".join(code_span(one.text) if isinstance(one, Quoted) else one for one in line)
+
+
+def as_text(heading: Iterable[Line], sections: Sequence[Section]) -> str:
+    """Return the comparison for a terminal, with at most ROWS rows of each table."""
+    from tabulate import tabulate
+
+    blocks = ["\n".join(map(plain, heading))]
+    for section in sections:
+        lines = [plain(line) for line in section.lines]
+        if section.rows:
+            rows = [[plain([cell]) for cell in row.values()] for row in section.rows[:ROWS]]
+            table = tabulate([[*section.rows[0]], *rows], tablefmt="plain", disable_numparse=True)
+            lines += [line.rstrip() for line in table.splitlines()]
+        if (more := len(section.rows) - ROWS) > 0:
+            lines.append(f"… {more} more rows, see --markdown or --html")
+        blocks.append("\n  ".join([section.title, *lines]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def as_markdown(heading: Iterable[Line], sections: Sequence[Section]) -> str:
+    """Return the comparison as Markdown, as GitHub shows it."""
+    text = "## Two reports compared\n" + "".join(f"\n- {marked(line)}" for line in heading)
+    for section in sections:
+        text += f"\n\n### {section.title}\n"
+        text += "".join(f"\n- {marked(line)}" for line in section.lines)
+        if section.rows:
+            rows = [[*section.rows[0]], ["---"] * len(section.rows[0])]
+            rows += [[marked([cell]) for cell in row.values()] for row in section.rows]
+            text += "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return text + "\n"
+
+
+def comparison_page(
+    comparison: Comparison, heading: Sequence[Line], sections: Sequence[Section]
+) -> str:
+    """Return the page of a comparison, in the report's own frame and style."""
+    parts = HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html"
+    template = read_template(parts, REPORT / "page.css", REPORT / "page.js")
+    content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
+    return template.html("comparison.html", content, charts={}, library=False)

@@ -1,37 +1,116 @@
-"""Which variants became faster or slower: speed-ups of two runs, over the same reference."""
+"""Which variants became faster or slower: speed-ups of two runs, over the same reference.
+
+What can be told from noise: p values and their correction, scatter, the machine's speed.
+"""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import NamedTuple
 
-from tightrope.compare.noise import (
-    UNSTEADY,
-    Log,
-    adjusted,
-    birge_ratio,
-    is_beyond,
-    is_untimed,
-    log_of,
-    p_value,
-    scatter,
-    seconds_of,
-    unsteadiness,
-    why_not,
-)
-from tightrope.compare.read import Key, Report, RowKey, Shape
+from tightrope.compare.read import Key, Report, RowKey
 from tightrope.records.latency import DRIFT_SHARE
-from tightrope.statistics import Interval, Z
+from tightrope.statistics import LEVEL, Interval, Z
+from tightrope.summary.result_types import interval_of
 
+NORMAL = statistics.NormalDist()
+# distance of the median from the quartiles of a normal distribution, in standard deviations
+QUARTILE = NORMAL.inv_cdf(0.75)
+# fewest values for a scatter: the median of four is the mean of two
+FEWEST = 5
+# standard deviation of the logarithm of the baseline's time within a run, beyond which its ratios
+# are not on one scale: docs/results/comparison.md
+UNSTEADY = 0.4
 # in the place of a reference, where both engines ran in the same rounds
 SIDE_BY_SIDE = "itself, side by side"
 SAME_RECORD = "the same measurement in both reports"
 
-Verdict = Literal["slower", "faster", "same", "not judged"]
+
+def p_value(z: float) -> float:
+    """Return the two-sided p value of a standardized difference."""
+    return 2 * NORMAL.cdf(-abs(z))
 
 
-# of each row, in the old and the new report
-Logs = Mapping[RowKey, tuple[Log | None, Log | None]]
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number, by Benjamini and Hochberg.
+
+    1995, "Controlling the False Discovery Rate". Rejecting those up to `LEVEL` rejects none with a
+    probability of 1 - LEVEL where no difference is real, whatever their number.
+    """
+    count = len(p_values)
+    found, lowest = [1.0] * count, 1.0
+    order = sorted(range(count), key=p_values.__getitem__)
+    for rank, place in reversed([*enumerate(order, 1)]):
+        found[place] = lowest = min(lowest, p_values[place] * count / rank)
+    return found
+
+
+def verdicts(changes: Sequence[tuple[float, float]], words: tuple[str, str]) -> list[str]:
+    """Return the word for less or for more of changes with these p values, `same` in the noise."""
+    ps = adjusted([p for p, _ in changes])
+    moved = [words[change > 0] for _, change in changes]
+    return [word if p <= LEVEL else "same" for p, word in zip(ps, moved, strict=True)]
+
+
+def birge_ratio(groups: Collection[Sequence[float]]) -> float:
+    """Return by which factor standardized differences scatter more than they should, at least 1.
+
+    The Birge ratio (Birge 1932, "The Calculation of Errors by the Method of Least Squares") from
+    the median distance to the median of each group, which a few real differences do not move. A
+    difference of all of a group is no scatter. 1 with too few values in groups of several.
+    """
+    several = [group for group in groups if len(group) > 1]
+    distances = [abs(one - statistics.median(group)) for group in several for one in group]
+    free = len(distances) - len(several)
+    if free < FEWEST - 1:
+        return 1.0
+    lost = math.sqrt(len(distances) / free)
+    return max(1.0, lost * statistics.median(distances) / QUARTILE)
+
+
+class Timed(NamedTuple):
+    """A row of a report: median `seconds` per call or what comes next to it, and its speed-up.
+
+    `log` is the logarithm of the speed-up over the baseline of its run, with the standard `error`;
+    0 for the baseline itself, which was timed again with each of the others. `beside` is the
+    logarithm of the seconds that the baseline took in the minutes of the row, where these tell the
+    machine's speed. `why_not` says why there is no number that decides.
+    """
+
+    seconds: float | None
+    log: float | None
+    error: float
+    beside: float | None
+    disturbed: bool
+    why_not: str | None
+
+
+def timed(report: Report, row: RowKey) -> Timed:
+    """Return what a report says of the time of a row."""
+    entry = report.rows[row]
+    speedup = entry.get("speedup")
+    known = entry.get("p50_s"), entry["paired_s"], entry.get("mean_s")
+    seconds = next((one for one in known if one and one > 0), None)
+    disturbed = bool(entry.get("disturbed") or (speedup and speedup["verdict"] == "disturbed"))
+    log, error, why_not = None, 0.0, None
+    if report.results[row.key]["baseline"] == row.key.variant:
+        log = 0.0
+    else:
+        ratio = interval_of(speedup)
+        if ratio and 0 < ratio.low < ratio.high:
+            log, error = log_of(ratio)
+        provisional = ", its numbers are provisional" * bool(entry.get("provisional"))
+        why_not = f"disturbed by other load{provisional}" if disturbed else None
+        why_not = why_not or ("no speed-up with an interval" if log is None else None)
+    beside = math.log(seconds) + log if seconds and log is not None else None
+    return Timed(seconds, log, error, beside, disturbed, why_not)
+
+
+def log_of(ratio: Interval) -> tuple[float, float]:
+    """Return the logarithm of a ratio with its standard error."""
+    return math.log(ratio.value), math.log(ratio.high / ratio.low) / (2 * Z)
 
 
 @dataclass(frozen=True)
@@ -39,19 +118,24 @@ class SpeedChange:
     """The time of a variant at a shape in the new report over that in the old one.
 
     `time` is relative to `reference`, with its 95 % interval; None with the `reason` where it is
-    not judged. Times `old_s` and `new_s` are seconds per call, each of its own run. `error` is the
-    standard error of the logarithm of `time`.
+    not judged. Times `old_s` and `new_s` are seconds per call, each of its own run. `log` is the
+    logarithm of `time`, with its standard `error`.
     """
 
     row: RowKey
     old_s: float | None
     new_s: float | None
     reference: str | None = None
-    time: Interval | None = None
+    log: float = 0.0
     error: float = 0.0
-    p: float | None = None
-    verdict: Verdict = "not judged"
+    time: Interval | None = None
+    verdict: str = "not judged"
     reason: str | None = None
+
+    @property
+    def more(self) -> float:
+        """Share by which the time is more by estimate; 0 where it is not judged."""
+        return self.time.value - 1 if self.time else 0.0
 
 
 def speed_changes(old: Report, new: Report, own: Collection[Key]) -> list[SpeedChange]:
@@ -59,94 +143,80 @@ def speed_changes(old: Report, new: Report, own: Collection[Key]) -> list[SpeedC
 
     `own` are the variants whose own libraries or settings differ, which are no reference.
     """
-    groups: dict[tuple[str, str, Shape], list[RowKey]] = {}
+    groups = defaultdict(list)
     for row in sorted(old.rows.keys() & new.rows.keys()):
-        group = row.model, str(new.results[row.key].get("baseline")), row.shape
-        groups.setdefault(group, []).append(row)
+        groups[row.key.model, new.results[row.key]["baseline"], row.shape].append(row)
     found = [one for rows in groups.values() for one in of_group(old, new, rows, own)]
-    return judged(found, new)
+    rows = [one for one in found if one.reference]
+    # what changes one engine and precision, such as a library, mostly changes all of its rows
+    alike = defaultdict(list)
+    for one in rows:
+        result = new.results[one.row.key]
+        alike[one.row.key.model, result["engine"], result["precision"]].append(one.log / one.error)
+    judged = iter(with_verdicts(rows, birge_ratio(alike.values())))
+    return [next(judged) if one.reference else one for one in found]
 
 
 def of_group(
     old: Report, new: Report, rows: list[RowKey], own: Collection[Key]
-) -> Iterable[SpeedChange]:
-    """Yield the changes of rows with the same baseline and shape, without verdicts."""
-    logs = {row: (log_of(old, row), log_of(new, row)) for row in rows}
-    reference = reference_of(old, new, logs, own)
-    scatters = [scatter(one, rows) for one in (old, new)]
-    scattered = [DRIFT_SHARE * one for one in scatters]
-    for row in rows:
-        seconds = [seconds_of(one.rows[row]) for one in (old, new)]
-        change = SpeedChange(row, seconds[0], seconds[1])
-        if reference is None:
-            yield replace(change, reason="no variant is unchanged and measured in both")
-        elif row == reference:
-            yield replace(change, reason="the reference of the others")
-        elif is_same_record(old, new, row):
-            yield replace(change, reason=SAME_RECORD)
-        elif max(scatters) > UNSTEADY:
-            yield replace(change, reason="the baseline's time changed too much within a run")
-        elif reason := next(filter(None, (why_not(one, row) for one in (old, new))), None):
-            yield replace(change, reason=reason)
-        else:
-            yield compared(
-                change, reference, logs, [unsteadiness(old, new, row, reference), *scattered]
-            )
+) -> Iterator[SpeedChange]:
+    """Yield the changes of rows with the same baseline and shape, without verdicts.
 
-
-def is_same_record(old: Report, new: Report, row: RowKey) -> bool:
-    """Return whether both reports have a row from one measurement, of one engine at one time."""
-    results = [one.results[row.key] for one in (old, new)]
-    facts = [[one.get(name) for name in ("engine_sha256", "measured")] for one in results]
-    return facts[0] == facts[1] and None not in facts[0]
-
-
-def reference_of(old: Report, new: Report, logs: Logs, own: Collection[Key]) -> RowKey | None:
-    """Return the row over which the others are compared: the baseline, if it is the same in both.
-
-    Else the unchanged one with the narrowest intervals, None without any.
+    They are over the baseline, whose interval is 0, if it is the same in both reports, else over
+    the unchanged row with the narrowest intervals.
     """
+    pairs = {row: (timed(old, row), timed(new, row)) for row in rows}
     can = {
-        row: math.hypot(before.error, after.error)
-        for row, (before, after) in logs.items()
-        if before and after and row.key not in own
-        if not any(is_untimed(one, row) for one in (old, new))
+        row: math.hypot(*(one.error for one in pair))
+        for row, pair in pairs.items()
+        if row.key not in own and all(one.beside is not None and not one.disturbed for one in pair)
     }
-    return min(can, key=lambda row: (can[row], row), default=None)  # a baseline's interval is 0
+    reference = min(can, key=lambda row: (can[row], row), default=None)
+    # standard deviation of the logarithm of the baseline's time within each run
+    scatters = [0.0, 0.0]
+    for run, ones in enumerate(zip(*pairs.values(), strict=True)):
+        logs = [one.beside for one in ones if one.beside is not None and not one.disturbed]
+        scatters[run] = statistics.stdev(logs) if len(logs) > 1 else 0.0
+    for row, (before, after) in pairs.items():
+        change = SpeedChange(row, before.seconds, after.seconds)
+        results = [one.results[row.key] for one in (old, new)]
+        facts = {(one["engine_sha256"], one["measured"]) for one in results}
+        reasons = (
+            (not reference, "no variant is unchanged and measured in both"),
+            (row == reference, "the reference of the others"),
+            (len(facts) == 1 and None not in facts.pop(), SAME_RECORD),
+            (max(scatters) > UNSTEADY, "the baseline's time changed too much within a run"),
+            (before.why_not, before.why_not),
+            (after.why_not, after.why_not),
+        )
+        reason = next((words for holds, words in reasons if holds), None)
+        if reason or not reference:
+            yield replace(change, reason=reason)
+            continue
+        four = before, after, *pairs[reference]
+        values = [one.log or 0.0 for one in four]
+        log = values[0] - values[2] - (values[1] - values[3])
+        # of the reference from run to run, or if larger of the baseline in the minutes of the row
+        was, now = (one.seconds or 1.0 for one in pairs[reference])
+        speeds = [abs(math.log(now / was))]
+        if before.beside is not None and after.beside is not None:
+            speeds.append(abs(after.beside - before.beside))
+        unsteady = [DRIFT_SHARE * one for one in (max(speeds), *scatters)]
+        error = math.hypot(*(one.error for one in four), *unsteady)
+        yield replace(change, reference=reference.key.variant, log=log, error=error)
 
 
-def compared(
-    change: SpeedChange, reference: RowKey, logs: Logs, unsteady: list[float]
-) -> SpeedChange:
-    """Return the change of a row over the reference, without its verdict."""
-    parts = [log for row in (change.row, reference) for log in logs[row] if log is not None]
-    (before, after), (before_reference, after_reference) = parts[:2], parts[2:]
-    value = before.value - before_reference.value - (after.value - after_reference.value)
-    error = math.hypot(*(one.error for one in parts), *unsteady)
-    time = Interval(math.exp(value), 0.0, math.inf)
-    return replace(change, reference=reference.variant, time=time, error=error)
+def with_verdicts(changes: Sequence[SpeedChange], scale: float = 1.0) -> list[SpeedChange]:
+    """Return the changes with intervals and verdicts, all errors times `scale`.
 
-
-def judged(changes: list[SpeedChange], new: Report) -> list[SpeedChange]:
-    """Return the changes with intervals, p values corrected for their number, and verdicts."""
-    rows = [one for one in changes if one.time]
-    z = {one.row: math.log(one.time.value) / one.error for one in rows if one.time}
-    scale = birge_ratio(alike(z, new))
-    ps = dict(zip(z, adjusted([p_value(one / scale) for one in z.values()]), strict=True))
-    return [with_verdict(one, ps[one.row], scale) if one.time else one for one in changes]
-
-
-def alike(z: Mapping[RowKey, float], report: Report) -> list[list[float]]:
-    """Return standardized differences of the same engine and precision together.
-
-    What changes one of them, such as a library or the code of its kernels, mostly changes all.
+    P values are corrected for their number.
     """
-    kinds: dict[tuple[str, Any, Any], list[float]] = {}
-    for row, value in z.items():
-        result = report.results[row.key]
-        kind = row.model, result.get("engine"), result.get("precision")
-        kinds.setdefault(kind, []).append(value)
-    return [*kinds.values()]
+    ps = [(p_value(one.log / one.error / scale), one.log) for one in changes]
+    found = []
+    for one, verdict in zip(changes, verdicts(ps, ("faster", "slower")), strict=True):
+        ends = (math.exp(one.log + side * Z * scale * one.error) for side in (0, -1, 1))
+        found.append(replace(one, time=Interval(*ends), verdict=verdict, reason=None))
+    return found
 
 
 def with_remeasured(
@@ -157,30 +227,12 @@ def with_remeasured(
     `found` has the time of the new engine over that of the old one with its 95 % interval, or why
     there is none: then the reports decide. P values are corrected among these rows.
     """
-    times = {row: one for row, one in found.items() if isinstance(one, Interval) and one.low > 0}
-    logs = {
-        row: Log(math.log(one.value), math.log(one.high / one.low) / (2 * Z))
-        for row, one in times.items()
-    }
-    ps = adjusted([p_value(one.value / one.error) for one in logs.values()])
-    beside = dict(zip(logs, ps, strict=True))
-
-    def remeasured(change: SpeedChange) -> SpeedChange:
-        if change.row not in times:
-            why = found.get(change.row)
-            return replace(change, reason=f"not timed side by side: {why}") if why else change
-        log = logs[change.row]
-        own = replace(change, reference=SIDE_BY_SIDE, time=times[change.row], error=log.error)
-        return with_verdict(replace(own, reason=None), beside[change.row], 1.0)
-
-    return [remeasured(one) for one in changes]
-
-
-def with_verdict(change: SpeedChange, p: float, scale: float) -> SpeedChange:
-    """Return the change with its interval and verdict, all errors times `scale`."""
-    assert change.time
-    value, error = math.log(change.time.value), scale * change.error
-    ends = (math.exp(value + side * Z * error) for side in (0, -1, 1))
-    verdict: Verdict = "slower" if value > 0 else "faster"
-    verdict = verdict if is_beyond(p) else "same"
-    return replace(change, time=Interval(*ends), error=error, p=p, verdict=verdict)
+    beside = []
+    for one in changes:
+        time = found[one.row]
+        if isinstance(time, Interval) and time.low > 0:
+            log, error = log_of(time)
+            beside.append(replace(one, reference=SIDE_BY_SIDE, log=log, error=error))
+    judged = {one.row: one for one in with_verdicts(beside)}
+    why = "not timed side by side: "
+    return [judged.get(one.row, replace(one, reason=f"{why}{found[one.row]}")) for one in changes]

@@ -1,9 +1,7 @@
 """Why jobs ended, as Snakemake reports it: the words of the job, of the system or a scheduler.
 
-Of files that it does not see, or whose times contradict each other, Snakemake says several lines,
-on the machine of the run or in the log of a node: the user gets one that names the setting to
-change.
-The files of jobs may be in its storage.
+Of files that it does not see, or whose times contradict each other, it says several lines, here or
+in the log of a node: the user gets one that names the setting to change.
 """
 
 import logging
@@ -101,41 +99,66 @@ class Refusal(NamedTuple):
 
 
 def refusal_in(text: str) -> Refusal | None:
-    """Return the last refusal of that kind in the text, None where there is none."""
-    unseen, older = list(UNSEEN.finditer(text)), list(OLDER.finditer(text))
+    """Return the last refusal in the text, None where there is none.
+
+    It is of an output that seems older than an input of its job, else of files that did not appear.
+    """
+    unseen, older = [*UNSEEN.finditer(text)], [*OLDER.finditer(text)]
     if older:
-        return contradicting(older[-1])
-    return not_seen(unseen[-1], text[unseen[-1].end() :]) if unseen else None
-
-
-def not_seen(found: re.Match[str], rest: str) -> Refusal | None:
-    """Return the refusal for files that did not appear; `rest` is the text that lists them."""
-    files = [one["path"] for one in FILE.finditer(rest)]
+        output, newer = older[-1]["output"], older[-1]["input"]
+        times = [older[-1][name].partition(".")[0] for name in ("newer", "made")]
+        reason = (
+            f"{newer}: its time {times[0]} is later than that of {output}, which was made from it "
+            f"({times[1]}), so a clock is wrong; set the clocks of all machines (NTP), say: touch "
+            f"{newer}, and run again"
+        )
+        return Refusal([output], reason, newer)
+    files = [one["path"] for one in FILE.finditer(text, unseen[-1].end())] if unseen else []
     if not files:
         return None
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return Refusal(
-        files,
-        f"{files[0]}{more}: not seen within {found['seconds']} s after the job that writes it; "
-        "where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, or say "
-        "--latency-wait SECONDS, and run again",
+    reason = (
+        f"{files[0]}{more}: not seen within {unseen[-1]['seconds']} s after the job that writes "
+        "it; where the file system is slow, raise latency-wait in profiles/slurm/config.yaml, or "
+        "say --latency-wait SECONDS, and run again"
     )
+    return Refusal(files, reason)
 
 
-def contradicting(found: re.Match[str]) -> Refusal:
-    """Return the refusal for an output that seems older than an input of its job."""
-    return Refusal(
-        [found["output"]],
-        f"{found['input']}: its time {seconds_of(found['newer'])} is later than that of "
-        f"{found['output']}, which was made from it ({seconds_of(found['made'])}), so a clock is "
-        f"wrong; set the clocks of all machines (NTP), say: touch {found['input']}, and run again",
-        found["input"],
-    )
+def files_of(workflow: Any) -> Files:
+    """Return what gives the files of the jobs of a workflow."""
+    stored = workflow.storage_settings.default_storage_provider is not None
+    return partial(fetched, workflow.storage_registry.default_storage_provider) if stored else here
 
 
-def seconds_of(time: str) -> str:
-    """Return a time without its fraction of a second."""
-    return time.partition(".")[0]
+@contextmanager
+def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
+    """Yield where a file is, fetched from storage for as long as it is used.
+
+    It is the local copy where that is newer: of a job that ended here only the copy is of its last
+    attempt. There is no file at the path where the object is larger than `largest` bytes, or where
+    there is neither. A storage that does not answer has no objects.
+    """
+    if provider is None or not file.endswith(IN_STORAGE):
+        yield Path(file)
+        return
+    stored = provider.object(name_of(file))
+    copy = Path(stored.local_path())
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder, copy.name)
+        try:
+            stored.set_local_path(path)
+            newer = copy.is_file() and copy.stat().st_mtime > stored.mtime()
+            if not stored.exists() or newer:
+                path = copy
+            elif stored.size() <= largest:
+                stored.retrieve_object()
+        except Exception:  # of any storage; it must not hide how a job ended
+            path = copy
+        yield path
+
+
+here: Files = partial(fetched, None)
 
 
 def name_of(file: str) -> str:
@@ -143,84 +166,27 @@ def name_of(file: str) -> str:
     return file.removesuffix(IN_STORAGE)
 
 
-def read_log(log: str, files: Files) -> str | None:
-    """Return the text of a log, None where it cannot be read."""
-    with files(log, LARGEST_LOG) as path:
-        try:
-            return path.read_text(errors="replace")
-        except OSError:
-            return None
-
-
-@contextmanager
-def here(file: str, largest: int) -> Iterator[Path]:
-    """Yield where a file is that is not in storage."""
-    yield Path(file)
-
-
-def files_of(workflow: Any) -> Files:
-    """Return what gives the files of the jobs of a workflow."""
-    if workflow.storage_settings.default_storage_provider is None:
-        return here
-    return partial(fetched, workflow.storage_registry.default_storage_provider)
-
-
-@contextmanager
-def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
-    """Yield where a file is, fetched from storage for as long as it is used."""
-    if not file.endswith(IN_STORAGE):
-        yield Path(file)
-        return
-    copy = Path(provider.object(name_of(file)).local_path())
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        yield newer_of(copy, provider.object(name_of(file)), Path(folder, copy.name), largest)
-
-
-def newer_of(copy: Path, stored: Any, target: Path, largest: int) -> Path:
-    """Return the newer of a local copy and an object in storage, which is fetched to `target`.
-
-    Of a job that ended here only the copy is of its last attempt. There is no file at the path
-    where the object is larger than `largest` bytes, or where there is neither. A storage that does
-    not answer has no objects.
-    """
-    try:
-        stored.set_local_path(target)
-        newer = stored.exists() and copy.is_file() and copy.stat().st_mtime > stored.mtime()
-        if stored.exists() and not newer:
-            if stored.size() <= largest:
-                stored.retrieve_object()
-            return target
-    except Exception:  # of any storage; it must not hide how a job ended
-        pass
-    return copy
-
-
 def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
-    """Return the reason of the first output that records a failure, or None.
+    """Return the reason of the first output that records a failure, or why it cannot be read.
 
-    It is fit for a terminal, whoever wrote the file.
+    None without one. It is fit for a terminal, whoever wrote the file.
     """
     for output in outputs:
-        if not name_of(output).endswith(RECORDS):
+        name = name_of(output)
+        if not name.endswith(RECORDS):
             continue
         with files(output, LARGEST_BYTES) as path:
-            reason = reason_in_record(path)
-        if reason is not None:
-            return str(TightropeError(reason.replace(str(path), name_of(output))))
+            if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
+                continue
+            if is_onnx_file(path) and REASON.encode() not in path.read_bytes():
+                continue  # importing the library that reads it takes long
+            try:
+                failure = failure_in(path)
+            except ArtifactError as error:
+                failure = {"reason": str(error)}
+        if failure is not None:
+            return str(TightropeError(failure["reason"].replace(str(path), name)))
     return None
-
-
-def reason_in_record(path: Path) -> str | None:
-    """Return the reason of the failure that a file records, or why it cannot be read."""
-    if not path.is_file() or path.stat().st_size > LARGEST_BYTES:
-        return None
-    if is_onnx_file(path) and REASON.encode() not in path.read_bytes():
-        return None  # importing the library that reads it takes long
-    try:
-        failure = failure_in(path)
-    except ArtifactError as error:
-        return str(error)
-    return None if failure is None else str(failure["reason"])
 
 
 def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> str:
@@ -230,9 +196,15 @@ def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> s
     """
     said = " ".join(LOOK_ELSEWHERE.sub("", facts["rule_msg"] or "").split())
     number, (own, *others) = facts["aux"].get("external_jobid"), [*facts["log"]] or [""]
-    words = reason_in_log(read_log(own, files))
+    with files(own, LARGEST_LOG) as path:
+        words = reason_in_log(path)
     if number is None and not said:
-        return words or reason_in_exception(exception)
+        lines = [line.strip() for line in exception.splitlines() if line.strip()]
+        last = lines[-1] if lines else "ended with an error and left no reason"
+        if killed := KILLED.search(last):
+            last = f"killed by {killed[1]} (out of memory, or from outside)"
+        # without the command line, which does not explain the error
+        return words or re.sub(r"^Command .* (?=returned non-zero)", "", last)
     about = [one for words, one in ABOUT.items() if "sbatch" in said and words in said.lower()]
     said += f" Set {about[0]}: see profiles/README.md" if about else ""
     said = said or f"job {number} of the scheduler failed"
@@ -243,28 +215,18 @@ def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> s
     return f"{words} ({said})" if words else said
 
 
-def reason_in_exception(exception: str) -> str:
-    """Return one line on what Snakemake says of a job that left no words of its own."""
-    lines = [line.strip() for line in exception.splitlines() if line.strip()]
-    if not lines:
-        return "ended with an error and left no reason"
-    if killed := KILLED.search(lines[-1]):
-        return f"killed by {killed[1]} (out of memory, or from outside)"
-    # remove the command line, which does not explain the error
-    return re.sub(r"^Command .* (?=returned non-zero)", "", lines[-1])
-
-
-def reason_in_log(text: str | None) -> str | None:
+def reason_in_log(path: Path) -> str | None:
     """Return the error that ended a script, or a job on a node, None if the log has none.
 
     It is fit for a terminal, whoever wrote the log.
     """
-    if text is None:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
         return None
     if refusal := refusal_in(text):
         return refusal.reason
-    lines = text.splitlines()
-    for line in reversed(lines):
+    for line in reversed(text.splitlines()):
         if line.startswith("error: ") or RAISED.match(line):
             return str(TightropeError(line.removeprefix("error: ")))
     return None

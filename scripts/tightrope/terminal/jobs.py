@@ -1,4 +1,4 @@
-"""Jobs of a run as the terminal names them, how far they and the run are, and the time left."""
+"""Jobs of a run, how far they and the run are, the time left, and the lines that tell it."""
 
 import math
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope.artifacts.files import read_json, write_json
+from tightrope.durations import in_words
 from tightrope.errors import TightropeError
 
 TAIL_BYTES = 4096
@@ -20,6 +21,10 @@ BAR = re.compile(
     r"(?P<what>[^:\r\n|]+):\s+(?P<percent>\d+)%\|[^|]*\| *(?P<count>[\d.]+[kMG]?/[\d.]+[kMG]?)"
     r" \[[\d:]+<(?P<left>[\d:]+|\?)"
 )
+# maximum running jobs shown, so that the bar below them stays on the screen
+MOST_RUNNING = 8
+FOLLOWS = "input files updated by another job"
+DONE, FAILED, PLAIN = "green", "bold red", ""
 
 
 class Progress(NamedTuple):
@@ -27,6 +32,30 @@ class Progress(NamedTuple):
 
     words: str
     left: float | None
+
+
+def progress_in(path: Path | str, *, since: float = 0.0) -> Progress | None:
+    """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
+
+    None if the log has no bar, if its last bar is full (another step has begun), or if it was last
+    written before `since` (`time.time()`), by an earlier run.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            status = os.fstat(stream.fileno())
+            stream.seek(max(0, status.st_size - TAIL_BYTES))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
+        return None
+    bars = list(BAR.finditer(tail))
+    if status.st_mtime < since or not bars or bars[-1]["percent"] == "100":
+        return None
+    left = bars[-1]["left"]
+    words = f"{bars[-1]['what'].strip()} {bars[-1]['percent']} %"
+    if left == "?":
+        return Progress(words, None)
+    seconds = sum(60**power * int(part) for power, part in enumerate(left.split(":")[::-1]))
+    return Progress(f"{words}, {left.removeprefix('0')} left", float(seconds))
 
 
 @dataclass
@@ -45,24 +74,16 @@ class Job:
         """Rule name in words; a model that is not trained is only copied and checked."""
         return self.rule.replace("_", " ") if self.trained else "check model"
 
-    def progress(self) -> Progress | None:
-        """Return the progress of the job's step from its logs, None if they show none."""
-        began = time.time() - (time.monotonic() - self.began)
-        told = (progress_in(path, since=began) for path in self.logs)
-        return next((one for one in told if one is not None), None)
-
     @property
     def key(self) -> str:
         """Key under which the job's seconds are stored."""
         return f"{self.rule} {self.subject}".strip()
 
-
-def jobs_to_run(workflow: Any) -> list[Job]:
-    """Return the planned jobs of a Snakemake workflow whose DAG is built."""
-    return [
-        Job(job.rule.name, subject_of(job.rule.name, job.wildcards_dict))
-        for job in workflow.dag.needrun_jobs()
-    ]
+    def progress(self) -> Progress | None:
+        """Return the progress of the job's step from its logs, None if they show none."""
+        began = time.time() - (time.monotonic() - self.began)
+        told = (progress_in(path, since=began) for path in self.logs)
+        return next((one for one in told if one is not None), None)
 
 
 def job_of(event: Mapping[str, Any], began: float, untrained: Container[str] = ()) -> Job:
@@ -76,49 +97,14 @@ def job_of(event: Mapping[str, Any], began: float, untrained: Container[str] = (
 def subject_of(rule: str, wildcards: Mapping[str, str]) -> str:
     """Return model and variant, then the other wildcards that distinguish the rule's jobs."""
     rest = dict(wildcards)
-    model = rest.pop("model", "")
-    variant = rest.pop("variant", "")
+    model, variant = rest.pop("model", ""), rest.pop("variant", "")
     if not variant and {"device", "rest"} <= rest.keys():
         engine = rule.removeprefix("build_")
         variant = f"{rest.pop('device')}-{engine}-{rest.pop('rest')}"
     others = "-".join(str(value) for value in rest.values())
-    if variant:
-        named = f"{model}/{variant}" if model else variant
-        return f"{named} {others}".strip()
-    return "/".join(part for part in (model, others) if part)
-
-
-def progress_in(path: Path | str, *, since: float = 0.0) -> Progress | None:
-    """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
-
-    None if the log has no bar, if its last bar is full (another step has begun), or if it was last
-    written before `since` (`time.time()`), by an earlier run.
-    """
-    try:
-        with Path(path).open("rb") as stream:
-            if os.fstat(stream.fileno()).st_mtime < since:
-                return None
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - TAIL_BYTES))
-            tail = stream.read().decode(errors="replace")
-    except OSError:
-        return None
-    bars = list(BAR.finditer(tail))
-    if not bars or bars[-1]["percent"] == "100":
-        return None
-    what, percent, left = bars[-1]["what"].strip(), bars[-1]["percent"], bars[-1]["left"]
-    words = f"{what} {percent} %"
-    if left == "?":
-        return Progress(words, None)
-    return Progress(f"{words}, {left.removeprefix('0')} left", seconds_of(left))
-
-
-def seconds_of(clock: str) -> float:
-    """Convert `1:02:03` or `02:03` to seconds."""
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = 60 * seconds + int(part)
-    return float(seconds)
+    if not variant:
+        return "/".join(filter(None, (model, others)))
+    return f"{'/'.join(filter(None, (model, variant)))} {others}".strip()
 
 
 class Seconds:
@@ -128,7 +114,9 @@ class Seconds:
         """Read the seconds of earlier runs from `path`; none if it is missing or invalid."""
         self.path = Path(path)
         self.by_key = read_seconds(self.path)
-        self.before = means_by_rule(self.by_key)
+        self.before: dict[str, list[float]] = defaultdict(list)
+        for key, seconds in self.by_key.items():
+            self.before[key.partition(" ")[0]].append(seconds)
         self.by_rule: dict[str, list[float]] = defaultdict(list)
 
     def keep(self, job: Job, seconds: float) -> None:
@@ -141,8 +129,8 @@ class Seconds:
 
     def of_rule(self, rule: str) -> float | None:
         """Return the mean seconds of a rule's jobs in this run, else in earlier runs, else None."""
-        known = self.by_rule.get(rule)
-        return math.fsum(known) / len(known) if known else self.before.get(rule)
+        known = self.by_rule.get(rule) or self.before.get(rule)
+        return math.fsum(known) / len(known) if known else None
 
     def of_job(self, job: Job) -> float | None:
         """Return the seconds of this job in an earlier run, else the mean of its rule."""
@@ -150,25 +138,14 @@ class Seconds:
         return self.of_rule(job.rule) if known is None else known
 
 
-def means_by_rule(by_key: dict[str, float]) -> dict[str, float]:
-    """Return the mean seconds of each rule's jobs."""
-    rules: dict[str, list[float]] = defaultdict(list)
-    for key, seconds in by_key.items():
-        rules[key.split(" ", 1)[0]].append(seconds)
-    return {rule: math.fsum(known) / len(known) for rule, known in rules.items()}
-
-
 def read_seconds(path: Path) -> dict[str, float]:
     """Read the seconds by job from the file; empty if missing or invalid."""
     try:
-        document = read_json(path, dict[str, Any])
+        found = read_json(path, dict[str, Any]).items()
     except TightropeError:
         return {}
-    return {
-        key: float(value)
-        for key, value in document.items()
-        if isinstance(value, int | float) and 0 <= value < math.inf
-    }
+    numbers = [(key, one) for key, one in found if isinstance(one, int | float)]
+    return {key: float(one) for key, one in numbers if 0 <= one < math.inf}
 
 
 class Run:
@@ -179,9 +156,8 @@ class Run:
         self.seconds = seconds
         self.planned: Counter[str] = Counter()
         self.waiting: list[Job] = []
-        self.ended: Counter[str] = Counter()
         self.running: dict[int, Job] = {}
-        self.failed = self.crashed = 0
+        self.done = self.failed = self.crashed = 0
         self.stopped = False
         self.reasons: list[str] = []
         self.began: float | None = None
@@ -191,11 +167,6 @@ class Run:
     def total(self) -> int:
         """Number of jobs in the run."""
         return self.planned.total()
-
-    @property
-    def done(self) -> int:
-        """Number of jobs that have ended, failed ones included."""
-        return self.ended.total()
 
     def plan(self, jobs: Iterable[Job]) -> None:
         """Set the jobs of the run."""
@@ -216,7 +187,7 @@ class Run:
         job = self.running.pop(number, None)
         if job is None:
             return None
-        self.ended[job.rule] += 1
+        self.done += 1  # failed ones included
         self.busy += now - job.began
         return job, now - job.began
 
@@ -234,38 +205,19 @@ class Run:
 
     def again(self, job: Job) -> None:
         """Undo the counts of a job that ended with an error and is retried."""
-        self.ended[job.rule] -= 1
+        self.done -= 1
         self.crashed -= 1
         self.waiting.append(job)
 
     def work_left(self, now: float) -> float | None:
         """Estimate the remaining seconds of all jobs, None if less than half of them are known."""
-        running = list(self.running.values())
-        told = [self.job_left(job, now) for job in running]
+        told = [self.job_left(job, now) for job in list(self.running.values())]
         told += [self.seconds.of_job(job) for job in self.waiting]
         known = [seconds for seconds in told if seconds is not None]
         if not known or 2 * len(known) < len(told):
             return None if told else 0.0
         # assume the mean of the known durations for the unknown ones
         return math.fsum(known) * len(told) / len(known)
-
-    def seconds_left(self, now: float) -> float | None:
-        """Estimate the seconds until all jobs have ended, None if too few durations are known."""
-        left = self.work_left(now)
-        return None if left is None else left / self.at_once(now)
-
-    def share_done(self, now: float) -> float | None:
-        """Estimate the share of the run that is done by the seconds of its jobs, None if unknown.
-
-        A job in progress counts by its own progress, or by the seconds that it has run.
-        """
-        left = self.work_left(now)
-        if left is None:
-            return None
-        done = self.spent(now)
-        share = done / (done + left) if done + left > 0 else 0.0
-        # a job may take longer than before
-        return min(share, 0.99) if self.running or self.waiting else share
 
     def job_left(self, job: Job, now: float) -> float | None:
         """Estimate a job's remaining seconds from the bar in its log, else from earlier runs."""
@@ -279,7 +231,151 @@ class Run:
         """Return the seconds of all jobs so far, added up over concurrent jobs."""
         return self.busy + sum(now - job.began for job in list(self.running.values()))
 
-    def at_once(self, now: float) -> float:
-        """Return the mean number of concurrent jobs so far, at least 1."""
+    def seconds_left(self, now: float) -> float | None:
+        """Estimate the seconds until all jobs have ended, None if too few durations are known."""
+        left = self.work_left(now)
         wall = now - self.began if self.began is not None else 0.0
-        return max(1.0, self.spent(now) / wall) if wall > 0 else 1.0
+        at_once = self.spent(now) / wall if wall > 0 else 1.0  # the mean number of running jobs
+        return None if left is None else left / max(1.0, at_once)
+
+    def share_done(self, now: float) -> float | None:
+        """Estimate the share of the run that is done by the seconds of its jobs, None if unknown.
+
+        A job in progress counts by its own progress, or by the seconds that it has run.
+        """
+        left, done = self.work_left(now), self.spent(now)
+        if left is None:
+            return None
+        share = done / (done + left) if done + left > 0 else 0.0
+        # a job may take longer than before
+        return min(share, 0.99) if self.running or self.waiting else share
+
+
+class Line(NamedTuple):
+    """Line of text and the style that marks its outcome."""
+
+    text: str
+    style: str = PLAIN
+
+
+def planned(run: Run) -> list[Line]:
+    """Announce the number of jobs, and the time of a run if earlier runs tell it."""
+    jobs, left = f"{run.total} job" + "s" * (run.total != 1), run.seconds_left(0.0)
+    about = "" if left is None else f", about {in_words(left)}, estimated from earlier runs"
+    return [Line(f"{jobs}{about}")]
+
+
+def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
+    """Report what a dry run plans: for each rule its jobs, the first one, and Snakemake's reasons.
+
+    That another job writes the inputs is told only where it is the only reason.
+    """
+    rules: dict[str, list[str]] = defaultdict(list)
+    reasons: dict[str, dict[str, None]] = defaultdict(dict)
+    for job, reason in jobs:
+        if job.rule == "all":
+            continue
+        rules[job.words].append(job.subject)
+        why = dict.fromkeys(one.partition(":")[0].lower() for one in reason.split("; "))
+        if "forced execution" in why and not all(Path(path).exists() for path in job.outputs):
+            why = {"missing output files": None}
+        if len(why) > 1:
+            why.pop(FOLLOWS, None)
+        reasons[job.words].update(why)
+    rows = [
+        (str(len(named)), rule, named[0] + " …" * (len(named) > 1), ", ".join(reasons[rule]))
+        for rule, named in rules.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:3]
+    count = sum(map(len, rules.values()))
+    head = f"{count} job{'s' * (count != 1)} would run (--verbose: each, in Snakemake's words)"
+    table = (
+        f"{number:>5}  {rule:<{widths[0]}}  {named:<{widths[1]}}  {why}".rstrip()
+        for number, rule, named, why in rows
+    )
+    return [Line(head), *map(Line, table)]
+
+
+def ended(
+    run: Run, job: Job, seconds: float, reason: str | None = None, *, crashed: bool = False
+) -> list[Line]:
+    """Report the end of a job: `[ 5/31]   6.2 s  measure latency    tiny/cpu-pytorch-fp32`.
+
+    The reason follows if its record is a failure, with the path of its log if it `crashed`.
+    """
+    line = f"[{run.done:>{len(str(run.total))}}/{run.total}] {facts_of(run, job, seconds)}"
+    if reason is None:
+        return [Line(line, DONE)]
+    words = "error" if crashed else "failed"
+    lines = [Line(line, FAILED), Line(f"{margin(run)}{words}: {reason}", FAILED)]
+    return lines + [Line(f"{margin(run)}log: {path}") for path in job.logs if crashed]
+
+
+def closing(run: Run, now: float) -> list[Line]:
+    """Report the outcome of a run's jobs."""
+    if run.began is None:
+        return []
+    words = f"{run.done} of {run.total} jobs in {in_words(now - run.began)}"
+    if run.failed:
+        words += f", {run.failed} with a failed record"
+    if run.crashed:
+        words += f", {run.crashed} ended with an error: the run is not complete"
+    return [Line(words, FAILED if run.crashed else PLAIN)]
+
+
+def stopped(run: Run) -> list[Line]:
+    """Report that the user has stopped the run, and how it goes on."""
+    jobs = f" after {run.done} of {run.total} jobs" if run.total else ""
+    return [Line(f"stopped{jobs}"), Line("To continue, run the same command.")]
+
+
+def facts_of(run: Run, job: Job, seconds: float) -> str:
+    """Format seconds, rule and subject, aligned with the other jobs."""
+    width = max(map(len, run.planned), default=0)
+    return f"{in_words(seconds):>7}  {job.words:<{width}}  {job.subject}".rstrip()
+
+
+def margin(run: Run, count: int = 13) -> str:
+    """Return blanks as wide as the columns before the rule, or before the seconds with 4."""
+    return " " * (2 * len(str(run.total)) + count)
+
+
+def running(run: Run, job: Job, now: float) -> tuple[str, str]:
+    """Return the line of a running job with blanks in place of the count, and how far it is.
+
+    That is by the progress of its step, else by its earlier duration; empty if neither is known.
+    """
+    line = margin(run, 4) + facts_of(run, job, now - job.began)
+    told, before = job.progress(), run.seconds.of_job(job)
+    if told is not None:
+        return line, told.words
+    return line, "" if before is None else f"of about {in_words(before)}"
+
+
+def running_lines(run: Run, now: float, width: int) -> list[str]:
+    """Format the longest-running jobs with their seconds and progress."""
+    jobs, lines = list(run.running.values()), []
+    for line, told in (running(run, job, now) for job in jobs[:MOST_RUNNING]):
+        fits = len(line) + 2 + len(told) <= width
+        lines += [f"{line}  {told}".rstrip()] if fits else [line, margin(run) + told]
+    more = len(jobs) - MOST_RUNNING
+    return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def progress_line(run: Run, now: float) -> list[Line]:
+    """Report the longest-running job and the run, for output that is no terminal."""
+    jobs = list(run.running.values())
+    if not jobs:
+        return []
+    more = f"and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+    words = (*running(run, jobs[0], now), more, f"({count_and_left(run, now)})")
+    return [Line("  ".join(filter(None, words)))]
+
+
+def count_and_left(run: Run, now: float) -> str:
+    """Format how far a run is: `17/31 jobs, 40 %, about 1 min left`, in seconds if known."""
+    left, share = run.seconds_left(now), run.share_done(now)
+    words = f"{run.done}/{run.total} jobs"
+    if left is None or share is None or left < 1:
+        return words
+    return f"{words}, {100 * share:.0f} %, about {in_words(left)} left"

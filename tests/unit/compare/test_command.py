@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from planted import changed, library, slower, written
-from tightrope.compare.bounds import run
 from tightrope.report.style.numbers import TIMES
 
 ROOT = Path(__file__).parents[3]
@@ -32,17 +31,10 @@ Command = Callable[..., Done]
 
 
 @pytest.fixture
-def compare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def compare(capsys: pytest.CaptureFixture[str]) -> Command:
     """The command in this process: its exit code and what it prints."""
     main = runpy.run_path(str(TOOL))["main"]
-
-    def compare(*words: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", [TOOL.name, *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            run(main)
-        return Done(ended.value.code, *capsys.readouterr())
-
-    return compare
+    return lambda *words: Done(main([*map(str, words)]), *capsys.readouterr())
 
 
 @pytest.fixture
@@ -116,7 +108,7 @@ def with_result(place: int, **fields: Any) -> str:
         (TEXT.replace('"machine_spread": ', '"machine_spread": NaN, "x": ', 1), ""),
         (TEXT.replace('"schema": 3', '"schema": 4'), "its schema is 4, 3 is read"),
         (with_result(0, latency="none"), "$.results[0].latency"),
-        (TEXT.replace('"results": ', '"others": ', 1), "it has no results"),
+        (TEXT.replace('"results": ', '"others": ', 1), "missing required field `results`"),
         (with_result(1, **FIRST_RESULT), "twice"),
         (with_result(1, latency=[IMPOSSIBLE]), "has a speed-up of -2.0 from"),
     ],

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from planted import busier, changed, compared, library, results_of, slower, written, wrong
-from tightrope.compare.bounds import Bound, broken, is_open
+from tightrope.compare.accuracy import FLIPS, RECORDS, TOTALS
 from tightrope.compare.compare import Comparison, compare
-from tightrope.compare.formats import plain
-from tightrope.compare.read import read_report
+from tightrope.compare.read import Key, read_report
+from tightrope.compare.sections import Bound, broken, is_open, plain
 from tightrope.errors import TightropeError
 from tightrope.report.style.numbers import MINUS, TIMES
 
@@ -46,7 +46,7 @@ def test_two_reports_of_a_busy_machine_pass() -> None:
             comparison = of_reports(old, new)
             assert not lines(comparison) and not comparison.moved
             assert sum(one.time is not None for one in comparison.speed) == judged
-    assert {one.source for one in of_reports("first", "again").accuracy} == {"records"}
+    assert {one.source for one in of_reports("first", "again").accuracy} == {RECORDS}
     # PyTorch's time changed fivefold within the one run, and was disturbed in the other
     comparison = of_reports("busy", "busier")
     assert not comparison.moved
@@ -63,7 +63,7 @@ def test_five_percent_planted_in_a_real_report_fail(tmp_path, two, beside):
     # of one engine among several
     comparison = beside(slower(1.05, "openvino"))
     told = lines(comparison)
-    slow = [one for one in comparison.speed if "openvino" in one.row.variant]
+    slow = [one for one in comparison.speed if "openvino" in one.row.key.variant]
     assert len(told) == len(slow) > 0
     assert all(f" is slower: 1.050{TIMES}" in one and "allowed are 3.0%" in one for one in told)
 
@@ -86,7 +86,7 @@ def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: 
     (line,) = lines(comparison)
     assert f"cpu-openvino-int8-nncf-8 lost accuracy: {MINUS}10.0 (" in line
     (one,) = [one for one in comparison.accuracy if one.verdict == "worse"]
-    assert one.source == "flips"
+    assert one.source == FLIPS
     assert one.flips is not None and len(one.flips) == 8
     assert one.flips[0].text == f"example {one.flips[0].example}"
 
@@ -97,7 +97,7 @@ def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: 
     other = changed(first, wrong(8, "openvino-int8"), unlisted)
     comparison = compared(tmp_path, changed(first, unlisted), other)
     (one,) = [one for one in comparison.accuracy if one.old != one.new]
-    assert (one.source, one.flips) == ("totals", None)
+    assert (one.source, one.flips) == (TOTALS, None)
     assert one.why_totals and "a summary does not list all flips" in one.why_totals
     assert one.delta and one.delta.low < -0.1 < one.delta.high < 0
 
@@ -110,14 +110,14 @@ def test_another_calibration_is_compared_and_a_record_is_not_with_itself(tmp_pat
     for one in document["recommendations"]:
         one["variant"] = one["variant"] and one["variant"].replace("nncf-8", "nncf-16")
     same = next(one for one in document["results"] if one["variant"] == ORT)
-    same["measured"] = old.results["tiny", ORT]["measured"]
+    same["measured"] = old.results[Key("tiny", ORT)]["measured"]
     comparison = compare(old, read_report(written(tmp_path, document)))
     assert (comparison.came, comparison.gone, comparison.choices) == ([], [], [])
     (cause,) = [one for one, _ in comparison.causes if one.name == "calibration"]
     assert (cause.old, cause.new) == ("nncf-8", "nncf-16")
     (one,) = [one for one in comparison.accuracy if "nncf" in one.key.variant]
     assert one.key.variant.endswith("nncf-16")
-    reasons = {one.reason for one in comparison.speed if one.row.variant == ORT}
+    reasons = {one.reason for one in comparison.speed if one.row.key.variant == ORT}
     assert reasons == {"the same measurement in both reports"}
 
 
@@ -142,10 +142,10 @@ def test_the_likely_cause_concerns_what_changed(beside: Any, steady: Summary) ->
 def test_with_another_baseline_an_unchanged_variant_is_the_reference(beside: Any) -> None:
     """A faster PyTorch makes no other engine slower."""
     comparison = beside(slower(1.3), library("torch", "99.0"))
-    baselines = [one for one in comparison.speed if "pytorch" in one.row.variant]
+    baselines = [one for one in comparison.speed if "pytorch" in one.row.key.variant]
     assert [one.verdict for one in baselines] == ["faster"] * len(baselines)
     assert all(one.time and one.time.value == pytest.approx(1 / 1.3) for one in baselines)
-    others = [one for one in comparison.speed if "pytorch" not in one.row.variant]
+    others = [one for one in comparison.speed if "pytorch" not in one.row.key.variant]
     assert {one.verdict for one in others} == {"same", "not judged"}
     assert not lines(comparison)
 
@@ -160,7 +160,7 @@ def test_where_everything_is_other_or_a_row_is_disturbed_no_time_is_judged(besid
             for row in result["latency"]:
                 row.update(disturbed="other load", provisional=True)
 
-    rows = [one for one in beside(slower(1.5), disturb).speed if "openvino" in one.row.variant]
+    rows = [one for one in beside(slower(1.5), disturb).speed if "openvino" in one.row.key.variant]
     assert rows and all(one.verdict == "not judged" for one in rows)
     assert rows[0].reason == "disturbed by other load, its numbers are provisional"
     comparison = beside(threads)

@@ -5,7 +5,8 @@ import statistics
 
 import pytest
 from scipy.stats import false_discovery_control, norm
-from tightrope.compare.noise import adjusted, birge_ratio, is_beyond, p_value
+from tightrope.compare.speed import adjusted, birge_ratio, p_value
+from tightrope.statistics import LEVEL
 
 
 def test_p_values_and_their_correction_are_those_of_scipy() -> None:
@@ -26,7 +27,7 @@ def test_rows_without_a_difference_are_rarely_beyond_the_noise() -> None:
         for _ in range(400):
             z = [draw.gauss(0, 1) for _ in range(rows)]
             scale = birge_ratio([z])
-            any_beyond += any(is_beyond(p) for p in adjusted([p_value(one / scale) for one in z]))
+            any_beyond += any(p <= LEVEL for p in adjusted([p_value(one / scale) for one in z]))
         assert any_beyond / 400 < 0.08
 
 

@@ -23,7 +23,7 @@ from tightrope.variants import Variant
 from tiny_model import TinyModel
 
 VARIANT = Variant("cpu", "onnxruntime", "fp32")
-ROW = RowKey("tiny", str(VARIANT), (("batch", 1), ("sequence", 32)))
+ROW = RowKey(Key("tiny", str(VARIANT)), (("batch", 1), ("sequence", 32)))
 TEMPLATE = Path(__file__).parents[2] / "data/reports/first/summary.json"
 
 
@@ -98,7 +98,7 @@ def test_engines_that_are_not_there_are_told(project, tmp_path):
     document["libraries"]["onnxruntime"] = "1.0"
     written(manifest, document)
     assert "another engine than the one that was" in str(remeasure(old, new, [ROW])[ROW])
-    new.results[Key("tiny", str(VARIANT))]["engine_sha256"] = sha256(manifest)  # type: ignore[index]
+    new.results[ROW.key]["engine_sha256"] = sha256(manifest)
     assert "built with onnxruntime 1.0, here is" in str(remeasure(old, new, [ROW])[ROW])
     manifest.unlink()
     (change,) = compare(old, new, again=remeasure).speed

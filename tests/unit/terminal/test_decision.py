@@ -17,18 +17,20 @@ def row(ratio: float | None, verdict: str, **fields: Any) -> dict[str, Any]:
 
 
 def result(variant: str, **fields: Any) -> dict[str, Any]:
-    accuracy = {"delta": -0.002, "samples": 1000, "verdict": "kept"}
+    accuracy = {"delta": -0.002, "samples": 1000, "verdict": "kept", "samples_needed": None}
     told = {"model": "m", "variant": variant, "host": "h", "status": "ok", "baseline": "base"}
     return {**told, "accuracy": accuracy, "latency": [row(3.0, "faster")], **fields}
 
 
 def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
     told = {"model": "m", "host": "h", "shape": SHAPE, "variant": variant, "why": "the fastest"}
-    return {**told, **fields}
+    return {**told, "equal": [], "provisional": False, "undecided": [], **fields}
 
 
 def document(recommendations: list[Any], results: list[Any]) -> dict[str, Any]:
-    return {"recommendations": recommendations, "results": results}
+    lists = ("goals", "races", "traffic", "throughput", "idleness", "families", "training")
+    told = {"recommendations": recommendations, "results": results, "models": {}}
+    return told | {name: [] for name in lists}
 
 
 def words(folder: Path, told: dict[str, Any]) -> list[str]:
@@ -132,6 +134,7 @@ def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() 
     titles = [line for line in table.splitlines() if len(line.split()) == 1]
     assert titles == ["m", "n"]
     elsewhere = recommendation("a", host="g")
+    results.append(result("a", host="g"))
     assert "m on host g\n" in decision_table(document([one, elsewhere], results))
 
 

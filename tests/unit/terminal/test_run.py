@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from tightrope.durations import in_words
+from tightrope.terminal import jobs
 from tightrope.terminal.jobs import Job, Run, Seconds, job_of, progress_in, subject_of
-from tightrope.terminal.lines import closing, count_and_left, ended, planned, running_lines, stopped
-from tightrope.terminal.screen import PlainScreen
+from tightrope.terminal.plugin import PlainScreen
 from tqdm import tqdm
 
 
@@ -29,10 +29,10 @@ def test_nothing_is_said_of_the_time_left_where_nothing_is_known(tmp_path: Path)
         assert Seconds(tmp_path / "seconds.json").of_rule("build") is None
     run = run_of(tmp_path, build=2, measure=8)
     assert run.seconds_left(0.0) is None
-    assert planned(run)[0].text == "10 jobs"
+    assert jobs.planned(run)[0].text == "10 jobs"
     do(run, 1, "build", "a", 0.0, 4.0)
     assert (run.seconds_left(4.0), run.share_done(4.0)) == (None, None)
-    assert count_and_left(run, 4.0) == "1/10 jobs"
+    assert jobs.count_and_left(run, 4.0) == "1/10 jobs"
 
 
 def test_the_time_left_comes_from_the_jobs_of_this_run(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_time_left_comes_from_the_jobs_of_this_run(tmp_path: Path) -> None:
     # the next run knows it before any job is done
     after = run_of(tmp_path, build=2, measure=2)
     assert after.seconds_left(100.0) == pytest.approx(28.0)
-    assert planned(after)[0].text == "4 jobs, about 28 s, estimated from earlier runs"
+    assert jobs.planned(after)[0].text == "4 jobs, about 28 s, estimated from earlier runs"
 
 
 def test_the_estimate_knows_each_job_and_takes_the_mean_of_the_others_for_a_new_one(tmp_path):
@@ -69,12 +69,12 @@ def test_the_percent_goes_by_expected_seconds_and_not_by_jobs(tmp_path: Path) ->
     do(before, 2, "measure", "a", 10.0, 90.0)
     run = run_of(tmp_path, build=1, measure=1)
     do(run, 1, "build", "a", 0.0, 10.0)
-    assert count_and_left(run, 10.0) == "1/2 jobs, 10 %, about 90 s left"
+    assert jobs.count_and_left(run, 10.0) == "1/2 jobs, 10 %, about 90 s left"
     run.start(2, Job("measure", "a", began=10.0))
     assert run.share_done(55.0) == pytest.approx(0.55)
     # slower than before: it has not ended yet
     assert run.share_done(200.0) == pytest.approx(0.99)
-    assert count_and_left(run, 200.0) == "1/2 jobs"
+    assert jobs.count_and_left(run, 200.0) == "1/2 jobs"
     run.end(2, 200.0)
     assert run.share_done(200.0) == 1.0
     # jobs that run at once halve the time left
@@ -91,10 +91,10 @@ def test_a_failed_record_is_told_below_its_job(tmp_path: Path) -> None:
     job = Job("build_tvm", "m/cpu-tvm-fp32")
     run.start(1, job)
     run.end(1, 2.0)
-    lines = [line.text for line in ended(run, job, 2.0, run.fail("no compiler"))]
+    lines = [line.text for line in jobs.ended(run, job, 2.0, run.fail("no compiler"))]
     assert lines[0] == "[ 1/10]   2.0 s  build tvm  m/cpu-tvm-fp32"
     assert lines[1:] == [" " * 17 + "failed: no compiler"]
-    assert closing(run, 2.0)[0].text == "1 of 10 jobs in 2.0 s, 1 with a failed record"
+    assert jobs.closing(run, 2.0)[0].text == "1 of 10 jobs in 2.0 s, 1 with a failed record"
     # a reason is told once
     assert run.fail("not built: no compiler") == "not built (the reason is above)"
     assert run.fail("not built: out of memory") == "not built: out of memory"
@@ -142,10 +142,10 @@ def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_i
     do(run, 0, "build", "m/0", 0.0, 4.0)
     for number in range(20):
         run.start(number, Job("build", f"m/{number}", began=float(number)))
-    lines = running_lines(run, 30.0, 80)
+    lines = jobs.running_lines(run, 30.0, 80)
     assert lines[0].strip() == "30 s  build  m/0  of about 4.0 s"
     assert (len(lines), lines[-1]) == (9, "and 12 more")
-    narrow = [one.strip() for one in running_lines(run, 30.0, 30)]
+    narrow = [one.strip() for one in jobs.running_lines(run, 30.0, 30)]
     assert narrow[:2] == ["30 s  build  m/0", "of about 4.0 s"]
 
 
@@ -177,7 +177,7 @@ def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
     screen = PlainScreen(io.StringIO(), silence=0.3)
     screen.start(run)
     for _ in range(12):
-        screen.show(ended(run, Job("build", "m/b"), 0.05, None))
+        screen.show(jobs.ended(run, Job("build", "m/b"), 0.05, None))
         time.sleep(0.03)
     screen.stop()
     assert len(screen.stream.getvalue().splitlines()) == 12
@@ -186,9 +186,9 @@ def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
 def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
     run = run_of(tmp_path, build=2)
     do(run, 1, "build", "m/a", 0.0, 4.0)
-    told = [line.text for line in stopped(run)]
+    told = [line.text for line in jobs.stopped(run)]
     assert told == ["stopped after 1 of 2 jobs", "To continue, run the same command."]
-    assert stopped(run_of(tmp_path))[0].text == "stopped"
+    assert jobs.stopped(run_of(tmp_path))[0].text == "stopped"
 
 
 def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp_path):
