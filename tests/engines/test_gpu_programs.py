@@ -339,7 +339,8 @@ def test_programs_are_of_measured_shapes_and_the_one_for_any_is_tuned_for_the_la
         ({"shapes": [[128, 128]]}, [(128, 128)], (129, 128)),
         ({"shapes": [[1, 64]]}, [(1, 64)], (2, 64)),
         # images, and who names no shapes measures the buckets; a CPU
-        ({"graphs": True, "buckets": {"batch": [1, 8]}}, [(1,), (8,)], (8, 16)),
+        ({"graphs": True, "buckets": {"batch": [1, 8]}}, [(1,), (8,)], (8,)),
+        ({"shapes": [[16]]}, [(16,)], (16,)),
         ({}, [], (2, 16)),
     ):
         assert (measured(options), tuned_for(options)) == (programs, tuned)

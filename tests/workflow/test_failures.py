@@ -306,6 +306,11 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     assert "of 256 levels" in found["reason"]
     assert found["accuracy"]["samples"] == 40
     assert f"1 failed, the report says why: {MODEL}/{PLAIN}" in done.stdout
-    judged = json.loads((project / f"reports/{MODEL}/{PLAIN}.accuracy.json").read_text())
+    record = f"reports/{MODEL}/{PLAIN}.accuracy.json"
+    judged = json.loads((project / record).read_text())
     assert len(judged["collapsed"]["tensors"]) > 1
     assert summary(project)[INT8]["status"] == "ok"
+    timed = f"measure_latency/{MODEL}-{PLAIN}"
+    assert timed not in project.plan()
+    project.rewrite(record, judged | {"collapsed": None})
+    assert timed in project.plan(), "by more examples it has not collapsed after all"

@@ -93,9 +93,10 @@ def checked(path: Path | str, content: bytes, *, of_any_version: bool = False) -
 def made_with(job: Any) -> str:
     """Return a digest of a job of Snakemake: of its params, and of its inputs and their content.
 
-    It is the same in the job and where the job is planned, and wherever the folder is.
+    It is the same in the job and where the job is planned, and wherever the folder is. The input
+    `judged` only comes first: what it holds makes nothing again.
     """
-    named = [paths for _, paths in job.input.items()]
+    named = [paths for name, paths in job.input.items() if name != "judged"]
     paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
     inputs = sorted(map(name_and_content, paths))
     return digest({"params": dict(job.params.items()), "inputs": inputs})

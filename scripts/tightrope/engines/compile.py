@@ -78,12 +78,14 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
     prepare(device, precision, threads)
     input_signature = signature(open_manifest(path / "engine.json", EngineManifest)["inputs"])
-    options = with_graphs(options, path)
     with fresh_cache():
         if (path / CACHE).is_file():
             with tarfile.open(path / CACHE) as archive:
                 archive.extractall(cache_dir(), filter="data")
+        # the programs that the build has tuned, though a capture was refused
         program = compiled(path, input_signature, precision, device, options)
+    options = with_graphs(options, path)
+    dynamo.error_on_recompile = buckets_of(options) is not None
     return runner_on(device, program, options)
 
 
@@ -109,11 +111,11 @@ def examples_of(options: Options) -> list[Bucket]:
     torch.compile specializes batch 1: it gets a program of its own. Where requests are padded to
     buckets these are all that are not measured, the largest first.
     """
-    buckets, (rows, tokens) = buckets_of(options), tuned_for(options)
+    buckets, first = buckets_of(options), tuned_for(options)
     if buckets is None:
-        return [(rows, tokens), (1, tokens)]
+        return [first, (1, *first[1:])]
     others = [shape for shape in reversed(buckets.all()) if shape not in measured(options)]
-    return [(rows, tokens), *others] if any(shape[0] > 1 for shape in others) else others
+    return [first, *others] if any(shape[0] > 1 for shape in others) else others
 
 
 def compiled(

@@ -14,11 +14,12 @@ from torch._inductor import config as inductor
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
+from tightrope.inputs.arrays import example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
 from tightrope.int8.learnt_ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs
-from tightrope.runtimes.torch.device import prepare, runner_on, tuned_for, with_tf32
+from tightrope.runtimes.torch.device import largest, prepare, runner_on, tuned_for, with_tf32
 from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
@@ -60,7 +61,7 @@ def build(
         graph = exported(module, input_signature, longest, example)
         aoti_compile_and_package(graph, package_path=str(target / FILE))
     program = loaded(target, device)
-    request = {name: tensor.cpu().numpy() for name, tensor in example.items()}
+    request = example_of(input_signature, *largest(options))
     return {
         "format": "aotinductor-package",
         "executed": logged_by_onednn(partial(runner(program), request))

@@ -218,7 +218,7 @@ def program(
     if times is not None:
         context.profiler, context.enqueue_emits_profile = times, False
 
-    def call(**tensors: torch.Tensor) -> torch.Tensor:
+    def call(_held: torch.Tensor = scratch, **tensors: torch.Tensor) -> torch.Tensor:
         for name, tensor in tensors.items():
             succeeded(context.set_tensor_address(name, tensor.data_ptr()), f"the buffer of {name}")
         succeeded(context.execute_async_v3(torch.cuda.current_stream().cuda_stream), "a call")

@@ -12,7 +12,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifes
 from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs
-from tightrope.runtimes.torch.device import prepare, runner_on, with_tf32
+from tightrope.runtimes.torch.device import largest, prepare, runner_on, with_tf32
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 
@@ -48,7 +48,7 @@ def build(
         "executed": with_tf32(executed, device),
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
-        **graphs_of(options, load, example_of(input_signature, 2)),
+        **graphs_of(options, load, example_of(input_signature, *largest(options))),
     }
 
 

@@ -1,1 +1,1 @@
-"""Measure the latency, accuracy, traffic and throughput of engines, and audit quantized ones."""
+"""Measure the latency, accuracy, traffic and throughput of engines."""

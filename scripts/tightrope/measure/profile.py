@@ -286,7 +286,10 @@ def profiled(
     os.sched_setaffinity(0, pinned_processors(threads))
     let_threads_spin()
     run, _ = load_engine(engine, threads=threads)
-    options = read_manifest(engine, EngineManifest)["options"]
+    manifest = read_manifest(engine, EngineManifest)
+    options = {**manifest["options"]}
+    if options.get("graphs") is False or manifest.get("graphs_refused"):
+        options["buckets"] = None  # only CUDA graphs pad requests to them
     found: list[dict[str, Any]] = [
         {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}
         for known, batch in requests

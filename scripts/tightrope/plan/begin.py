@@ -20,7 +20,7 @@ import psutil
 
 from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
 from tightrope.artifacts.failures import failure_in, known_reasons
-from tightrope.artifacts.files import cannot_be_written, refusal_to_write
+from tightrope.artifacts.files import cannot_be_written, read_json, refusal_to_write
 from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import ArtifactError, TightropeError, nearest, or_exit
 from tightrope.machine.quiet import OF_RUN
@@ -33,6 +33,8 @@ from tightrope.plan.reports import REPORTS
 from tightrope.summary.failures import exit_with_failures
 
 LOCK = Path(".snakemake/run.lock")
+# records that wait for that of accuracy; one without calls is small
+TIMES, UNTIMED_BYTES = ("latency", "activation"), 10_000
 SQUEUE = "squeue --me --noheader --format='%A|%j|%Z'"  # id, name and working directory
 # folders beside those of models
 NO_MODEL = ("machine", "hosts", "logs")
@@ -124,6 +126,7 @@ def to_make_again(workflow: Any, config: Document, plan: Plan, location: Locatio
 
         with files_here(workflow, map(location.made, own)) as files:
             found |= {str(path) for path in files if is_disturbed(path)}
+    found |= {path for path in map(location.made, own) if no_more_collapsed(Path(path))}
     for model in plan.models:  # what its splits and its checkpoint are made from
         own += [f"artifacts/{model}/data/data.json", f"artifacts/{model}/source/checkpoint.json"]
     return found | missing_of(workflow, map(location.made, own))
@@ -136,6 +139,24 @@ def has_failed(path: Path, which: Any) -> bool:
     except ArtifactError:
         return True
     return failure is not None and (failure["transient"] or which != "transient")
+
+
+def no_more_collapsed(path: Path) -> bool:
+    """Return whether a record of times says collapsed, and that of accuracy does not any more.
+
+    Snakemake does not see it: more examples for the accuracy make no times again.
+    """
+    stem, kind = path.stem.rpartition(".")[::2]
+    if kind not in TIMES or not path.is_file() or path.stat().st_size > UNTIMED_BYTES:
+        return False
+    judged = path.with_name(f"{stem}.accuracy.json")
+    try:
+        failure = failure_in(path)
+        if failure is None or not failure["reason"].startswith("collapsed: "):
+            return False
+        return judged.is_file() and read_json(judged, dict[str, Any]).get("collapsed") is None
+    except ArtifactError:
+        return False
 
 
 def take_folder(*, slurm: bool) -> None:

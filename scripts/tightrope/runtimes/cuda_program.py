@@ -44,10 +44,10 @@ def queue_on_gpu(*, graphs: bool) -> Queue:
 
 
 def scratch_of(queue: Queue, size: int) -> torch.Tensor:
-    """Return scratch memory on the GPU of at least `size` bytes; that of earlier programs stays."""
-    if not queue.scratch or queue.scratch[-1].nbytes < size:
-        queue.scratch.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
-    return cast(torch.Tensor, queue.scratch[-1])
+    """Return scratch memory on the GPU of at least `size` bytes, which a program has to hold."""
+    if not queue.scratch or queue.scratch[0].nbytes < size:
+        queue.scratch[:] = [torch.empty(size, dtype=torch.uint8, device="cuda")]
+    return cast(torch.Tensor, queue.scratch[0])
 
 
 def graphs_of(

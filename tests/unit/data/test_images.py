@@ -204,6 +204,11 @@ def test_hidden_files_are_passed_over_and_others_that_are_no_images_counted(tmp_
         file.write_bytes(b"no image")
     manifest = prepare(tmp_path / "out", f"files:{tmp_path}/pets")
     assert manifest["left_out"]["pool"]["empty"] == 2
+    for first, part in ((100, "train"), (200, "test")):
+        class_folders(tmp_path / "parts" / part, first=first)
+    (tmp_path / "parts/test/cat/notes.txt").write_bytes(b"no image")
+    lost = prepare(tmp_path / "in parts", f"files:{tmp_path}/parts")["left_out"]
+    assert {part: one["empty"] for part, one in lost.items()} == {"train": 0, "evaluation": 1}
     files = {**files_of(tmp_path / "pets"), "__MACOSX/cat/._00.png": b"no image"}
     pack(tmp_path / "a.zip", files)
     assert (

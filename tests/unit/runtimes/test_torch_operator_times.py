@@ -81,6 +81,8 @@ def test_nothing_of_the_cpu_is_a_kernel_and_operators_have_the_time_of_theirs() 
     assert len(products) == 3, "the first step is discarded"
     products[0].use_device = "cuda"
     products[0].append_kernel("ampere_sgemm", 0, 5)
+    (step,) = (event for event in events if event.name.startswith("ProfilerStep"))
+    assert step.is_user_annotation, "no kernel, though on a GPU it has a device and a time"
     (found,) = operators_of(products[:1])
     assert (found.kind, found.operations) == ("mm", 2.0 * SIDE**3)
     assert found.seconds == pytest.approx(5e-6)

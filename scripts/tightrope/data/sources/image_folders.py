@@ -165,7 +165,11 @@ def read_class_folders(
         # each kind of archive yields its files in a different order
         rows.sort(key=lambda row: row[0].name)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
-    return number_labels(train, evaluation)._replace(left_out=left_out)
+    judged = left_out["evaluation"] if "evaluation" in roles else left_out["test"]
+    lost = {"train": left_out["train"], "evaluation": judged}
+    return number_labels(train, evaluation)._replace(
+        left_out=left_out if evaluation is None else lost
+    )
 
 
 def role_of_folders(folder: Path, base: Path) -> str:

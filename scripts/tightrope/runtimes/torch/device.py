@@ -64,12 +64,17 @@ def measured(options: dict[str, Any]) -> list[Bucket]:
     return list(dict.fromkeys(buckets.nearest(*one) if buckets else one for one in shapes))
 
 
-def tuned_for(options: dict[str, Any]) -> tuple[int, int]:
-    """Return (rows, tokens) to compile a program for any shape at, about the largest measured."""
-    rows, tokens = (*max(measured(options), key=math.prod, default=EXAMPLE), EXAMPLE[1])[:2]
+def largest(options: dict[str, Any]) -> Bucket:
+    """Return the largest measured shape."""
+    return max(measured(options), key=math.prod, default=EXAMPLE)
+
+
+def tuned_for(options: dict[str, Any]) -> Bucket:
+    """Return the shape to compile a program for any shape at, about the largest measured."""
+    rows, *tokens = largest(options)
     rows = max(rows, EXAMPLE[0])
     # one row would be compiled as a constant, and two equal sizes as one
-    return rows + (rows == tokens), tokens
+    return rows + (rows in tokens), *tokens
 
 
 def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callable[[Arrays], Any]:

@@ -60,15 +60,18 @@ def profiled(run: Callable[[], Any], calls: int) -> list[Any]:
 
 
 def kernels_of(events: Iterable[Any]) -> list[Kernel]:
-    """Return the kernels among the events of a profiler."""
+    """Return the kernels among the events of a profiler; on the GPU its steps are events too."""
     on_gpu = (event for event in events if event.device_type.name == "CUDA")
+    on_gpu = (event for event in on_gpu if not event.is_user_annotation)
     return [(event.name, MICRO * event.self_device_time_total) for event in on_gpu]
 
 
 def operators_of(events: Iterable[Any]) -> Iterator[OperatorTime]:
     """Yield the operators that launched kernels, with the seconds of these."""
     for event in events:
-        if event.device_type.name == "CPU" and event.self_device_time_total:
+        if event.is_user_annotation or event.device_type.name != "CPU":
+            continue
+        if event.self_device_time_total:
             yield operator_of(event)._replace(seconds=MICRO * event.self_device_time_total)
 
 
