@@ -1,19 +1,17 @@
 """Render the report, one page: its content from a summary, an entry per section."""
 
-import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
-from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.html import read_template
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import goal_section, grouped, not_run, pick
 from tightrope.report.sections.family import families_section
+from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
@@ -27,18 +25,20 @@ from tightrope.report.sections.requested import (
     place_of,
     stability_remarks,
 )
-from tightrope.report.sections.speedups import figures_by_host
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of
 from tightrope.summary.accuracy import poor_baseline, truncation_words
-from tightrope.summary.document import Summary, bundle_command, read_reported, read_summary
+from tightrope.summary.document import Summary, bundle_command, read_reported
+from tightrope.summary.result_types import LatencyRow, nothing
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 PAGE = "page.html"
+# of a latency without a measurement
+UNKNOWN: Any = nothing(LatencyRow)
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -46,7 +46,12 @@ def sections(summary: Summary) -> dict[str, Any]:
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links.
     """
-    hosts = host_names(summary.get("hosts") or {})
+    results: list[Any] = [
+        {**result, "latency": [UNKNOWN | row for row in result["latency"]]}
+        for result in summary["results"]
+    ]
+    summary = {**summary, "results": results}
+    hosts = host_names(summary["hosts"])
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
     training = training_section(summary.get("training") or [])
     activations = activations_section(summary, hosts)
@@ -54,7 +59,7 @@ def sections(summary: Summary) -> dict[str, Any]:
     figures = [figure for model in models for figure in model_figures(model)]
     tables = [*activations, *families, *(training or {}).get("tables", ())]
     figures += [figure for table in tables for figure in table["figures"]]
-    results, traffic = summary.get("results") or [], summary.get("traffic") or []
+    traffic = summary["traffic"]
     statuses = [result.get("status") for result in results]
     return {
         "models": models,
@@ -219,7 +224,7 @@ def measurements(
     rows = []
     for result in results:
         baseline = (result.get("model"), result.get("variant")) in baselines
-        for row in result.get("latency") or [{}]:
+        for row in result["latency"] or [UNKNOWN]:
             rows.append(
                 {
                     "result": result,
@@ -253,27 +258,11 @@ def render_page(
     records to show. Raises ArtifactError if the summary or a graph record is missing, not JSON, of
     another schema or not of its types.
     """
-    document: Any = read_reported(summary)
+    document = read_reported(summary)
     known = read_template(template, style, script)
-    with unshowable(summary):
-        parts = sections(document)
-        content = {"summary": document, **parts}
-        pictures = graphs_section(graphs, target)
-        html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
+    parts = sections(document)
+    content = {"summary": document, **parts}
+    pictures = graphs_section(graphs, target)
+    html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
     # the page begins with what it was made with
     write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())
-
-
-@contextmanager
-def unshowable(summary: Path) -> Iterator[None]:
-    """Turn what a summary raises that is not whole into an ArtifactError; its trace is printed."""
-    try:
-        yield
-    except TightropeError:
-        raise
-    except Exception as error:
-        read_summary(summary)  # names the field
-        traceback.print_exc()
-        raise ArtifactError(
-            f"{summary}: cannot be shown ({in_one_line(error)}); delete it and run again"
-        ) from error

@@ -3,27 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from tightrope.report.charts import (
-    clone,
-    engine_colour,
+    ENGINE,
+    PRECISION,
+    Part,
+    chart,
+    interval,
     labels,
+    layer,
+    line_at,
     log_axis,
-    precision_shape,
-    to_specification,
+    nominal,
     tooltips,
-    values,
 )
-from tightrope.report.sections.figures import join_title, row_at
+from tightrope.report.sections.figures import join_title, row_at, speedup_mark
 from tightrope.report.sections.training import format_seconds
 from tightrope.report.style.numbers import (
     is_positive,
     percentage,
     points,
     points_interval,
-    ratio,
-    ratio_interval,
     shape_label,
     shape_of,
 )
@@ -191,20 +190,11 @@ def row_name(row: Record) -> str:
 
 def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
     """Return one mark of the chart."""
-    parsed, value = parse(variant), speedup["ratio"]
-    bounds = {end: speedup.get(end) for end in ("low", "high")}
+    parsed = parse(variant)
     return {
-        "model": row["model"],
-        "activation": row["activation"],
-        "variant": variant,
-        "engine": parsed.engine,
-        "precision": parsed.precision,
-        "ratio": value,
-        **{end: bound if is_positive(bound) else value for end, bound in bounds.items()},
-        "tie": speedup.get("verdict") == "tie",
-        "speedup": ratio(speedup),
-        "interval": ratio_interval(speedup),
-        "verdict": speedup.get("verdict"),
+        **{key: row[key] for key in ("model", "activation")},
+        **{"variant": variant, "engine": parsed.engine, "precision": parsed.precision},
+        **speedup_mark(speedup),
     }
 
 
@@ -218,40 +208,35 @@ def activation_chart(
     """Chart speed-ups over the reference's activation (logarithmic), a band per entry of `names`.
 
     A name has model and name (the text of its band); bands keep the given order, with a line per
-    entry of `variants` in each. A mark has model, activation, variant, engine, precision, ratio,
-    low, high, tie (bool), and the tooltip texts speedup, interval and verdict. As wide as its
-    container.
+    entry of `variants` in each. A mark has model, activation, variant, engine, precision and what
+    `speedup_mark` returns.
     """
     title = "speed-up over the reference's activation (logarithmic)"
     x_axis = log_axis([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
     height = NAME + LINE * len(variants)
     order = [name["model"] for name in names]
-    band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))
-    lines = alt.Scale(domain=list(variants), rangeMin=NAME, rangeMax=height)
-    base, position = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
-    point = base.mark_point(filled=True, size=85, opacity=1)
-    ties = base.transform_filter("datum.tie")
-    tooltip = [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
-    layers = [
-        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
-        base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-            *position, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")
-        ),
-        point.encode(x_axis, *position, precision_shape(), engine_colour(), tooltip=tooltip),
-        ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
-            x_axis, *position, precision_shape()
-        ),
-    ]
+    band = nominal("model", sort=order, axis=None, scale={"domain": order, "padding": 0})
+    lines = {"domain": list(variants), "rangeMin": NAME, "rangeMax": height}
+    row = {"y": band, "yOffset": nominal("variant", scale=lines, sort=None)}
+    drawn = {"x": x_axis, **row, "shape": PRECISION}
+    tooltip = tooltips("variant", "speedup", "interval", "verdict")
+    told = {"tooltip": [nominal("activation"), *tooltip]}
+    mask = {"filled": True, "style": "mask", "size": 30, "opacity": 1}
+    span = interval(x_axis, "low", "high", "x", **row, color=ENGINE)
     first, *last = bands(names, band, height)
-    chart = alt.layer(first, *layers, *last, data=values(marks)).properties(
-        width="container", height=height * len(names)
-    )
-    return to_specification(chart, description)
+    layers = [
+        first,
+        line_at("budget", [{"ratio": 1}], x=x_axis),
+        layer("rule", {"strokeWidth": 2, "opacity": 0.75}, **span),
+        layer("point", {"filled": True, "size": 85, "opacity": 1}, **drawn, color=ENGINE, **told),
+        layer("point", mask, where="datum.tie", **drawn),
+        *last,
+    ]
+    return chart(layers, marks, description, height=height * len(names))
 
 
-def bands(names: Sequence[dict[str, Any]], band: alt.Y, height: int) -> list[alt.Chart]:
+def bands(names: Sequence[dict[str, Any]], band: Part, height: int) -> list[Part]:
     """Return the layers of the bands, `height` pixels each: a line above each, then its name."""
-    chart = alt.Chart(values(names))
-    line = chart.mark_rule(style="row", yOffset=-height / 2).encode(band)
-    position = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
-    return [line, *labels(chart, "name", band, **position)]
+    line = layer("rule", {"style": "row", "yOffset": -height / 2}, rows=names, y=band)
+    look = {"align": "left", "yOffset": NAME / 2 - height / 2}
+    return [line, *labels("name", look, rows=names, y=band, x={"value": 0})]

@@ -7,6 +7,7 @@ from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.style.numbers import milliseconds, shape_label, shape_of, significant, whole
 from tightrope.summary.decision_types import Recommendation
+from tightrope.summary.result_types import LatencyRow, nothing
 
 Record = Mapping[str, Any]
 NOT_TIMED = "a job before its build was not timed"
@@ -23,7 +24,7 @@ def pick(
     variant = recommendation.get("variant")
     result: Record = next((result for result in measured if result["variant"] == variant), {})
     rejected = recommendation.get("rejected") or []
-    row = row_at(result, shape) or {}
+    row = row_at(result, shape) or nothing(LatencyRow)
     return {
         "shape": shape,
         "title": shape_label(shape),

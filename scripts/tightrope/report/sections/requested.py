@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.decision import not_run
-from tightrope.report.sections.profile import causes_section, explanations_by_shape, profile_section
+from tightrope.report.sections.profile import explanations_by_shape, profile_rows, rows_of, sizes_of
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.sections.throughput import throughput_section
-from tightrope.report.style.numbers import milliseconds, ratio, ratio_interval, shape_of, whole
+from tightrope.report.style.numbers import milliseconds, ratio, ratio_interval, shape_of
 from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
@@ -30,16 +30,17 @@ def asked_for(summary: Record) -> dict[str, Any]:
 def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
     throughput, profiles, causes, idleness = (of_model(summary.get(one), name) for one in KINDS)
+
     return {
         "throughput": throughput_section(throughput, hosts),
         "throughput_not_run": not_run(throughput),
-        "profile": profile_section(profiles, hosts),
+        "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": explanations_by_shape(of_model(summary.get("explanations"), name), hosts),
-        "causes": causes_section(causes, hosts),
+        "causes": sorted(rows_of(causes, "causes", hosts), key=sizes_of),
         "causes_not_run": not_run(causes),
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
-        "idleness": idleness_section(idleness, hosts),
+        "idleness": rows_of(idleness, "pauses", hosts),
         "idleness_not_run": not_run(idleness),
     }
 
@@ -63,40 +64,6 @@ def failures(entries: Iterable[Record]) -> int:
 def of_model(entries: Iterable[Any] | None, name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries or () if entry.get("model") == name]
-
-
-def idleness_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a row per measured variant and pause, variants in their order, short pauses first.
-
-    Each has the `variant`, its `host` where there are several, `shape`, `pause`, `back_to_back_ms`,
-    `first_call_ms`, `ratio` and `interval` of the two as text, whether it `matters` or is
-    `provisional`, the number of `calls`, and a `note` on what is missing or disturbed.
-    """
-    return [
-        pause_row(entry, pause, hosts)
-        for entry in entries
-        if entry.get("status") == "ok"
-        for pause in entry.get("pauses") or []
-    ]
-
-
-def pause_row(entry: Record, pause: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row of a variant and the pauses of one length."""
-    slowdown = pause.get("slowdown")
-    return {
-        "variant": entry.get("variant"),
-        "host": hosts.get(str(entry.get("host"))),
-        "shape": shape_of(entry.get("shape") or {}),
-        "pause": seconds(pause["pause_s"]),
-        "back_to_back_ms": milliseconds(entry.get("back_to_back_s")),
-        "first_call_ms": milliseconds(pause.get("first_call_s")),
-        "ratio": ratio(slowdown),
-        "interval": ratio_interval(slowdown),
-        "matters": matters(pause),
-        "provisional": pause.get("provisional"),
-        "calls": whole(pause.get("calls")),
-        "note": pause.get("disturbed") or pause.get("reason"),
-    }
 
 
 def matters(pause: Record) -> bool:

@@ -116,7 +116,7 @@ def other_threads(result: Record, row: Record) -> str | None:
 
 
 def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
-    """Count the latency rows with each remark; None if noise was not recorded.
+    """Count the latency rows with each remark; None without any row.
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
@@ -125,7 +125,7 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     """
     results = list(results)
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
-    if not any("noisy" in row for _, row in rows):
+    if not rows:
         return None
     threads: dict[str, list[Any]] = {}
     for result, row in rows:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import to_specification, values
+from tightrope.report.charts import Part, chart, layer, nominal, ordinal, quantity, tooltips
 from tightrope.report.style.numbers import (
     JOINED,
     milliseconds,
@@ -64,7 +62,7 @@ def cell(point: Record, best: Record | None) -> dict[str, Any]:
     `rate` says in a word why there is no number.
     """
     note = point.get("reason") or point.get("disturbed")
-    rate, p99 = significant(point.get("samples_per_s")), milliseconds(point.get("p99_s"))
+    rate, p99 = (significant(point.get("samples_per_s")), milliseconds(point.get("p99_s")))
     low, high = (significant(point.get(end)) for end in ("low", "high"))
     word = "skipped" if point.get("skipped") else "failed" if point.get("reason") else "disturbed"
     return {
@@ -137,33 +135,21 @@ def throughput_chart(cells: Sequence[dict[str, Any]], *, description: str) -> di
     """
     rows = list(dict.fromkeys(cell["division"] for cell in cells))
     batches = sorted({cell["batch"] for cell in cells})
-    place = (
-        alt.X("batch:O", sort=batches, title="batch", axis=alt.Axis(labelAngle=0, grid=False)),
-        alt.Y("division:O", sort=rows, title=None, axis=alt.Axis(labelLimit=220, grid=False)),
-    )
-    colour = alt.Color("samples_per_s:Q", scale=alt.Scale(range="heatmap", zero=False), legend=None)
-    tooltip = [
-        alt.Tooltip(f"{name}:N", title=name.replace("_", " "))
-        for name in ("division", "batch", "rate", "interval", "p99", "calls", "note")
-    ]
-    marks = alt.Chart()
-    full = marks.transform_filter("isValid(datum.samples_per_s)")
+    still, wide = {"labelAngle": 0, "grid": False}, {"labelLimit": 220, "grid": False}
+    heat = {"range": "heatmap", "zero": False}
+    colour = quantity("samples_per_s", scale=heat, legend=None)
+    fields = ("division", "batch", "rate", "interval", "p99", "calls", "note")
+    place: Part = {
+        "x": ordinal("batch", sort=batches, title="batch", axis=still),
+        "y": ordinal("division", sort=rows, title=None, axis=wide),
+        "tooltip": tooltips(*fields),
+    }
+    known = "isValid(datum.samples_per_s)"
     layers = [
-        full.mark_rect().encode(*place, colour, tooltip=tooltip),
-        marks.transform_filter("!isValid(datum.samples_per_s)")
-        .mark_rect(style="mask")
-        .encode(*place, tooltip=tooltip),
-        marks.transform_filter("datum.best")
-        .mark_rect(style="ring", fillOpacity=0)
-        .encode(*place, tooltip=tooltip),
-        marks.mark_text(style="label", dy=-8).encode(
-            *place, text=alt.Text("rate:N"), tooltip=tooltip
-        ),
-        marks.mark_text(style="label", dy=9).encode(
-            *place, text=alt.Text("p99:N"), tooltip=tooltip
-        ),
+        layer("rect", {}, where=known, **place, color=colour),
+        layer("rect", {"style": "mask"}, where=f"!{known}", **place),
+        layer("rect", {"style": "ring", "fillOpacity": 0}, where="datum.best", **place),
+        layer("text", {"style": "label", "dy": -8}, **place, text=nominal("rate")),
+        layer("text", {"style": "label", "dy": 9}, **place, text=nominal("p99")),
     ]
-    chart = alt.layer(*layers, data=values(cells)).properties(
-        width="container", height=ROW_HEIGHT * len(rows)
-    )
-    return to_specification(chart, description)
+    return chart(layers, cells, description, height=ROW_HEIGHT * len(rows))

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import labels, to_specification, values
+from tightrope.report.charts import chart, interval, labels, layer, nominal, quantity, tooltips
 from tightrope.report.style.numbers import is_number, percentage, points, significant
 from tightrope.summary.training import Spread, Training
 
@@ -22,7 +20,6 @@ Point = dict[str, Any]
 def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
     """Return tables of measured trainings, one per distinct workload; None without any.
 
-    `largest` is the full scale of a table's bars, `device_memory` whether its memory is GPU memory;
     `failed` are the entries without a result.
     """
     if not entries:
@@ -109,8 +106,11 @@ def figure(entries: Sequence[Training]) -> dict[str, Any]:
         f"{point['model']} {point['told']} % after {significant(point['seconds'])} s"
         for point in last
     )
-    chart = training_chart(chart_points, description=description)
-    return {"description": description, "points": chart_points, "chart": chart}
+    return {
+        "description": description,
+        "points": chart_points,
+        "chart": training_chart(chart_points, description=description),
+    }
 
 
 def epoch_points(entry: Training) -> list[dict[str, Any]]:
@@ -143,30 +143,25 @@ def training_chart(points: Sequence[Point], *, description: str) -> dict[str, An
     """
     slowest = max(point["seconds"] for point in points)
     letters = max(len(point["model"]) for point in points)
-    scale = alt.Scale(domain=[0, slowest * (1 + HEAD_ROOM * min(letters, 30))], nice=False)
-    axis = alt.Axis(grid=False)
-    x_axis = alt.X("seconds:Q", scale=scale, axis=axis, title="time of training, s")
+    scale = {"domain": [0, slowest * (1 + HEAD_ROOM * min(letters, 30))], "nice": False}
+    x_axis = quantity("seconds", scale=scale, axis={"grid": False}, title="time of training, s")
     ends = [point[end] for point in points for end in ("low", "high")]
     room = max(2.0, 0.1 * (max(ends) - min(ends)))
     limits = [max(0.0, min(ends) - room), min(100.0, max(ends) + room)]
-    y_axis = alt.Y("accuracy:Q", scale=alt.Scale(domain=limits, nice=False), title=None)
-    low = alt.Y("low:Q", scale=y_axis["scale"], title=None)
-    titles = {"model": "model", "epoch": "epoch", "told": "accuracy, %"}
-    tooltip = [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
-    names = alt.Chart(values(place_names(points, line=LINE / HEIGHT * (limits[1] - limits[0]))))
-    name_axis = alt.Y("name_at:Q", scale=y_axis["scale"], title=None)
+    y_axis = quantity("accuracy", scale={"domain": limits, "nice": False}, title=None)
+    position = {"x": x_axis, "y": y_axis}
+    mark = {"style": "marked", "filled": True, "size": 70, "opacity": 1}
+    names = place_names(points, line=LINE / HEIGHT * (limits[1] - limits[0]))
+    told = tooltips("model", "epoch", told="accuracy, %")
+    span = interval(y_axis, "low", "high", "y", x=x_axis)
+    named = {"x": x_axis, "y": {**y_axis, "field": "name_at"}}
     layers = [
-        alt.Chart().mark_line(style="front").encode(x_axis, y_axis, alt.Detail("model:N")),
-        alt.Chart().mark_rule(style="zero", opacity=0.6).encode(x_axis, low, y2=alt.Y2("high:Q")),
-        alt.Chart()
-        .mark_point(style="marked", filled=True, size=70, opacity=1)
-        .encode(x_axis, y_axis, tooltip=tooltip),
-        *labels(names, "model", name_axis, align="left", x=x_axis, dx=8),
+        layer("line", {"style": "front"}, **position, detail=nominal("model")),
+        layer("rule", {"style": "zero", "opacity": 0.6}, **span),
+        layer("point", mark, **position, tooltip=told),
+        *labels("model", {"align": "left", "dx": 8}, rows=names, **named),
     ]
-    chart = alt.layer(*layers, data=values(points)).properties(
-        title="accuracy, %", width="container", height=HEIGHT
-    )
-    return to_specification(chart, description)
+    return chart(layers, points, description, title="accuracy, %", height=HEIGHT)
 
 
 def place_names(points: Sequence[Point], *, line: float) -> list[Point]:

@@ -49,13 +49,19 @@ def scaled(value: float | None, factor: float) -> str | None:
 
 
 def milliseconds(seconds: float | None) -> str | None:
-    """Format seconds as milliseconds: 0.0098 gives "9.80"."""
+    """Format seconds as milliseconds, joules as millijoules: 0.0098 gives "9.80"."""
     return scaled(seconds, 1e3)
 
 
-def millijoules(joules: float | None) -> str | None:
-    """Format joules as millijoules: 0.0098 gives "9.80"."""
-    return scaled(joules, 1e3)
+def signed_ms(seconds: float) -> str:
+    """Format seconds in milliseconds, what is lost with a minus sign."""
+    value = milliseconds(abs(seconds)) or "0"
+    return f"{MINUS}{value}" if seconds < 0 else value
+
+
+def percent(share: float | None) -> str | None:
+    """Format a share in whole percent: 0.55 gives "55 %"."""
+    return None if share is None else f"{100 * share:.0f} %"
 
 
 def megabytes(size: float | None) -> str | None:
