@@ -205,7 +205,6 @@ def test_without_javascript_numbers_and_reasons_are_there(browser, report):
         ("#results .remarks", "used 6 % of a core"),
         ("#traffic .remarks", "p99 is over"),
         ("#answers .flips", "<script>window.owned = true</script> is no token"),
-        ("#int8 .quantized .remarks", "at fault: operator"),
         ("#int8 .search details", "kept"),
         ("#int8 .worth details", "collapsed: one answer"),
     ],

@@ -53,14 +53,14 @@ def sections(summary: Summary) -> dict[str, Any]:
     summary = {**summary, "results": results}
     hosts = host_names(summary["hosts"])
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
-    training = training_section(summary.get("training") or [])
+    training = training_section(summary["training"])
     activations = activations_section(summary, hosts)
     families = families_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
     tables = [*activations, *families, *(training or {}).get("tables", ())]
     figures += [figure for table in tables for figure in table["figures"]]
     traffic = summary["traffic"]
-    statuses = [result.get("status") for result in results]
+    statuses = [result["status"] for result in results]
     return {
         "models": models,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
@@ -78,19 +78,17 @@ def sections(summary: Summary) -> dict[str, Any]:
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
-        "vnni": has_vnni(results, summary.get("hosts") or {}),
-        "devices": {result.get("device") for result in results},
-        "engines": measured_values(results, "engine"),
-        "precisions": measured_values(results, "precision"),
+        "vnni": has_vnni(results, summary["hosts"]),
+        "engines": {result["engine"] for result in results if result["status"] == "ok"},
+        "precisions": {result["precision"] for result in results if result["status"] == "ok"},
         "charts": charts_by_id(figures),
     }
 
 
 def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
-    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
-    named = [entry.get("model") for entry in entries]
-    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
+    named = [entry["model"] for entry in (*summary["results"], *summary["traffic"])]
+    return list(dict.fromkeys([*summary["models"], *named]))
 
 
 def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -112,11 +110,6 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     return [*figures, *traffic, *model["throughput"]]
 
 
-def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
-    """Return the values of a field over the measured results."""
-    return {result.get(field) for result in results if result.get("status") == "ok"}
-
-
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
     """Return processor and GPU of each of several hosts, by key; of one with a name its name too.
 
@@ -135,26 +128,22 @@ def processors(host: Record) -> str:
     return f"{host['name']}: {found}" if host.get("name") else found
 
 
-def bundle_commands(summary: Summary, name: str, deployed: Sequence[Record]) -> list[str]:
-    """Return the commands that bundle what is recommended for a CPU."""
-    variants = [one["variant"] for one in deployed if one.get("device") == "cpu"]
-    return [bundle_command(summary, name, variant) for variant in dict.fromkeys(variants)]
-
-
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
-    model: Record = (summary.get("models") or {}).get(name) or {}
-    results = of_model(summary.get("results"), name)
-    measured = [result for result in results if result.get("status") == "ok"]
-    traffic = of_model(summary.get("traffic"), name)
-    quantization = of_model(summary.get("quantization"), name)
+    model: Record = summary["models"].get(name) or {}
+    results = of_model(summary["results"], name)
+    measured = [result for result in results if result["status"] == "ok"]
+    traffic = of_model(summary["traffic"], name)
+    quantization = of_model(summary["quantization"], name)
     baselines = model.get("baselines") or {}
-    recommendations = of_model(summary.get("recommendations"), name)
+    recommendations = of_model(summary["recommendations"], name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
     picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
-    budget = summary.get("accuracy_budget_points")
-    evaluated = any(result.get("accuracy") for result in measured)
-    deployed, machines = [chosen["result"] for chosen in picks], summary.get("hosts") or {}
+    budget = summary["accuracy_budget_points"]
+    evaluated = any(result["accuracy"] for result in measured)
+    deployed, machines = [chosen["result"] for chosen in picks], summary["hosts"]
+    # of what runs on a CPU
+    bundled = [one["variant"] for one in deployed if one.get("device") == "cpu"]
     return {
         "name": name,
         "facts": model,
@@ -170,47 +159,32 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
         "measured": measured,
         "picks": picks,
-        "bundles": bundle_commands(summary, name, deployed),
+        "bundles": [bundle_command(summary, name, variant) for variant in dict.fromkeys(bundled)],
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         "gpu_memory": gpu_memory(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
-        "uncompared": uncompared(measured),
+        "uncompared": grouped(
+            (result["baseline_failed"], result["variant"])
+            for result in measured
+            if result["baseline_failed"]
+        ),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 
 
-def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
-    """Return why baselines have no times, each with the variants that lack a speed-up for it."""
-    return grouped(
-        (result["baseline_failed"], result["variant"])
-        for result in measured
-        if result.get("baseline_failed")
-    )
-
-
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
     """Return the accuracy of the first device's baseline, to which the budget is relative."""
-    names = list(baselines.values())
-    evaluated = [
-        result for result in measured if result["variant"] in names and result.get("accuracy")
-    ]
-    return (
-        min(evaluated, key=lambda result: names.index(result["variant"]))["accuracy"]
-        if evaluated
-        else None
-    )
+    found = {result["variant"]: result["accuracy"] for result in measured if result["accuracy"]}
+    return next((found[name] for name in baselines.values() if name in found), None)
 
 
-def largest(measured: Iterable[Record]) -> dict[str, float]:
+def largest(measured: Sequence[Record]) -> dict[str, float]:
     """Return the largest size and peak memory, full scale of the bars in the cost table."""
-    results = list(measured)
     fields = ("size_bytes", "peak_rss_bytes")
-    return {
-        field: max((result.get(field) or 0 for result in results), default=0) for field in fields
-    }
+    return {field: max((one[field] or 0 for one in measured), default=0) for field in fields}
 
 
 def measurements(

@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
-from tightrope.report.style.numbers import milliseconds, shape_label, shape_of, significant, whole
+from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.summary.decision_types import Recommendation
 from tightrope.summary.result_types import LatencyRow, nothing
 
@@ -49,13 +49,7 @@ def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[
     """Return the faster variants whose accuracy needs more examples, with how many."""
     accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
     return [
-        {
-            "variant": variant,
-            "samples": accuracies[variant].get("samples"),
-            "samples_needed": accuracies[variant].get("samples_needed"),
-        }
-        for variant in variants
-        if variant in accuracies
+        {**accuracies[variant], "variant": variant} for variant in variants if variant in accuracies
     ]
 
 
@@ -64,17 +58,15 @@ def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[
 
     `variants` are those chosen, each once; `hosts` are names of several hosts by fingerprint.
     """
-    decisions = [
-        decision_row(one, hosts) for one in summary.get("goals") or () if one["model"] == model
-    ]
-    costs = [cost_row(one, hosts) for one in summary.get("costs") or () if one["model"] == model]
+    decisions = [decision_row(one, hosts) for one in summary["goals"] if one["model"] == model]
+    costs = [cost_row(one, hosts) for one in summary["costs"] if one["model"] == model]
     if not decisions and not costs:
         return None
     return {
         "decisions": decisions,
         "variants": list(dict.fromkeys(one["variant"] for one in decisions if one["variant"])),
         "provisional": any(one["provisional"] for one in decisions),
-        "priced": any(one["cost"] is not None for one in costs),
+        "priced": any(one["cost_per_million"] is not None for one in costs),
         "costs": costs,
     }
 
@@ -94,20 +86,10 @@ def decision_row(decision: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a cost with its numbers formatted, None where not known."""
-    at_most = cost["break_even_at_most"]
-    return {
-        "variant": cost["variant"],
-        "shape": shape_label(shape_of(cost["shape"])),
-        "host": hosts.get(cost["host"]),
-        "cost": significant(cost["cost_per_million"]),
-        "spent_s": significant(cost["spent_s"]),
-        "not_spent": NOT_TIMED,
-        "saved_ms": milliseconds(cost["saved_s"]),
-        "break_even": whole(cost["break_even_inferences"]),
-        "no_break_even": no_break_even(cost),
-        "at_most": None if at_most is None else whole(at_most),
-    }
+    """Return a cost with its host where there are several, and why it has no break-even."""
+    shape = shape_label(shape_of(cost["shape"]))
+    why = no_break_even(cost)
+    return {**cost, "shape": shape, "host": hosts.get(cost["host"]), "no_break_even": why}
 
 
 def no_break_even(cost: Record) -> str | None:

@@ -57,7 +57,6 @@ def content_of(family: Record, hosts: Mapping[str, str], budget: float | None) -
         "host": hosts.get(str(family.get("host"))),
         "reason": family.get("reason"),
         "models": [(name, colours[at % len(colours)]) for at, name in enumerate(models)],
-        "unraced": [one for one in members if one.get("reason")],
         "shapes": shapes,
         "figures": [shape["figure"] for shape in shapes if shape["figure"]],
     }

@@ -24,7 +24,7 @@ def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
     """
     if not entries:
         return None
-    measured = [entry for entry in entries if entry.get("status") == "ok"]
+    measured = [entry for entry in entries if entry["status"] == "ok"]
     groups: dict[Any, list[Training]] = {}
     for entry in measured:
         groups.setdefault(workload_of(entry), []).append(entry)
@@ -36,9 +36,9 @@ def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
 
 def workload_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
-    setup = (entry.get(name) for name in ("host", "device", "threads", "unit"))
-    seeds = tuple(entry.get("seeds") or ())
-    return (*setup, entry.get("samples"), entry.get("held_out_samples"), entry.get("epochs"), seeds)
+    setup = (entry[name] for name in ("host", "device", "threads", "unit"))
+    seeds = tuple(entry["seeds"])
+    return (*setup, entry["samples"], entry["held_out_samples"], entry["epochs"], seeds)
 
 
 def table(group: Sequence[Training]) -> dict[str, Any]:
@@ -57,15 +57,14 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
         "entries": [{**entry, **format_means(entry)} for entry in entries],
         "figures": [figure(timed)] if timed else [],
         "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
-        "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
-        **{name: first.get(name) for name in ("unit", "samples", "held_out_samples", "epochs")},
-        **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
+        "device_memory": all(is_number(entry["peak_device_bytes"]) for entry in entries),
+        "first": first,
     }
 
 
 def family_of(entry: Training) -> str:
     """Return the model whose training an entry is compared with, or its own."""
-    return entry.get("reference") or entry["model"]
+    return entry["reference"] or entry["model"]
 
 
 def format_seconds(seconds: Spread | None) -> str | None:
@@ -75,15 +74,13 @@ def format_seconds(seconds: Spread | None) -> str | None:
 
 def format_means(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
-    samples = entry.get("held_out_samples")
+    samples = entry["held_out_samples"]
     return {
-        "plain": entry["model"] == entry.get("reference"),
-        "epoch_words": format_seconds(entry.get("epoch_s")),
-        "accuracy_words": plus_minus(
-            entry.get("accuracy"), lambda share: percentage(share, samples)
-        ),
+        "plain": entry["model"] == entry["reference"],
+        "epoch_words": format_seconds(entry["epoch_s"]),
+        "accuracy_words": plus_minus(entry["accuracy"], lambda share: percentage(share, samples)),
         "change_words": plus_minus(
-            entry.get("accuracy_change"),
+            entry["accuracy_change"],
             lambda share: points(share, samples),
             lambda share: percentage(share, samples),
         ),
@@ -128,7 +125,7 @@ def epoch_points(entry: Training) -> list[dict[str, Any]]:
                 "accuracy": 100 * mean,
                 "low": 100 * min(shares),
                 "high": 100 * max(shares),
-                "told": percentage(mean, entry.get("held_out_samples")),
+                "told": percentage(mean, entry["held_out_samples"]),
                 "last": number + 1 == count,
             }
         )

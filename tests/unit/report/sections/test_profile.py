@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from report_pages import HOST, MEASURED, MODEL, page
-from tightrope.report.sections.profile import profile_rows
+from tightrope.report.sections.requested import profile_rows
 
 NAME = "<encoder.layer.0>"
 OPERATOR = {"name": NAME, "kind": "MatMul", "type": "int8", "seconds": 0.001, "share": 0.25}
