@@ -46,7 +46,7 @@ NEEDED = {
     "pipeline": (*TORCH, "msgspec", "pynvml", "snakemake", "onnxslim"),
 }
 # the report itself; without them the run ends with the summary
-FOR_THE_REPORT = ("altair", "vl_convert", "jsonschema")
+FOR_THE_REPORT = ("vl_convert", "jsonschema")
 Part = dict[str, Any]
 
 

@@ -75,17 +75,9 @@ def labels(
 ) -> list[Part]:
     """Return text with a halo in the page's colour, so that lines do not cross it."""
     room = {"expr": "width - 60"}  # leave room for the number at the other end of the row
-    return [
-        layer(
-            "text",
-            {"style": style, "limit": room, **look},
-            where=where,
-            rows=rows,
-            **channels,
-            text=nominal(field),
-        )
-        for style in ("halo", "label")
-    ]
+    text = {"where": where, "rows": rows, "text": nominal(field), **channels}
+    styles = ({"style": style, "limit": room, **look} for style in ("halo", "label"))
+    return [layer("text", style, **text) for style in styles]
 
 
 def marks(

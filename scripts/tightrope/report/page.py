@@ -28,7 +28,7 @@ from tightrope.report.sections.requested import (
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import shape_of
+from tightrope.report.style.numbers import shape_of, sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
 from tightrope.summary.result_types import LatencyRow, nothing
@@ -138,7 +138,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     baselines = model.get("baselines") or {}
     recommendations = of_model(summary["recommendations"], name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
-    picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
+    picks.sort(key=lambda chosen: sizes(chosen["shape"]))
     budget = summary["accuracy_budget_points"]
     evaluated = any(result["accuracy"] for result in measured)
     deployed, machines = [chosen["result"] for chosen in picks], summary["hosts"]
@@ -210,9 +210,8 @@ def measurements(
             )
 
     def order(entry: Record) -> tuple[Any, ...]:
-        sizes = [size for _, size in entry["shape"]]
-        time = entry["row"].get("paired_s") or float("inf")
-        return str(entry["result"].get("model")), not sizes, sizes, time
+        time = entry["row"]["paired_s"] or float("inf")
+        return entry["result"]["model"], not entry["shape"], sizes(entry["shape"]), time
 
     return sorted(rows, key=order)
 

@@ -25,6 +25,7 @@ from tightrope.report.style.numbers import (
     points_interval,
     shape_label,
     shape_of,
+    sizes,
 )
 from tightrope.variants import at_place, parse
 
@@ -59,10 +60,7 @@ def table(
     """
     reference, host_key, device = key
     timed = [row for entry in group for row in entry.get("latency") or ()]
-    shapes = sorted(
-        {shape_of(row) for row in timed if shape_of(row)},
-        key=lambda shape: [size for _, size in shape],
-    )
+    shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
     by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
@@ -119,16 +117,11 @@ def row_vs_reference(summary: Record, host: str, entry: Record, columns: Columns
 
 def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
     """Return the fields of every row: activation, accuracy, training time and memory on `host`."""
-    trainings = summary.get("training") or ()
-    trained: Record = next(
-        (
-            training
-            for training in trainings
-            if (training.get("model"), training.get("host"), training.get("status"))
-            == (model, host, "ok")
-        ),
-        {},
-    )
+    key = (model, host, "ok")
+    measured = {
+        (one["model"], one["host"], one["status"]): one for one in summary.get("training") or ()
+    }
+    trained: Record = measured.get(key) or {}
     on_gpu = trained.get("device") == "cuda"
     return {
         "model": model,

@@ -33,6 +33,7 @@ from tightrope.report.style.numbers import (
     ratio_interval,
     shape_label,
     shape_of,
+    sizes,
 )
 from tightrope.variants import at_place
 
@@ -46,7 +47,7 @@ BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the na
 def shapes_in(results: Iterable[Record]) -> list[Shape]:
     """Return every measured shape, smallest first."""
     shapes = {shape_of(row) for result in results for row in result.get("latency") or ()}
-    return sorted(shapes, key=lambda shape: [size for _, size in shape])
+    return sorted(shapes, key=sizes)
 
 
 def row_at(result: Record, shape: Shape) -> Record | None:
@@ -76,18 +77,12 @@ def figures_by_host(
     groups: dict[Any, list[Record]] = {}
     for result in measured:
         groups.setdefault(result.get("host"), []).append(result)
-    by_host = [(hosts.get(host), group) for host, group in groups.items()]
-    return {
-        "hosts": list(groups),
-        "trade_offs": [
-            figure
-            for host, group in by_host
-            for figure in trade_offs(group, baselines, deploy, equals, budget, host=host)
-        ],
-        "speedups": [
-            figure for host, group in by_host for figure in speedups(group, baselines, host=host)
-        ],
-    }
+    found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
+    for key, group in groups.items():
+        host = hosts.get(key)
+        found["trade_offs"] += trade_offs(group, baselines, deploy, equals, budget, host=host)
+        found["speedups"] += speedups(group, baselines, host=host)
+    return found
 
 
 def trade_offs(

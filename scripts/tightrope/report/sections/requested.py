@@ -6,7 +6,14 @@ from typing import Any
 from tightrope.report.sections.decision import not_run
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.sections.throughput import throughput_section
-from tightrope.report.style.numbers import milliseconds, percent, ratio, ratio_interval, shape_of
+from tightrope.report.style.numbers import (
+    milliseconds,
+    percent,
+    ratio,
+    ratio_interval,
+    shape_of,
+    sizes,
+)
 from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
@@ -35,7 +42,7 @@ def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) ->
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": explanations_by_shape(of_model(summary["explanations"], name), hosts),
-        "causes": sorted(rows_of(causes, "causes", hosts), key=sizes_of),
+        "causes": sorted(rows_of(causes, "causes", hosts), key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
         "idleness": rows_of(idleness, "pauses", hosts),
@@ -99,7 +106,7 @@ def profile_rows(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[di
         }
         for row in rows_of(entries, "shapes", hosts)
     ]
-    return sorted(rows, key=lambda one: (sizes_of(one), one["call_s"]))
+    return sorted(rows, key=lambda one: (sizes(one["shape"]), one["call_s"]))
 
 
 def rows_of(
@@ -120,11 +127,6 @@ def rows_of(
         if entry["status"] == "ok"
         for part in entry[parts]
     ]
-
-
-def sizes_of(row: Record) -> list[int]:
-    """Return the sizes of a row's shape, by which rows are sorted."""
-    return [size for _, size in row["shape"]]
 
 
 def around_ms(call: Record) -> str | None:
@@ -164,5 +166,4 @@ def explanations_by_shape(
     for entry in entries:
         row = {**entry, "host": hosts.get(str(entry["host"]))}
         found.setdefault(shape_of(entry), []).append(row)
-    rows = [{"shape": shape, "rows": group} for shape, group in found.items()]
-    return sorted(rows, key=sizes_of)
+    return [{"shape": shape, "rows": found[shape]} for shape in sorted(found, key=sizes)]

@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.report.charts import Part, chart, layer, nominal, ordinal, quantity, tooltips
 from tightrope.report.style.numbers import (
     JOINED,
+    ends,
     milliseconds,
     ratio,
     ratio_interval,
@@ -61,15 +62,14 @@ def cell(point: Record, best: Record | None) -> dict[str, Any]:
     `rate` says in a word why there is no number.
     """
     note = point["reason"] or point["disturbed"]
-    rate, p99 = (significant(point["samples_per_s"]), milliseconds(point["p99_s"]))
-    low, high = (significant(point.get(end)) for end in ("low", "high"))
+    rate, p99 = significant(point["samples_per_s"]), milliseconds(point["p99_s"])
     word = "skipped" if point["skipped"] else "failed" if point["reason"] else "disturbed"
     return {
         "division": division(point),
         **{name: point[name] for name in ("batch", "samples_per_s")},
         "rate": f"{rate}/s" if rate else word,
         "samples": rate or word,
-        "interval": f"{low} to {high}" if low and high else None,
+        "interval": ends(point["low"], point["high"]),
         "p50": milliseconds(point["p50_s"]),
         "p99": f"p99{JOINED}{p99}{JOINED}ms" if p99 else "",
         "p99_ms": p99,
@@ -116,8 +116,8 @@ def bound_words(entry: Record) -> list[str]:
 
 def at(point: Record) -> str:
     """Format a point with its rate: "2 instances, 4 threads each, at batch 16: 1,240 samples/s"."""
-    low, high = (significant(point.get(end)) for end in ("low", "high"))
-    interval = f" (95 % interval {low} to {high})" if low and high else ""
+    known = ends(point["low"], point["high"])
+    interval = f" (95 % interval {known})" if known else ""
     rate = significant(point["samples_per_s"])
     return f"{division(point)}, at batch {point.get('batch')}: {rate} samples/s{interval}"
 

@@ -147,6 +147,17 @@ def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple((name, row[name]) for name in DIMENSIONS if is_number(row.get(name)))
 
 
+def sizes(shape: tuple[tuple[str, int], ...]) -> list[int]:
+    """Return the sizes of a shape, by which shapes are sorted."""
+    return [size for _, size in shape]
+
+
+def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
+    """Format an interval: "1,200 to 1,240"; None where there is none."""
+    texts = [significant(end, digits) for end in (low, high)]
+    return f"{texts[0]} to {texts[1]}" if all(texts) else None
+
+
 def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
     """Describe a shape: batch 16 and 128 tokens, 64 of 128 tokens, batch 1 and 64 by 64 pixels."""
     sizes = dict(shape)
