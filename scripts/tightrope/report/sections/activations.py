@@ -63,12 +63,15 @@ def table(
     shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
-    by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
-    rows = [
-        reference_row(summary, key, columns),
-        *(row_vs_reference(summary, host_key, entry, columns) for entry in by_accuracy),
-    ]
     host = hosts.get(host_key)
+    compared = [
+        row_of(
+            *(summary, entry["model"], host_key, entry["accuracy"] or {}),
+            cells=[cell_of(entry, shape, variant) for shape, variant in columns],
+        )
+        for entry in sorted(group, key=lambda entry: -(entry["accuracy"] or {}).get("top1", 0))
+    ]
+    rows = [reference_row(summary, key, columns), *compared]
     figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
     return {
         "reference": reference,
@@ -94,29 +97,15 @@ def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str,
     baseline = at_place(model_entry(summary, model).get("baselines") or {}, device, host)
     accuracy = (results.get(baseline) or {}).get("accuracy") or {}
     rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
-    return {
-        **row_of(summary, model, host, accuracy),
-        "plain": True,
-        "change": None,
-        "interval": None,
-        "cells": [{"paired_s": row.get("paired_s")} for row in rows],
-    }
+    times = [{"paired_s": row.get("paired_s")} for row in rows]
+    row = row_of(summary, model, host, accuracy, cells=times)
+    return {**row, "plain": True, "change": None, "interval": None}
 
 
-def row_vs_reference(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
-    """Return the row of a model compared with the reference, with its speed-ups over it."""
-    accuracy = entry.get("accuracy") or {}
-    return {
-        **row_of(summary, entry["model"], host, accuracy),
-        "plain": False,
-        "change": points(accuracy.get("delta"), accuracy.get("samples")),
-        "interval": points_interval(accuracy),
-        "cells": [cell_of(entry, shape, variant) for shape, variant in columns],
-    }
-
-
-def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
-    """Return the fields of every row: activation, accuracy, training time and memory on `host`."""
+def row_of(
+    summary: Record, model: str, host: str, accuracy: Record, *, cells: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a row: activation, accuracy, training time and memory on `host`, a cell per column."""
     key = (model, host, "ok")
     measured = {
         (one["model"], one["host"], one["status"]): one for one in summary.get("training") or ()
@@ -126,7 +115,11 @@ def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str
     return {
         "model": model,
         "activation": model_entry(summary, model).get("activation") or model,
+        "plain": False,
         "top1": percentage(accuracy.get("top1"), accuracy.get("samples")),
+        "change": points(accuracy.get("delta"), accuracy.get("samples")),
+        "interval": points_interval(accuracy),
+        "cells": cells,
         "epoch_words": format_seconds(trained.get("epoch_s")),
         "memory_bytes": trained.get("peak_device_bytes" if on_gpu else "peak_rss_bytes"),
     }

@@ -20,27 +20,20 @@ def pick(
 
     `host` is its name in `hosts`, None if `hosts` is empty.
     """
-    shape = shape_of(recommendation.get("shape") or {})
-    variant = recommendation.get("variant")
+    shape, variant = shape_of(recommendation["shape"]), recommendation["variant"]
     result: Record = next((result for result in measured if result["variant"] == variant), {})
-    rejected = recommendation.get("rejected") or []
     row = row_at(result, shape) or nothing(LatencyRow)
+    rejected, told = recommendation["rejected"], remarks(result, row)
     return {
+        **recommendation,
         "shape": shape,
         "title": shape_label(shape),
-        "host": hosts.get(recommendation.get("host")),
-        "variant": variant,
-        "why": recommendation.get("why"),
-        "equal": recommendation.get("equal") or [],
-        "provisional": bool(recommendation.get("provisional")),
-        "disturbed": recommendation.get("disturbed") or [],
-        "undecided": undecided(recommendation.get("undecided") or [], measured),
+        "host": hosts.get(recommendation["host"]),
+        "undecided": undecided(recommendation["undecided"], measured),
         "result": result,
         "row": row,
-        "noise": next(
-            (remark.reasons for remark in remarks(result, row) if remark.word == "noisy"), []
-        ),
-        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
+        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
+        "rejected": grouped((entry["reason"], entry["variant"]) for entry in rejected),
         "rejected_count": len(rejected),
     }
 
@@ -48,9 +41,7 @@ def pick(
 def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
     """Return the faster variants whose accuracy needs more examples, with how many."""
     accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
-    return [
-        {**accuracies[variant], "variant": variant} for variant in variants if variant in accuracies
-    ]
+    return [{**accuracies[one], "variant": one} for one in variants if one in accuracies]
 
 
 def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
