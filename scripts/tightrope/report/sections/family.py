@@ -91,12 +91,12 @@ def table_of(
         columns.pop("root_quantized", None)
     title = join_title(shape_label(shape_of(shape["shape"])), family.get("device"))
     return {
+        **shape,
         "title": title,
         "rows": rows,
         "columns": columns,
         "energy": any(row["energy_j"] is not None for row in rows),
         "nested": nested,
-        **{key: shape.get(key) for key in ("disturbed", "provisional", "fastest", "rounds")},
         "figure": family_figure(title, shape, family["members"], budget),
     }
 
@@ -109,15 +109,13 @@ def one_best(speedups: Record) -> bool:
 
 def row_of(engine: Record, member: Record, depths: Mapping[str, int]) -> dict[str, Any]:
     """Return a row of the table; `speedups` are by the role of the other engine."""
-    against, samples = engine.get("against") or {}, engine.get("samples")
+    against, samples = engine["against"] or {}, engine["samples"]
     return {
-        **{name: engine.get(name) for name in ("model", "variant", "role", "reason", "verdict")},
-        **{name: engine.get(name) for name in ("size_bytes", "energy_j", "call_s", "front")},
+        **engine,
         "depth": depths[engine["model"]],
-        "parent": member.get("parent"),
-        "changes": change_words(member.get("changes") or {}),
-        "parameters": parameter_words(member.get("parameters")),
-        "top1": percentage(engine.get("top1"), samples),
+        "changes": change_words(member["changes"] or {}),
+        "parameters": parameter_words(member["parameters"]),
+        "top1": percentage(engine["top1"], samples),
         "speedups": {role: one["speedup"] for role, one in against.items() if one.get("speedup")},
         "root": accuracy_of(against.get("root_baseline"), samples),
         "above": accuracy_of(against.get("parent_baseline"), samples),

@@ -9,7 +9,6 @@ from tightrope.report.style.numbers import is_number, milliseconds, percentage, 
 from tightrope.summary.traffic import Traffic
 
 Record = Mapping[str, Any]
-SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")
 BARS = 64  # more bars would be thinner than a line on a narrow page
 HEAD_ROOM = 1.15  # axis height over the highest bar, for the label of `fixed`'s length
 
@@ -19,16 +18,16 @@ def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dic
 
     None without measurements. `settings` are those of the first entry, which all entries of a model
     share; `size` is that of images, empty for texts; `sent_of` is the evaluation `split` if not all
-    of its samples were sent; `figures` is empty if no lengths were recorded; `largest` is
-    the full scale of the table's bars; `dates` are those of the first and the last measurement.
+    of its samples were sent; `figures` is empty if no lengths were recorded; `largest` is the
+    full scale of the table's bars; `dates` are those of the first and the last measurement.
     """
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     if not measured:
         return None
+    settings = measured[0]
     measured.sort(key=best_throughput, reverse=True)
-    settings: dict[str, Any] = {key: measured[0].get(key) for key in SETTINGS}
     bound = f"{milliseconds(settings['p99_bound_s']) or 'an unknown number of'} ms"
-    size = shape_of({key: measured[0].get(key) for key in ("height", "width")})
+    size = shape_of({key: settings[key] for key in ("height", "width")})
     figure = length_figure(settings)
     dates = sorted({entry["measured"] for entry in measured if entry.get("measured")})
     sent = settings["samples"]
