@@ -30,14 +30,12 @@ rule render_report:
                     "shell",
                     "page",
                     "macros",
-                    "disturbed",
                     "deploy",
-                    "goal",
-                    "trade_off",
-                    "speed_ups",
+                    "trade-off",
+                    "speed-ups",
                     "answers",
                     "int8",
-                    "graphs",
+                    "inside",
                     "traffic",
                     "throughput",
                     "profile",
@@ -48,8 +46,7 @@ rule render_report:
                     "training",
                     "costs",
                     "results",
-                    "streams",
-                    "not_run",
+                    "not-run",
                     "reading",
                 ],
             )
@@ -72,6 +69,6 @@ rule render_report:
         runtime=10,
     params:
         code=code_of("render_report.py"),
-        libraries=versions_of("altair", "vl-convert-python"),
+        libraries=versions_of("vl-convert-python"),
     script:
         "../scripts/render_report.py"

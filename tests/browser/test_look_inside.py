@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from artifact_files import written
 from page_parts import PARTS
+from report_pages import empty
 from tightrope.artifacts.failures import write_failure
 from tightrope.jobs.child import Limits
 from tightrope.report.graphs.write import describe_graph
 from tightrope.report.page import render_page
+from tightrope.summary.document import Summary
 from tiny_model import TinyModel
 
 LIMITS = Limits(memory_bytes=4e9, seconds=60)
@@ -33,7 +35,7 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_failure(graphs / "s8s8-minmax-8.json", reason="not quantized: <b>", transient=False)
     records = [graphs / f"{name}.json" for name in (*sources, "s8s8-minmax-8")]
     target, summary = folder / "summary.html", folder / "summary.json"
-    written(summary, {"schema": 3, "results": []})  # no chart, which takes its time
+    written(summary, empty(Summary))  # no chart, which takes its time
     render_page(summary, target, graphs=records, **PARTS)
     return target
 

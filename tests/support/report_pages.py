@@ -5,10 +5,12 @@ import tempfile
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from page_parts import PARTS
 from tightrope.report.page import render_page
+from tightrope.summary.document import Summary
 
 EXAMPLE = Path(__file__).parents[1] / "data/summary.json"
 MODEL, HOST = "minilm-docstrings", "5c1f0a77d2e9"
@@ -66,6 +68,35 @@ def page(**fields: Any) -> Outline:
     return page_of(example(**fields))
 
 
+def completed(value: Any, kind: Any) -> Any:
+    """The value of this type with the fields that it lacks: none where that may be, else empty."""
+    parts = get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        fitting = (one for one in parts if is_typeddict(one) or get_origin(one) is type(value))
+        return completed(value, next(fitting, None)) if value is not None else None
+    if is_typeddict(kind):
+        fields = get_type_hints(kind).items()
+        known = {name: completed(value[name], one) for name, one in fields if name in value}
+        lacking = {name: empty(one) for name, one in fields if name in kind.__required_keys__}
+        return {**lacking, **value, **known}
+    if isinstance(value, list) and get_origin(kind) is list:
+        return [completed(one, parts[0]) for one in value]
+    if isinstance(value, dict) and get_origin(kind) is dict:
+        return {name: completed(one, parts[1]) for name, one in value.items()}
+    return value
+
+
+def empty(kind: Any) -> Any:
+    """A value of this type that says as little as can be."""
+    if is_typeddict(kind):
+        return completed({}, kind)
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if get_origin(kind) in (Union, UnionType):
+        return None if type(None) in get_args(kind) else empty(get_args(kind)[0])
+    return (get_origin(kind) or kind)()
+
+
 def page_of(document: dict[str, Any]) -> Outline:
     """The page of a summary; the same one, which many tests look at, is rendered once."""
     return rendered(json.dumps(document))
@@ -75,6 +106,6 @@ def page_of(document: dict[str, Any]) -> Outline:
 def rendered(text: str) -> Outline:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "summary.json"), Path(folder, "summary.html")
-        source.write_text(text)
+        source.write_text(json.dumps(completed(json.loads(text), Summary)))
         render_page(source, target, **PARTS)
         return Outline(target.read_text())

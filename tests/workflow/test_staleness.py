@@ -114,9 +114,9 @@ def test_a_changed_template_of_the_report_plans_render_report_alone(project: Pro
 def test_another_version_of_a_library_plans_the_rules_that_use_it(
     project: Project, tmp_path: Path
 ) -> None:
-    facts = tmp_path / "site" / "altair-99.0.dist-info" / "METADATA"
+    facts = tmp_path / "site" / "vl_convert_python-99.0.dist-info" / "METADATA"
     facts.parent.mkdir(parents=True)
-    facts.write_text("Metadata-Version: 2.1\nName: altair\nVersion: 99.0\n")
+    facts.write_text("Metadata-Version: 2.1\nName: vl-convert-python\nVersion: 99.0\n")
     planned = project.plan(PYTHONPATH=str(tmp_path / "site"))
     assert planned == {"render_report/render_report"}
 

@@ -6,128 +6,111 @@ A specification names no colour: engines and precisions are positions in the pal
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
-import altair as alt
+from tightrope.report.style.palette import COLOURS, METHOD_COLOURS, SHAPES
 
-from tightrope.report.style.palette import COLOURS, SHAPES
-
-
-class Slot:
-    """A place in a specification, which altair takes as it is.
-
-    Altair copies a whole chart at each of its steps, which of many charts takes most of the time:
-    it makes a layout with slots once, and `filled` fills them in for each chart.
-    """
-
-    # what makes it a part of a specification to altair
-    _schema: ClassVar[dict[str, Any]] = {"type": "object"}
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def to_dict(self) -> "Slot":
-        """Return the slot, to be filled later."""
-        return self
+Part = dict[str, Any]
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+LINEAR_SPAN = 12  # accuracy points; a wider range gets a symlog axis
 
 
-def slot(name: str) -> Any:
-    """Return a slot in the place of a value of any type."""
-    return Slot(name)
+def quantity(field: str, **options: Any) -> Part:
+    """Encode a field of numbers."""
+    return {"field": field, "type": "quantitative", **options}
 
 
-def filled(layout: Any, values: Mapping[str, Any]) -> Any:
-    """Return a copy of a specification with these values in its slots, which are not copied."""
-    if isinstance(layout, Slot):
-        return values[layout.name]
-    if isinstance(layout, dict):
-        return {key: filled(part, values) for key, part in layout.items()}
-    if isinstance(layout, list):
-        return [filled(part, values) for part in layout]
-    return layout
+def nominal(field: str, **options: Any) -> Part:
+    """Encode a field of texts."""
+    return {"field": field, "type": "nominal", **options}
 
 
-Channel = TypeVar("Channel", alt.X, alt.Y)
+def ordinal(field: str, **options: Any) -> Part:
+    """Encode a field of texts or numbers in an order."""
+    return {"field": field, "type": "ordinal", **options}
+
+
+def palette(field: str, names: Iterable[str], kind: str = "nominal") -> Part:
+    """Encode a field as its places among `names`; an `ordinal` one has another palette."""
+    return {"field": field, "type": kind, "scale": {"domain": list(names)}, "legend": None}
+
+
+# an unknown engine gets a default of the palette
+ENGINE = palette("engine", COLOURS)
+PRECISION = palette("precision", SHAPES)
+METHOD = palette("method", METHOD_COLOURS, "ordinal")
+METHOD_SHAPE = palette("method", METHOD_COLOURS)
+
+
+def chart(layers: Sequence[Part], rows: Sequence[Any], description: str, **options: Any) -> Part:
+    """Return the specification of a chart of these rows, as wide as its container."""
+    return {
+        "$schema": SCHEMA,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": rows},
+        "layer": layers,
+        "width": "container",
+        "description": description,
+        **options,
+    }
+
+
+def layer(mark: str, look: Part, *, where: Any = "", rows: Any = None, **channels: Any) -> Part:
+    """Return a layer: a mark for each row of the chart, or of its own `rows`, which has `where`."""
+    return {
+        "mark": {"type": mark, **look},
+        "encoding": channels,
+        **({"transform": [{"filter": where}]} if where else {}),
+        **({} if rows is None else {"data": {"values": rows}}),
+    }
+
+
+def line_at(style: str, rows: Sequence[Any], **channels: Any) -> Part:
+    """Return lines across the chart, one for each of the rows."""
+    return layer("rule", {"style": style}, rows=rows, **channels)
 
 
 def labels(
-    chart: alt.Chart, field: str, y: alt.Y | alt.YValue, *, x: Any, **mark: Any
-) -> list[alt.Chart]:
+    field: str, look: Part, *, where: Any = "", rows: Any = None, **channels: Any
+) -> list[Part]:
     """Return text with a halo in the page's colour, so that lines do not cross it."""
-    room = alt.ExprRef("width - 60")  # leave room for the number at the other end of the row
+    room = {"expr": "width - 60"}  # leave room for the number at the other end of the row
+    text = {"where": where, "rows": rows, "text": nominal(field), **channels}
+    styles = ({"style": style, "limit": room, **look} for style in ("halo", "label"))
+    return [layer("text", style, **text) for style in styles]
+
+
+def marks(
+    position: Part, colour: Part, tooltip: list[Part], hollow: str, **look: Any
+) -> list[Part]:
+    """Return a mark per row: filled, or where `hollow` is set the page's colour with a rim."""
+    drawn = {"color": colour, "tooltip": tooltip}
+    size = {"opacity": 1, **look}
+    where = f"datum.{hollow}"
     return [
-        chart.mark_text(style=style, limit=room, **mark).encode(
-            x=x, y=y, text=alt.Text(f"{field}:N")
-        )
-        for style in ("halo", "label")
+        layer("point", {"filled": True, **size}, where=f"!{where}", **position, **drawn),
+        layer("point", {"filled": True, "style": "mask", **size}, where=where, **position),
+        layer("point", {"strokeWidth": 2, **size}, where=where, **position, **drawn),
     ]
 
 
-def to_specification(
-    chart: alt.LayerChart | alt.FacetChart, description: str | Slot
-) -> dict[str, Any]:
-    """Return the specification without altair's own config.
-
-    It is not validated, which would take most of the time of a page with many charts; a test
-    validates every kind of chart.
-    """
-    chart = chart.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
-    specification = chart.to_dict(validate=False)
-    specification.pop("config", None)
-    return {**specification, "description": description}
-
-
-def values(rows: Iterable[dict[str, Any]] | Slot) -> alt.Data:
-    """Return the rows as inline data."""
-    # altair copies a list with all that is in it at each step of a chart, and a tuple never
-    return alt.Data(values=rows if isinstance(rows, Slot) else tuple(rows))
-
-
-def clone(channel: Channel, field: str) -> Channel:
-    """Return the same axis and scale for another field."""
-    cloned = channel.copy()
-    cloned.shorthand = f"{field}:Q"
-    return cloned
-
-
-def engine_colour() -> alt.Color:
-    """Encode the engine as colour; unknown engines get a default of the palette."""
-    return alt.Color("engine:N", scale=alt.Scale(domain=list(COLOURS)), legend=None)
-
-
-def precision_shape() -> alt.Shape:
-    """Encode the precision as shape."""
-    return alt.Shape("precision:N", scale=alt.Scale(domain=list(SHAPES)), legend=None)
-
-
-def tooltips(*fields: str) -> list[alt.Tooltip]:
-    """Return tooltips with the variant and these text fields."""
-    return [alt.Tooltip(f"{field}:N", title=field) for field in ("variant", *fields)]
+def tooltips(*fields: str, **titles: str) -> list[Part]:
+    """Return tooltips with these text fields, under their names or titles."""
+    named = {**{field: field for field in fields}, **titles}
+    return [nominal(field, title=title) for field, title in named.items()]
 
 
 def log_axis(
-    rows: Iterable[dict[str, Any]], fields: Sequence[str], field: str, *, title: str
-) -> alt.X:
+    rows: Iterable[Mapping[str, Any]], fields: Sequence[str], field: str, *, title: str
+) -> Part:
     """Return a logarithmic axis with round ticks that covers these fields of the rows."""
-    return log_axis_of(*log_range(rows, fields), field, title=title)
-
-
-def log_range(
-    rows: Iterable[dict[str, Any]], fields: Sequence[str]
-) -> tuple[list[float], list[float]]:
-    """Return the ends and the ticks of a logarithmic axis that covers these fields."""
     numbers = [row[name] for row in rows for name in fields if row.get(name)]
     low, high = min(numbers, default=1), max(numbers, default=1)
     pad = max((high / low) ** 0.06, 1.08)
     ends = [low / pad, high * pad]
-    return ends, log_ticks(*ends)
-
-
-def log_axis_of(ends: Any, ticks: Any, field: str, *, title: str) -> alt.X:
-    """Return a logarithmic axis with these ends and ticks."""
-    axis = alt.Axis(values=ticks, format="~r", labelOverlap=True)
-    scale = alt.Scale(type="log", domain=ends, nice=False)
-    return alt.X(f"{field}:Q", scale=scale, axis=axis, title=title)
+    axis = {"values": log_ticks(*ends), "format": "~r", "labelOverlap": True}
+    scale = {"type": "log", "domain": ends, "nice": False}
+    return quantity(field, scale=scale, axis=axis, title=title)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -143,49 +126,37 @@ def log_ticks(low: float, high: float) -> list[float]:
     return ticks[:: math.ceil(len(ticks) / 10) or 1]
 
 
-LINEAR_SPAN = 12  # accuracy points; a wider range gets a symlog axis
-
-
-def budget_layers(budget_points: float | None, y_axis: alt.Y) -> list[alt.Chart]:
+def budget_line(budget_points: float | None, y_axis: Part) -> list[Part]:
     """Return the line below which the accuracy drop exceeds the budget, with its name."""
     if budget_points is None:
         return []
-    return budget_lines([{"delta": -budget_points, "name": "accuracy budget"}], y_axis)
+    rows = [{"delta": -budget_points, "name": "accuracy budget"}]
+    name = labels("name", {"align": "right", "dy": 11}, rows=rows, y=y_axis, x={"value": "width"})
+    return [line_at("budget", rows, y=y_axis), *name]
 
 
-def budget_lines(rows: list[dict[str, Any]] | Slot, y_axis: alt.Y) -> list[alt.Chart]:
-    """Return the line of the budget in these rows, with its name."""
-    line = alt.Chart(values(rows))
-    name = labels(line, "name", y_axis, x=alt.XValue("width"), align="right", dy=11)
-    return [line.mark_rule(style="budget").encode(y_axis), *name]
-
-
-def accuracy_axis(points: Sequence[dict[str, Any]], budget_points: float | None) -> alt.Y:
+def accuracy_axis(points: Sequence[Mapping[str, Any]], budget_points: float | None) -> Part:
     """Return the accuracy axis, compressed if a variant falls far, so that others stay apart."""
-    return accuracy_axis_of(*accuracy_range(points, budget_points))
-
-
-def accuracy_range(
-    points: Sequence[dict[str, Any]], budget_points: float | None
-) -> tuple[bool, list[float]]:
-    """Return whether the accuracy axis is compressed, and its ends."""
-    changes = [
-        0,
-        *(point[name] for point in points for name in ("delta", "delta_low", "delta_high")),
-    ]
+    fields = ("delta", "delta_low", "delta_high")
+    changes = [0, *(point[name] for point in points for name in fields)]
     low, high = min(*changes, -(budget_points or 0)), max(changes)
+    axis: Part = {"tickCount": 6, "format": "+~r"}
+    axis["labelExpr"] = "datum.value ? datum.label : '0'"
     if high - low > LINEAR_SPAN:
-        return True, [low * 1.2, high + 1]
-    pad = 0.08 * max(high - low, 1)
-    return False, [low - pad, high + pad]
-
-
-def accuracy_axis_of(compressed: bool, ends: Any) -> alt.Y:
-    """Return the accuracy axis with these ends."""
-    axis = alt.Axis(tickCount=6, format="+~r", labelExpr="datum.value ? datum.label : '0'")
-    scale = alt.Scale(domain=ends, nice=False)
-    if compressed:
-        scale = alt.Scale(type="symlog", constant=1, domain=ends, nice=False)
         ticks = [0, *(sign * size for size in (1, 3, 10, 30, 100) for sign in (1, -1))]
-        axis.values, axis.labelOverlap = ticks, False
-    return alt.Y("delta:Q", scale=scale, axis=axis, title=None)
+        axis |= {"values": ticks, "labelOverlap": False}
+        scale = {"type": "symlog", "constant": 1, "domain": [low * 1.2, high + 1], "nice": False}
+    else:
+        pad = 0.08 * max(high - low, 1)
+        scale = {"domain": [low - pad, high + pad], "nice": False}
+    return quantity("delta", scale=scale, axis=axis, title=None)
+
+
+def is_compressed(axis: Part) -> bool:
+    """Return whether an accuracy axis is compressed."""
+    return axis["scale"].get("type") == "symlog"
+
+
+def interval(axis: Part, low: str, high: str, channel: str, **channels: Any) -> Part:
+    """Return the channels of an interval along an axis."""
+    return {channel: {**axis, "field": low}, f"{channel}2": {"field": high}, **channels}

@@ -12,7 +12,8 @@ import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tightrope.artifacts.files import write_bytes
-from tightrope.report.style import marks, numbers
+from tightrope.report import tables
+from tightrope.report.style import numbers
 from tightrope.report.style.palette import (
     COLOURS,
     METHOD_COLOURS,
@@ -26,10 +27,10 @@ FILTERS = (
     numbers.executed,
     numbers.gain,
     numbers.megabytes,
-    numbers.millijoules,
     numbers.milliseconds,
     numbers.moment,
     numbers.mostly_elsewhere,
+    numbers.percent,
     numbers.percentage,
     numbers.points,
     numbers.points_interval,
@@ -38,9 +39,31 @@ FILTERS = (
     numbers.ratio,
     numbers.ratio_interval,
     numbers.shape_label,
+    numbers.signed_ms,
     numbers.significant,
     numbers.types_unknown,
     numbers.whole,
+)
+FUNCTIONS = (
+    tables.answer,
+    tables.bar,
+    tables.cell,
+    tables.disturbance,
+    tables.folded,
+    tables.missing,
+    tables.name,
+    tables.names,
+    tables.noisy,
+    tables.number,
+    tables.provisional,
+    tables.quiet,
+    tables.remarked,
+    tables.sorted_number,
+    tables.table,
+    tables.value,
+    tables.variant,
+    tables.verdict,
+    tables.with_interval,
 )
 
 
@@ -102,7 +125,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     jinja.filters.update({one.__name__: one for one in FILTERS})
-    jinja.globals["marks"] = marks
+    jinja.globals.update({one.__name__: one for one in FUNCTIONS})
     return jinja
 
 

@@ -1,19 +1,19 @@
 """Render the report, one page: its content from a summary, an entry per section."""
 
-import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import altair as alt
+
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
-from tightrope.errors import ArtifactError, TightropeError, in_one_line
 from tightrope.report.html import read_template
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import goal_section, grouped, not_run, pick
 from tightrope.report.sections.family import families_section
+from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
@@ -27,18 +27,20 @@ from tightrope.report.sections.requested import (
     place_of,
     stability_remarks,
 )
-from tightrope.report.sections.speedups import figures_by_host
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import shape_of
+from tightrope.report.style.numbers import shape_of, sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
-from tightrope.summary.document import Summary, bundle_command, read_reported, read_summary
+from tightrope.summary.document import Summary, bundle_command, read_reported
+from tightrope.summary.result_types import LatencyRow, nothing
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 PAGE = "page.html"
+# of a latency without a measurement
+UNKNOWN: Any = nothing(LatencyRow)
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -46,16 +48,21 @@ def sections(summary: Summary) -> dict[str, Any]:
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links.
     """
-    hosts = host_names(summary.get("hosts") or {})
+    results: list[Any] = [
+        {**result, "latency": [UNKNOWN | row for row in result["latency"]]}
+        for result in summary["results"]
+    ]
+    summary = {**summary, "results": results}
+    hosts = host_names(summary["hosts"])
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
-    training = training_section(summary.get("training") or [])
+    training = training_section(summary["training"])
     activations = activations_section(summary, hosts)
     families = families_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
     tables = [*activations, *families, *(training or {}).get("tables", ())]
     figures += [figure for table in tables for figure in table["figures"]]
-    results, traffic = summary.get("results") or [], summary.get("traffic") or []
-    statuses = [result.get("status") for result in results]
+    traffic = summary["traffic"]
+    statuses = [result["status"] for result in results]
     return {
         "models": models,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
@@ -73,27 +80,29 @@ def sections(summary: Summary) -> dict[str, Any]:
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
-        "vnni": has_vnni(results, summary.get("hosts") or {}),
-        "devices": {result.get("device") for result in results},
-        "engines": measured_values(results, "engine"),
-        "precisions": measured_values(results, "precision"),
+        "vnni": has_vnni(results, summary["hosts"]),
+        "engines": {result["engine"] for result in results if result["status"] == "ok"},
+        "precisions": {result["precision"] for result in results if result["status"] == "ok"},
         "charts": charts_by_id(figures),
     }
 
 
 def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
-    entries = [*(summary.get("results") or ()), *(summary.get("traffic") or ())]
-    named = [entry.get("model") for entry in entries]
-    return list(dict.fromkeys([*(summary.get("models") or {}), *named]))
+    named = [entry["model"] for entry in (*summary["results"], *summary["traffic"])]
+    return list(dict.fromkeys([*summary["models"], *named]))
 
 
 def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the chart of each figure by the id that the figure gets in its place."""
+    """Return the chart of each figure by the id that the figure gets in its place.
+
+    Altair checks each: it raises SchemaValidationError for what Vega-Lite would not draw.
+    """
     charts = {}
     for number, figure in enumerate(figures, start=1):
         figure["id"] = f"chart-{number}"
         charts[figure["id"]] = figure.pop("chart")
+        alt.Chart.from_dict(charts[figure["id"]])
     return charts
 
 
@@ -105,11 +114,6 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
         figures += model["int8"]["sensitivities"]
     traffic = model["traffic"]["figures"] if model["traffic"] else []
     return [*figures, *traffic, *model["throughput"]]
-
-
-def measured_values(results: Iterable[Record], field: str) -> set[str | None]:
-    """Return the values of a field over the measured results."""
-    return {result.get(field) for result in results if result.get("status") == "ok"}
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
@@ -130,26 +134,22 @@ def processors(host: Record) -> str:
     return f"{host['name']}: {found}" if host.get("name") else found
 
 
-def bundle_commands(summary: Summary, name: str, deployed: Sequence[Record]) -> list[str]:
-    """Return the commands that bundle what is recommended for a CPU."""
-    variants = [one["variant"] for one in deployed if one.get("device") == "cpu"]
-    return [bundle_command(summary, name, variant) for variant in dict.fromkeys(variants)]
-
-
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
-    model: Record = (summary.get("models") or {}).get(name) or {}
-    results = of_model(summary.get("results"), name)
-    measured = [result for result in results if result.get("status") == "ok"]
-    traffic = of_model(summary.get("traffic"), name)
-    quantization = of_model(summary.get("quantization"), name)
+    model: Record = summary["models"].get(name) or {}
+    results = of_model(summary["results"], name)
+    measured = [result for result in results if result["status"] == "ok"]
+    traffic = of_model(summary["traffic"], name)
+    quantization = of_model(summary["quantization"], name)
     baselines = model.get("baselines") or {}
-    recommendations = of_model(summary.get("recommendations"), name)
+    recommendations = of_model(summary["recommendations"], name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
-    picks.sort(key=lambda chosen: [size for _, size in chosen["shape"]])
-    budget = summary.get("accuracy_budget_points")
-    evaluated = any(result.get("accuracy") for result in measured)
-    deployed, machines = [chosen["result"] for chosen in picks], summary.get("hosts") or {}
+    picks.sort(key=lambda chosen: sizes(chosen["shape"]))
+    budget = summary["accuracy_budget_points"]
+    evaluated = any(result["accuracy"] for result in measured)
+    deployed, machines = [chosen["result"] for chosen in picks], summary["hosts"]
+    # of what runs on a CPU
+    bundled = [one["variant"] for one in deployed if one.get("device") == "cpu"]
     return {
         "name": name,
         "facts": model,
@@ -165,47 +165,32 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
         "measured": measured,
         "picks": picks,
-        "bundles": bundle_commands(summary, name, deployed),
+        "bundles": [bundle_command(summary, name, variant) for variant in dict.fromkeys(bundled)],
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": largest(measured),
         "gpu_memory": gpu_memory(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
-        "uncompared": uncompared(measured),
+        "uncompared": grouped(
+            (result["baseline_failed"], result["variant"])
+            for result in measured
+            if result["baseline_failed"]
+        ),
         "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
         "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 
 
-def uncompared(measured: Iterable[Record]) -> list[tuple[Any, list[Any]]]:
-    """Return why baselines have no times, each with the variants that lack a speed-up for it."""
-    return grouped(
-        (result["baseline_failed"], result["variant"])
-        for result in measured
-        if result.get("baseline_failed")
-    )
-
-
 def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
     """Return the accuracy of the first device's baseline, to which the budget is relative."""
-    names = list(baselines.values())
-    evaluated = [
-        result for result in measured if result["variant"] in names and result.get("accuracy")
-    ]
-    return (
-        min(evaluated, key=lambda result: names.index(result["variant"]))["accuracy"]
-        if evaluated
-        else None
-    )
+    found = {result["variant"]: result["accuracy"] for result in measured if result["accuracy"]}
+    return next((found[name] for name in baselines.values() if name in found), None)
 
 
-def largest(measured: Iterable[Record]) -> dict[str, float]:
+def largest(measured: Sequence[Record]) -> dict[str, float]:
     """Return the largest size and peak memory, full scale of the bars in the cost table."""
-    results = list(measured)
     fields = ("size_bytes", "peak_rss_bytes")
-    return {
-        field: max((result.get(field) or 0 for result in results), default=0) for field in fields
-    }
+    return {field: max((one[field] or 0 for one in measured), default=0) for field in fields}
 
 
 def measurements(
@@ -219,7 +204,7 @@ def measurements(
     rows = []
     for result in results:
         baseline = (result.get("model"), result.get("variant")) in baselines
-        for row in result.get("latency") or [{}]:
+        for row in result["latency"] or [UNKNOWN]:
             rows.append(
                 {
                     "result": result,
@@ -231,9 +216,8 @@ def measurements(
             )
 
     def order(entry: Record) -> tuple[Any, ...]:
-        sizes = [size for _, size in entry["shape"]]
-        time = entry["row"].get("paired_s") or float("inf")
-        return str(entry["result"].get("model")), not sizes, sizes, time
+        time = entry["row"]["paired_s"] or float("inf")
+        return entry["result"]["model"], not entry["shape"], sizes(entry["shape"]), time
 
     return sorted(rows, key=order)
 
@@ -253,27 +237,11 @@ def render_page(
     records to show. Raises ArtifactError if the summary or a graph record is missing, not JSON, of
     another schema or not of its types.
     """
-    document: Any = read_reported(summary)
+    document = read_reported(summary)
     known = read_template(template, style, script)
-    with unshowable(summary):
-        parts = sections(document)
-        content = {"summary": document, **parts}
-        pictures = graphs_section(graphs, target)
-        html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
+    parts = sections(document)
+    content = {"summary": document, **parts}
+    pictures = graphs_section(graphs, target)
+    html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
     # the page begins with what it was made with
     write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())
-
-
-@contextmanager
-def unshowable(summary: Path) -> Iterator[None]:
-    """Turn what a summary raises that is not whole into an ArtifactError; its trace is printed."""
-    try:
-        yield
-    except TightropeError:
-        raise
-    except Exception as error:
-        read_summary(summary)  # names the field
-        traceback.print_exc()
-        raise ArtifactError(
-            f"{summary}: cannot be shown ({in_one_line(error)}); delete it and run again"
-        ) from error

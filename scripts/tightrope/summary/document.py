@@ -152,15 +152,13 @@ def read_summary(path: Path | str) -> Summary:
         raise ArtifactError(f"{path}: no summary of this version: {error}; run again") from error
 
 
-def read_reported(path: Path | str) -> dict[str, Any]:
-    """Return summary.json for the page, which shows a dash where an earlier version has no field.
+def read_reported(path: Path | str) -> Summary:
+    """Return summary.json for the page, which need not have a digest of its content.
 
-    Raises ArtifactError for another schema, and for a field of another type.
+    Raises ArtifactError for another schema, and for a field that is missing or of another type.
     """
     content = checked(path, read_bytes(path), of_any_version=True)
-    document: dict[str, Any] = json_document(path, content, partial_type(Summary))
-    if "schema" not in document:
-        raise ArtifactError(f"{path}: no summary, it has no schema; delete it and run again")
+    document: Summary = json_document(path, content, Summary)
     return document
 
 

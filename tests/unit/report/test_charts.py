@@ -10,8 +10,7 @@ import pytest
 from colour_vision import SIGHT, contrast, lab, linear
 from drawn_charts import drawn
 from tightrope.report.charts import log_ticks
-from tightrope.report.sections.figures import accuracy_latency_chart
-from tightrope.report.sections.speedups import speedup_chart
+from tightrope.report.sections.figures import accuracy_latency_chart, speedup_chart
 from tightrope.report.sections.traffic import BARS, length_bars, length_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES
 

@@ -9,12 +9,10 @@ from page_parts import PARTS
 from report_pages import EXAMPLE, MODEL, example, page_of
 from tightrope.errors import ArtifactError
 from tightrope.report.page import render_page, sections
-from tightrope.report.sections.figures import number_front, trade_offs
-from tightrope.report.sections.speedups import speedups
+from tightrope.report.sections.figures import number_front, speedups, trade_offs
 from tightrope.report.sections.steadiness import disturbed_section, remarks
 from tightrope.report.sections.traffic import traffic_section
 
-ADDED = ("stop", "disturbed_pairs", "noise", "threads_busy", "cores_used")
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
 MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
@@ -257,33 +255,6 @@ def nothing_qualifies_and_no_change_of_accuracy_is_known(summary):
     unknown = dict.fromkeys(["delta", "delta_low", "delta_high", "flips", "p_value"])
     for accuracy in accuracies(summary):
         accuracy |= {**unknown, "verdict": "undecided"}
-
-
-@says(
-    *["cpu-openvino-bf16", "noisy no reason was recorded", "kept" + f" {DASH} not compared" * 8],
-    "All 9 as a table",
-    unsaid=[
-        *["None", "changed answers of", "left in float", "Sensitivity of operators"],
-        *["stopped at the time limit", "Real traffic", "LoadGen", "To quantize or not"],
-    ],
-)
-def the_summary_is_of_an_earlier_version(summary):
-    for key in ("created", "configuration", "accuracy_budget_points", "tightrope"):
-        del summary[key]
-    for result in summary["results"]:
-        for key in ("executed", "measured", "search", "threads", "baseline_failed"):
-            result.pop(key, None)
-    for row in rows_of(summary):
-        for key in ADDED if row["noisy"] else ("pairs", "noisy", *ADDED):
-            del row[key]
-    del summary["traffic"], summary["quantization"]
-    for model in summary["models"].values():
-        model.pop("labels", None)
-        del model["sensitivity"]
-    known = {"top1", "low", "high", "samples", "delta", "delta_low", "delta_high", "verdict"}
-    for accuracy in accuracies(summary):
-        for key in accuracy.keys() - known:
-            del accuracy[key]
 
 
 @says(

@@ -4,7 +4,7 @@ from typing import Any
 import altair as alt
 import pytest
 from raced import HOST
-from report_pages import page
+from report_pages import example, page
 from tightrope.records.training import TrainingRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.training import place_names, training_chart, training_section
@@ -124,7 +124,7 @@ def test_the_table_begins_with_the_plain_training_and_a_disturbed_one_draws_no_l
     assert table["entries"][1]["change_words"] == "+10 ± 0"
     assert not table["device_memory"]
     assert [entry["model"] for entry in section["failed"]] == ["failed"]
-    assert training_section([]) is sections({})["training"] is None
+    assert training_section([]) is sections(example())["training"] is None
     assert {point["model"] for point in table["figures"][0]["points"]} == {"plain"}
     found = page(training=entries)
     text = found.text

@@ -3,29 +3,29 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from tightrope.report.charts import (
-    clone,
-    engine_colour,
+    ENGINE,
+    PRECISION,
+    Part,
+    chart,
+    interval,
     labels,
+    layer,
+    line_at,
     log_axis,
-    precision_shape,
-    to_specification,
+    nominal,
     tooltips,
-    values,
 )
-from tightrope.report.sections.figures import join_title, row_at
+from tightrope.report.sections.figures import join_title, row_at, speedup_mark
 from tightrope.report.sections.training import format_seconds
 from tightrope.report.style.numbers import (
     is_positive,
     percentage,
     points,
     points_interval,
-    ratio,
-    ratio_interval,
     shape_label,
     shape_of,
+    sizes,
 )
 from tightrope.variants import at_place, parse
 
@@ -60,18 +60,18 @@ def table(
     """
     reference, host_key, device = key
     timed = [row for entry in group for row in entry.get("latency") or ()]
-    shapes = sorted(
-        {shape_of(row) for row in timed if shape_of(row)},
-        key=lambda shape: [size for _, size in shape],
-    )
+    shapes = sorted({shape_of(row) for row in timed if shape_of(row)}, key=sizes)
     variants = list(dict.fromkeys(row["variant"] for row in timed))
     columns = [(shape, variant) for shape in shapes for variant in variants]
-    by_accuracy = sorted(group, key=lambda entry: -((entry.get("accuracy") or {}).get("top1") or 0))
-    rows = [
-        reference_row(summary, key, columns),
-        *(row_vs_reference(summary, host_key, entry, columns) for entry in by_accuracy),
-    ]
     host = hosts.get(host_key)
+    compared = [
+        row_of(
+            *(summary, entry["model"], host_key, entry["accuracy"] or {}),
+            cells=[cell_of(entry, shape, variant) for shape, variant in columns],
+        )
+        for entry in sorted(group, key=lambda entry: -(entry["accuracy"] or {}).get("top1", 0))
+    ]
+    rows = [reference_row(summary, key, columns), *compared]
     figures = [figure_of(rows, shape, variants, index, host) for index, shape in enumerate(shapes)]
     return {
         "reference": reference,
@@ -97,44 +97,29 @@ def reference_row(summary: Record, key: GroupKey, columns: Columns) -> dict[str,
     baseline = at_place(model_entry(summary, model).get("baselines") or {}, device, host)
     accuracy = (results.get(baseline) or {}).get("accuracy") or {}
     rows = (row_at(results.get(variant) or {}, shape) or {} for shape, variant in columns)
-    return {
-        **row_of(summary, model, host, accuracy),
-        "plain": True,
-        "change": None,
-        "interval": None,
-        "cells": [{"paired_s": row.get("paired_s")} for row in rows],
+    times = [{"paired_s": row.get("paired_s")} for row in rows]
+    row = row_of(summary, model, host, accuracy, cells=times)
+    return {**row, "plain": True, "change": None, "interval": None}
+
+
+def row_of(
+    summary: Record, model: str, host: str, accuracy: Record, *, cells: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a row: activation, accuracy, training time and memory on `host`, a cell per column."""
+    key = (model, host, "ok")
+    measured = {
+        (one["model"], one["host"], one["status"]): one for one in summary.get("training") or ()
     }
-
-
-def row_vs_reference(summary: Record, host: str, entry: Record, columns: Columns) -> dict[str, Any]:
-    """Return the row of a model compared with the reference, with its speed-ups over it."""
-    accuracy = entry.get("accuracy") or {}
-    return {
-        **row_of(summary, entry["model"], host, accuracy),
-        "plain": False,
-        "change": points(accuracy.get("delta"), accuracy.get("samples")),
-        "interval": points_interval(accuracy),
-        "cells": [cell_of(entry, shape, variant) for shape, variant in columns],
-    }
-
-
-def row_of(summary: Record, model: str, host: str, accuracy: Record) -> dict[str, Any]:
-    """Return the fields of every row: activation, accuracy, training time and memory on `host`."""
-    trainings = summary.get("training") or ()
-    trained: Record = next(
-        (
-            training
-            for training in trainings
-            if (training.get("model"), training.get("host"), training.get("status"))
-            == (model, host, "ok")
-        ),
-        {},
-    )
+    trained: Record = measured.get(key) or {}
     on_gpu = trained.get("device") == "cuda"
     return {
         "model": model,
         "activation": model_entry(summary, model).get("activation") or model,
+        "plain": False,
         "top1": percentage(accuracy.get("top1"), accuracy.get("samples")),
+        "change": points(accuracy.get("delta"), accuracy.get("samples")),
+        "interval": points_interval(accuracy),
+        "cells": cells,
         "epoch_words": format_seconds(trained.get("epoch_s")),
         "memory_bytes": trained.get("peak_device_bytes" if on_gpu else "peak_rss_bytes"),
     }
@@ -191,20 +176,11 @@ def row_name(row: Record) -> str:
 
 def mark_of(row: Record, variant: str, speedup: Record) -> dict[str, Any]:
     """Return one mark of the chart."""
-    parsed, value = parse(variant), speedup["ratio"]
-    bounds = {end: speedup.get(end) for end in ("low", "high")}
+    parsed = parse(variant)
     return {
-        "model": row["model"],
-        "activation": row["activation"],
-        "variant": variant,
-        "engine": parsed.engine,
-        "precision": parsed.precision,
-        "ratio": value,
-        **{end: bound if is_positive(bound) else value for end, bound in bounds.items()},
-        "tie": speedup.get("verdict") == "tie",
-        "speedup": ratio(speedup),
-        "interval": ratio_interval(speedup),
-        "verdict": speedup.get("verdict"),
+        **{key: row[key] for key in ("model", "activation")},
+        **{"variant": variant, "engine": parsed.engine, "precision": parsed.precision},
+        **speedup_mark(speedup),
     }
 
 
@@ -218,40 +194,35 @@ def activation_chart(
     """Chart speed-ups over the reference's activation (logarithmic), a band per entry of `names`.
 
     A name has model and name (the text of its band); bands keep the given order, with a line per
-    entry of `variants` in each. A mark has model, activation, variant, engine, precision, ratio,
-    low, high, tie (bool), and the tooltip texts speedup, interval and verdict. As wide as its
-    container.
+    entry of `variants` in each. A mark has model, activation, variant, engine, precision and what
+    `speedup_mark` returns.
     """
     title = "speed-up over the reference's activation (logarithmic)"
     x_axis = log_axis([*marks, {"ratio": 1}], ("low", "ratio", "high"), "ratio", title=title)
     height = NAME + LINE * len(variants)
     order = [name["model"] for name in names]
-    band = alt.Y("model:N", sort=order, axis=None, scale=alt.Scale(domain=order, padding=0))
-    lines = alt.Scale(domain=list(variants), rangeMin=NAME, rangeMax=height)
-    base, position = alt.Chart(), (band, alt.YOffset("variant:N", scale=lines, sort=None))
-    point = base.mark_point(filled=True, size=85, opacity=1)
-    ties = base.transform_filter("datum.tie")
-    tooltip = [alt.Tooltip("activation:N"), *tooltips("speedup", "interval", "verdict")]
-    layers = [
-        alt.Chart(values([{"ratio": 1}])).mark_rule(style="budget").encode(x_axis),
-        base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-            *position, engine_colour(), x=clone(x_axis, "low"), x2=alt.X2("high:Q")
-        ),
-        point.encode(x_axis, *position, precision_shape(), engine_colour(), tooltip=tooltip),
-        ties.mark_point(filled=True, style="mask", size=30, opacity=1).encode(
-            x_axis, *position, precision_shape()
-        ),
-    ]
+    band = nominal("model", sort=order, axis=None, scale={"domain": order, "padding": 0})
+    lines = {"domain": list(variants), "rangeMin": NAME, "rangeMax": height}
+    row = {"y": band, "yOffset": nominal("variant", scale=lines, sort=None)}
+    drawn = {"x": x_axis, **row, "shape": PRECISION}
+    tooltip = tooltips("variant", "speedup", "interval", "verdict")
+    told = {"tooltip": [nominal("activation"), *tooltip]}
+    mask = {"filled": True, "style": "mask", "size": 30, "opacity": 1}
+    span = interval(x_axis, "low", "high", "x", **row, color=ENGINE)
     first, *last = bands(names, band, height)
-    chart = alt.layer(first, *layers, *last, data=values(marks)).properties(
-        width="container", height=height * len(names)
-    )
-    return to_specification(chart, description)
+    layers = [
+        first,
+        line_at("budget", [{"ratio": 1}], x=x_axis),
+        layer("rule", {"strokeWidth": 2, "opacity": 0.75}, **span),
+        layer("point", {"filled": True, "size": 85, "opacity": 1}, **drawn, color=ENGINE, **told),
+        layer("point", mask, where="datum.tie", **drawn),
+        *last,
+    ]
+    return chart(layers, marks, description, height=height * len(names))
 
 
-def bands(names: Sequence[dict[str, Any]], band: alt.Y, height: int) -> list[alt.Chart]:
+def bands(names: Sequence[dict[str, Any]], band: Part, height: int) -> list[Part]:
     """Return the layers of the bands, `height` pixels each: a line above each, then its name."""
-    chart = alt.Chart(values(names))
-    line = chart.mark_rule(style="row", yOffset=-height / 2).encode(band)
-    position = {"align": "left", "x": alt.value(0), "yOffset": NAME / 2 - height / 2}
-    return [line, *labels(chart, "name", band, **position)]
+    line = layer("rule", {"style": "row", "yOffset": -height / 2}, rows=names, y=band)
+    look = {"align": "left", "yOffset": NAME / 2 - height / 2}
+    return [line, *labels("name", look, rows=names, y=band, x={"value": 0})]

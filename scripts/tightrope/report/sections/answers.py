@@ -32,7 +32,7 @@ def answers_section(
             "accuracy": accuracy,
             "baseline": result["variant"] in baselines.values(),
             "flipped": [
-                {**example, **correctness(example), "picture": picture(example, thumbnails or {})}
+                {**example, "picture": picture(example, thumbnails or {})}
                 for example in accuracy.get("flipped") or ()
             ],
         }
@@ -45,14 +45,6 @@ def answers_section(
         if sentence := shortfall(accuracy, budget_points):
             too_small.setdefault(sentence, []).append(result["variant"])
     return {"rows": rows, "too_small": list(too_small.items())}
-
-
-def correctness(example: FlippedExample) -> dict[str, bool]:
-    """Return whether the baseline and the variant are right on a flipped example."""
-    return {
-        "baseline_right": example["baseline"] == example["label"],
-        "right": example["prediction"] == example["label"],
-    }
 
 
 def picture(example: FlippedExample, thumbnails: Mapping[str, str]) -> str | None:

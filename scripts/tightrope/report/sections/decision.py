@@ -5,8 +5,9 @@ from typing import Any
 
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
-from tightrope.report.style.numbers import milliseconds, shape_label, shape_of, significant, whole
+from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.summary.decision_types import Recommendation
+from tightrope.summary.result_types import LatencyRow, nothing
 
 Record = Mapping[str, Any]
 NOT_TIMED = "a job before its build was not timed"
@@ -19,27 +20,20 @@ def pick(
 
     `host` is its name in `hosts`, None if `hosts` is empty.
     """
-    shape = shape_of(recommendation.get("shape") or {})
-    variant = recommendation.get("variant")
+    shape, variant = shape_of(recommendation["shape"]), recommendation["variant"]
     result: Record = next((result for result in measured if result["variant"] == variant), {})
-    rejected = recommendation.get("rejected") or []
-    row = row_at(result, shape) or {}
+    row = row_at(result, shape) or nothing(LatencyRow)
+    rejected, told = recommendation["rejected"], remarks(result, row)
     return {
+        **recommendation,
         "shape": shape,
         "title": shape_label(shape),
-        "host": hosts.get(recommendation.get("host")),
-        "variant": variant,
-        "why": recommendation.get("why"),
-        "equal": recommendation.get("equal") or [],
-        "provisional": bool(recommendation.get("provisional")),
-        "disturbed": recommendation.get("disturbed") or [],
-        "undecided": undecided(recommendation.get("undecided") or [], measured),
+        "host": hosts.get(recommendation["host"]),
+        "undecided": undecided(recommendation["undecided"], measured),
         "result": result,
         "row": row,
-        "noise": next(
-            (remark.reasons for remark in remarks(result, row) if remark.word == "noisy"), []
-        ),
-        "rejected": grouped((entry.get("reason"), entry.get("variant")) for entry in rejected),
+        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
+        "rejected": grouped((entry["reason"], entry["variant"]) for entry in rejected),
         "rejected_count": len(rejected),
     }
 
@@ -47,15 +41,7 @@ def pick(
 def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
     """Return the faster variants whose accuracy needs more examples, with how many."""
     accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
-    return [
-        {
-            "variant": variant,
-            "samples": accuracies[variant].get("samples"),
-            "samples_needed": accuracies[variant].get("samples_needed"),
-        }
-        for variant in variants
-        if variant in accuracies
-    ]
+    return [{**accuracies[one], "variant": one} for one in variants if one in accuracies]
 
 
 def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
@@ -63,17 +49,15 @@ def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[
 
     `variants` are those chosen, each once; `hosts` are names of several hosts by fingerprint.
     """
-    decisions = [
-        decision_row(one, hosts) for one in summary.get("goals") or () if one["model"] == model
-    ]
-    costs = [cost_row(one, hosts) for one in summary.get("costs") or () if one["model"] == model]
+    decisions = [decision_row(one, hosts) for one in summary["goals"] if one["model"] == model]
+    costs = [cost_row(one, hosts) for one in summary["costs"] if one["model"] == model]
     if not decisions and not costs:
         return None
     return {
         "decisions": decisions,
         "variants": list(dict.fromkeys(one["variant"] for one in decisions if one["variant"])),
         "provisional": any(one["provisional"] for one in decisions),
-        "priced": any(one["cost"] is not None for one in costs),
+        "priced": any(one["cost_per_million"] is not None for one in costs),
         "costs": costs,
     }
 
@@ -93,20 +77,10 @@ def decision_row(decision: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a cost with its numbers formatted, None where not known."""
-    at_most = cost["break_even_at_most"]
-    return {
-        "variant": cost["variant"],
-        "shape": shape_label(shape_of(cost["shape"])),
-        "host": hosts.get(cost["host"]),
-        "cost": significant(cost["cost_per_million"]),
-        "spent_s": significant(cost["spent_s"]),
-        "not_spent": NOT_TIMED,
-        "saved_ms": milliseconds(cost["saved_s"]),
-        "break_even": whole(cost["break_even_inferences"]),
-        "no_break_even": no_break_even(cost),
-        "at_most": None if at_most is None else whole(at_most),
-    }
+    """Return a cost with its host where there are several, and why it has no break-even."""
+    shape = shape_label(shape_of(cost["shape"]))
+    why = no_break_even(cost)
+    return {**cost, "shape": shape, "host": hosts.get(cost["host"]), "no_break_even": why}
 
 
 def no_break_even(cost: Record) -> str | None:

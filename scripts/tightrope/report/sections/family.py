@@ -3,20 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import (
-    accuracy_axis,
-    budget_layers,
-    clone,
-    labels,
-    log_axis,
-    precision_shape,
-    to_specification,
-    tooltips,
-    values,
+from tightrope.report.charts import PRECISION, Part, chart, labels, layer, palette, tooltips
+from tightrope.report.sections.figures import (
+    accuracy_over_latency,
+    compression,
+    describe_trade_off,
+    join_title,
+    ring,
 )
-from tightrope.report.sections.figures import join_title
 from tightrope.report.style.numbers import (
     TIMES,
     milliseconds,
@@ -63,7 +57,6 @@ def content_of(family: Record, hosts: Mapping[str, str], budget: float | None) -
         "host": hosts.get(str(family.get("host"))),
         "reason": family.get("reason"),
         "models": [(name, colours[at % len(colours)]) for at, name in enumerate(models)],
-        "unraced": [one for one in members if one.get("reason")],
         "shapes": shapes,
         "figures": [shape["figure"] for shape in shapes if shape["figure"]],
     }
@@ -98,15 +91,12 @@ def table_of(
         columns.pop("root_quantized", None)
     title = join_title(shape_label(shape_of(shape["shape"])), family.get("device"))
     return {
+        **shape,
         "title": title,
         "rows": rows,
         "columns": columns,
         "energy": any(row["energy_j"] is not None for row in rows),
         "nested": nested,
-        "disturbed": shape.get("disturbed"),
-        "provisional": shape.get("provisional"),
-        "fastest": shape.get("fastest"),
-        "rounds": shape.get("rounds"),
         "figure": family_figure(title, shape, family["members"], budget),
     }
 
@@ -119,15 +109,13 @@ def one_best(speedups: Record) -> bool:
 
 def row_of(engine: Record, member: Record, depths: Mapping[str, int]) -> dict[str, Any]:
     """Return a row of the table; `speedups` are by the role of the other engine."""
-    against, samples = engine.get("against") or {}, engine.get("samples")
+    against, samples = engine["against"] or {}, engine["samples"]
     return {
-        **{name: engine.get(name) for name in ("model", "variant", "role", "reason", "verdict")},
-        **{name: engine.get(name) for name in ("size_bytes", "energy_j", "call_s", "front")},
+        **engine,
         "depth": depths[engine["model"]],
-        "parent": member.get("parent"),
-        "changes": change_words(member.get("changes") or {}),
-        "parameters": parameter_words(member.get("parameters")),
-        "top1": percentage(engine.get("top1"), samples),
+        "changes": change_words(member["changes"] or {}),
+        "parameters": parameter_words(member["parameters"]),
+        "top1": percentage(engine["top1"], samples),
         "speedups": {role: one["speedup"] for role, one in against.items() if one.get("speedup")},
         "root": accuracy_of(against.get("root_baseline"), samples),
         "above": accuracy_of(against.get("parent_baseline"), samples),
@@ -225,22 +213,17 @@ def parameter_words(count: int | None) -> str | None:
 
 
 def family_figure(
-    title: str, shape: Record, members: Sequence[Record], budget_points: float | None
+    title: str, shape: Record, members: Sequence[Record], budget: float | None
 ) -> dict[str, Any] | None:
     """Return the figure of a shape with title, description, chart and points, None without any."""
     marks = [mark_of(point) for point in shape.get("points") or ()]
     if not marks:
         return None
     models = [member["model"] for member in members]
-    description = described(title, marks)
-    chart = family_chart(
-        marks,
-        links_of(marks, members),
-        models,
-        budget_points=budget_points,
-        description=description,
-    )
-    return {"title": title, "description": description, "points": marks, "chart": chart}
+    description = describe_trade_off(title, marks)
+    links = links_of(marks, members)
+    chart = family_chart(marks, links, models, budget_points=budget, description=description)
+    return {"description": description, "points": marks, "chart": chart}
 
 
 def mark_of(point: Record) -> dict[str, Any]:
@@ -270,19 +253,6 @@ def links_of(marks: Sequence[Record], members: Sequence[Record]) -> list[dict[st
     ]
 
 
-def described(title: str, marks: Sequence[Record]) -> str:
-    """Describe the chart in words."""
-    front = "; ".join(
-        f"{mark['model']} {mark['variant']} ({mark['latency']}, {mark['change']})"
-        for mark in marks
-        if mark["front"]
-    )
-    return (
-        f"Accuracy change against latency of {len(marks)} variants at {title}. "
-        f"On the Pareto front, fastest first: {front}."
-    )
-
-
 def family_chart(
     points: Sequence[dict[str, Any]],
     links: Sequence[dict[str, Any]],
@@ -291,59 +261,35 @@ def family_chart(
     budget_points: float | None,
     description: str,
 ) -> dict[str, Any]:
-    """Chart accuracy change (points) against latency (ms, logarithmic), as wide as its container.
+    """Chart accuracy change (points) against latency (ms, logarithmic).
 
-    A point has model, variant, precision, latency_ms, latency_low, latency_high, delta, delta_low,
-    delta_high, front, recommended (bool), and the tooltip texts latency and change. A link has the
-    latency_ms and delta of a parent's recommended variant, and those of its child's with the suffix
-    `_child`. Colour is the model, in the order of `models`.
+    A point has model, variant, precision, recommended (bool), the tooltip texts latency and change,
+    and what `accuracy_over_latency` draws. A link has the latency_ms and delta of a parent's
+    recommended variant, and those of its child's with the suffix `_child`. Colour is the model, in
+    the order of `models`.
     """
-    ends = ("latency_low", "latency_ms", "latency_high")
-    x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
-    y_axis = accuracy_axis(points, budget_points)
+    colour, recommended = palette("model", models, "ordinal"), "datum.recommended"
+    position, lines, intervals = accuracy_over_latency(points, budget_points, colour, recommended)
+    tooltip = tooltips("variant", "latency", "change")
+    drawn = {**position, "color": colour, "shape": PRECISION}
+    drawn["tooltip"] = [{"field": "model", "type": "nominal"}, *tooltip]
+    small = {"filled": True, "size": SMALL, "opacity": 0.6}
+    large = {"filled": True, "size": LARGE, "opacity": 1}
+    name = {"align": "left", "dx": 12, "dy": -13}
     layers = [
-        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
-        *budget_layers(budget_points, y_axis),
-        *link_layers(links, x_axis, y_axis),
-        *point_layers(x_axis, y_axis, models),
+        *lines,
+        *link_layers(links, position),
+        *intervals,
+        layer("point", small, where="!datum.recommended", **drawn),
+        ring(recommended, position),
+        layer("point", large, where=recommended, **drawn),
+        *labels("model", name, where=recommended, **position),
     ]
-    title = "accuracy change from the root's baseline, points"
-    if y_axis["scale"]["type"] == "symlog":
-        title += " (compressed beyond 1)"
-    chart = alt.layer(*layers, data=values(points)).properties(
-        title=title, width="container", height=300
-    )
-    return to_specification(chart, description)
+    title = f"accuracy change from the root's baseline, points{compression(position)}"
+    return chart(layers, points, description, title=title, height=300)
 
 
-def link_layers(links: Sequence[dict[str, Any]], x_axis: alt.X, y_axis: alt.Y) -> list[alt.Chart]:
+def link_layers(links: Sequence[dict[str, Any]], position: Part) -> list[Part]:
     """Return the lines from parents to children, none without links."""
-    if not links:
-        return []
-    chart = alt.Chart(values(links)).mark_rule(style="edge")
-    return [
-        chart.encode(x_axis, y_axis, x2=alt.X2("latency_ms_child:Q"), y2=alt.Y2("delta_child:Q"))
-    ]
-
-
-def point_layers(x_axis: alt.X, y_axis: alt.Y, models: Sequence[str]) -> list[alt.Chart]:
-    """Return the Pareto front, the marks of all variants, and the names of recommended ones."""
-    colour = alt.Color("model:O", scale=alt.Scale(domain=list(models)), legend=None)
-    position = (x_axis, y_axis)
-    front, recommended, others = (
-        alt.Chart().transform_filter(rule)
-        for rule in ("datum.front", "datum.recommended", "!datum.recommended")
-    )
-    tooltip = [alt.Tooltip("model:N"), *tooltips("latency", "change")]
-    bar = recommended.mark_rule(opacity=0.75)
-    small = others.mark_point(filled=True, size=SMALL, opacity=0.6)
-    large = recommended.mark_point(filled=True, size=LARGE, opacity=1)
-    return [
-        front.mark_line(style="front", interpolate="step-after").encode(*position),
-        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
-        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
-        small.encode(*position, colour, precision_shape(), tooltip=tooltip),
-        recommended.mark_point(style="ring", size=430, shape="circle").encode(*position),
-        large.encode(*position, colour, precision_shape(), tooltip=tooltip),
-        *labels(recommended, "model", y_axis, align="left", x=x_axis, dx=12, dy=-13),
-    ]
+    ends = {"x2": {"field": "latency_ms_child"}, "y2": {"field": "delta_child"}}
+    return [layer("rule", {"style": "edge"}, rows=links, **position, **ends)] if links else []

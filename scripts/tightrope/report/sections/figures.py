@@ -1,27 +1,27 @@
-"""Figures of accuracy against latency: a chart with description and table per shape."""
+"""Figures of a model for each host: accuracy against latency, and speed-ups over the baseline.
+
+Times of two hosts are never in one figure.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
-import altair as alt
-from altair.utils.schemapi import debug_mode
-
 from tightrope.report.charts import (
-    accuracy_axis_of,
-    accuracy_range,
-    budget_lines,
-    clone,
-    engine_colour,
-    filled,
+    ENGINE,
+    PRECISION,
+    Part,
+    accuracy_axis,
+    budget_line,
+    chart,
+    interval,
+    is_compressed,
     labels,
-    log_axis_of,
-    log_range,
-    precision_shape,
-    slot,
-    to_specification,
+    layer,
+    line_at,
+    log_axis,
+    marks,
+    nominal,
     tooltips,
-    values,
 )
 from tightrope.report.style.numbers import (
     is_number,
@@ -29,22 +29,60 @@ from tightrope.report.style.numbers import (
     milliseconds,
     points,
     points_interval,
+    ratio,
+    ratio_interval,
     shape_label,
     shape_of,
+    sizes,
 )
+from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
+Shape = tuple[tuple[str, int], ...]
+ROW_HEIGHT = 38  # pixels for the name and the mark below it
+MARK_OFFSET = 8
+BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the name
 
 
-def shapes_in(results: Iterable[Record]) -> list[tuple[tuple[str, int], ...]]:
+def shapes_in(results: Iterable[Record]) -> list[Shape]:
     """Return every measured shape, smallest first."""
     shapes = {shape_of(row) for result in results for row in result.get("latency") or ()}
-    return sorted(shapes, key=lambda shape: [size for _, size in shape])
+    return sorted(shapes, key=sizes)
 
 
-def row_at(result: Record, shape: tuple[tuple[str, int], ...]) -> Record | None:
+def row_at(result: Record, shape: Shape) -> Record | None:
     """Return the latency row of a shape, or None."""
     return next((row for row in result.get("latency") or () if shape_of(row) == shape), None)
+
+
+def join_title(*parts: str | None) -> str:
+    """Join the non-empty parts with dots."""
+    return " \N{MIDDLE DOT} ".join(filter(None, parts))
+
+
+def figures_by_host(
+    measured: Iterable[Record],
+    baselines: Mapping[str, str],
+    picks: Iterable[Record],
+    hosts: Mapping[str, str],
+    *,
+    budget: float | None,
+) -> dict[str, Any]:
+    """Return the hosts of the results, and the figures of each host."""
+    deploy: dict[Any, set[str]] = {}
+    equals: dict[Any, set[str]] = {}
+    for pick in picks:
+        deploy.setdefault(pick["shape"], set()).add(pick["variant"])
+        equals.setdefault(pick["shape"], set()).update([pick["variant"], *pick["equal"]])
+    groups: dict[Any, list[Record]] = {}
+    for result in measured:
+        groups.setdefault(result.get("host"), []).append(result)
+    found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
+    for key, group in groups.items():
+        host = hosts.get(key)
+        found["trade_offs"] += trade_offs(group, baselines, deploy, equals, budget, host=host)
+        found["speedups"] += speedups(group, baselines, host=host)
+    return found
 
 
 def trade_offs(
@@ -59,56 +97,35 @@ def trade_offs(
     """Return a figure per shape: accuracy against latency of one model's results on one host.
 
     `deploy` holds the recommended variants by shape, `equals` these and the variants equal to one
-    of them in speed; `host` is named in the titles. A figure has title, description, chart, points
-    (fastest first, the Pareto front numbered) and unplaced (variants without a time).
+    of them in speed; `host` is named in the titles. A figure has title, description, chart,
+    points (fastest first, the Pareto front numbered) and unplaced (variants without a time).
     """
-    figures = (
-        trade_off(
-            join_title(shape_label(shape), host),
-            [(result, row_at(result, shape)) for result in results],
-            baselines,
-            (deploy.get(shape, set()), equals.get(shape, set())),
-            budget_points,
+    figures = []
+    for shape in shapes_in(results):
+        rows = [(result, row_at(result, shape)) for result in results if result.get("accuracy")]
+        evaluated = [(result, row) for result, row in rows if row]
+        placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
+        if not placed:
+            continue
+        number_front(placed, equals.get(shape, set()))
+        drawn = {point["variant"] for point in placed}
+        for point in placed:
+            point["deploy"] = point["variant"] in deploy.get(shape, ())
+        title = join_title(shape_label(shape), host)
+        description = describe_trade_off(title, placed)
+        unplaced = [one["variant"] for one, _ in evaluated if one["variant"] not in drawn]
+        figures.append(
+            {
+                "title": title,
+                "description": description,
+                "points": placed,
+                "unplaced": unplaced,
+                "chart": accuracy_latency_chart(
+                    without_records(placed), budget_points=budget_points, description=description
+                ),
+            }
         )
-        for shape in shapes_in(results)
-    )
-    return [figure for figure in figures if figure]
-
-
-def trade_off(
-    title: str,
-    rows: Sequence[tuple[Record, Record | None]],
-    baselines: Mapping[str, str],
-    chosen: tuple[set[str], set[str]],
-    budget_points: float | None,
-) -> dict[str, Any] | None:
-    """Return the figure of one shape, None if no variant has a place in it.
-
-    `rows` are the results with their rows at the shape; `chosen` are the recommended variants, and
-    these with the variants equal to one of them.
-    """
-    evaluated = [(result, row) for result, row in rows if row and result.get("accuracy")]
-    placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
-    if not placed:
-        return None
-    deploy, equals = chosen
-    number_front(placed, equals)
-    names = {point["variant"] for point in placed}
-    for point in placed:
-        point["deploy"] = point["variant"] in deploy
-    description = describe_trade_off(title, placed)
-    marks = [without_records(point) for point in placed]
-    return {
-        "title": title,
-        "description": description,
-        "points": placed,
-        "unplaced": [
-            result["variant"] for result, _ in evaluated if result["variant"] not in names
-        ],
-        "chart": accuracy_latency_chart(
-            marks, budget_points=budget_points, description=description
-        ),
-    }
+    return figures
 
 
 def trade_off_point(
@@ -125,23 +142,29 @@ def trade_off_point(
     latency = row["paired_s"] * 1e3
     low, middle, high = (speedup.get(end) for end in ("low", "ratio", "high"))
     has_interval = all(is_positive(end) for end in (low, middle, high))
-    ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
-    delta_low, delta_high = (end if is_number(end) else delta for end in ends)
     return {
-        "variant": result["variant"],
-        "engine": result.get("engine"),
-        "precision": result.get("precision"),
+        **{name: result.get(name) for name in ("variant", "engine", "precision")},
         "latency_ms": latency,
         "latency_low": latency * middle / high if has_interval else latency,
         "latency_high": latency * middle / low if has_interval else latency,
-        "delta": 100 * delta,
-        "delta_low": 100 * delta_low,
-        "delta_high": 100 * delta_high,
+        **change_of(accuracy, delta),
         "latency": f"{milliseconds(row['paired_s'])} ms",
-        "change": f"{points(delta, accuracy.get('samples'))} points "
-        f"({points_interval(accuracy) or 'no interval'})",
+        "accuracy": accuracy,
         "result": result,
         "row": row,
+    }
+
+
+def change_of(accuracy: Record, delta: float) -> dict[str, Any]:
+    """Return a change of accuracy in points with its interval, and both in words."""
+    ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
+    low, high = (end if is_number(end) else delta for end in ends)
+    words = (points(delta, accuracy.get("samples")), points_interval(accuracy) or "no interval")
+    return {
+        "delta": 100 * delta,
+        "delta_low": 100 * low,
+        "delta_high": 100 * high,
+        "change": f"{words[0]} points ({words[1]})",
     }
 
 
@@ -180,86 +203,85 @@ def better(point: Record, best: Record | None) -> Record:
 
 
 def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
-    """Describe the chart in words."""
-    front = [
-        f"{point['variant']} ({point['latency']}, {point['change']})"
+    """Describe the chart in words; a point of several models has its `model`."""
+    front = "; ".join(
+        f"{' '.join(filter(None, [point.get('model'), point['variant']]))} ({point['latency']}, "
+        f"{point['change']})"
         for point in placed
         if point["front"]
-    ]
+    )
     return (
         f"Accuracy change against latency of {len(placed)} variants at {title}. "
-        f"On the Pareto front, fastest first: {'; '.join(front)}."
+        f"On the Pareto front, fastest first: {front}."
     )
 
 
-def join_title(*parts: str | None) -> str:
-    """Join the non-empty parts with dots."""
-    return " \N{MIDDLE DOT} ".join(filter(None, parts))
-
-
-def without_records(entry: Record) -> dict[str, Any]:
+def without_records(rows: Iterable[Record]) -> list[dict[str, Any]]:
     """Return the fields that the chart draws."""
-    return {key: value for key, value in entry.items() if key not in ("result", "row")}
+    records = ("result", "row", "accuracy")
+    return [{key: one for key, one in row.items() if key not in records} for row in rows]
+
+
+def accuracy_over_latency(
+    points: Sequence[Record], budget_points: float | None, colour: Part, where: str = ""
+) -> tuple[Part, list[Part], list[Part]]:
+    """Return the position of a point, and the layers below it: lines, then intervals.
+
+    A point has latency_ms, latency_low, latency_high (drawn logarithmic), delta, delta_low,
+    delta_high (points) and front; only those `where` this is true have intervals.
+    """
+    ends = ("latency_low", "latency_ms", "latency_high")
+    x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
+    y_axis = accuracy_axis(points, budget_points)
+    position, bar = {"x": x_axis, "y": y_axis}, {"opacity": 0.75}
+    upright = interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=colour)
+    level = interval(x_axis, "latency_low", "latency_high", "x", y=y_axis, color=colour)
+    front = {"style": "front", "interpolate": "step-after"}
+    return (
+        position,
+        [line_at("zero", [{"delta": 0}], y=y_axis), *budget_line(budget_points, y_axis)],
+        [
+            layer("line", front, where="datum.front", **position),
+            layer("rule", bar, where=where, **upright),
+            layer("rule", bar, where=where, **level),
+        ],
+    )
+
+
+def ring(where: str, position: Part) -> Part:
+    """Return a ring around the points that are recommended."""
+    return layer(
+        "point", {"style": "ring", "size": 430, "shape": "circle"}, where=where, **position
+    )
+
+
+def compression(position: Part) -> str:
+    """Return what the title of a chart says of a compressed axis."""
+    return " (compressed beyond 1)" if is_compressed(position["y"]) else ""
 
 
 def accuracy_latency_chart(
     points: Sequence[dict[str, Any]], *, budget_points: float | None, description: str
 ) -> dict[str, Any]:
-    """Chart accuracy change (points) against latency (ms, logarithmic), as wide as the container.
+    """Chart accuracy change (points) against latency (ms, logarithmic).
 
-    A point has variant, engine, precision, latency_ms, latency_low, latency_high, delta, delta_low,
-    delta_high, front (its number on the Pareto front, or None), deploy (bool), and the tooltip
-    texts latency and change; points come fastest first.
+    A point has variant, engine, precision, front (its number on the Pareto front, or None), deploy
+    (bool), the tooltip texts latency and change, and what `accuracy_over_latency` draws; points
+    come fastest first.
     """
-    compressed, domain = accuracy_range(points, budget_points)
-    latencies = log_range(points, ("latency_low", "latency_ms", "latency_high"))
-    specification: dict[str, Any] = filled(
-        layout(compressed, budget_points is not None),
-        {
-            "latencies": latencies[0],
-            "ticks": latencies[1],
-            "changes": domain,
-            "points": points,
-            "numbers": front_labels(points),
-            "budget": [{"delta": -(budget_points or 0), "name": "accuracy budget"}],
-            "description": description,
-        },
-    )
-    return specification
-
-
-@cache
-@debug_mode(False)
-def layout(compressed: bool, budget: bool) -> dict[str, Any]:
-    """Return the chart with slots; `compressed` is its accuracy axis, `budget` whether it has one.
-
-    Slots are what altair would refuse before they are filled.
-    """
-    x_axis = log_axis_of(
-        slot("latencies"), slot("ticks"), "latency_ms", title="latency, ms (logarithmic)"
-    )
-    y_axis = accuracy_axis_of(compressed, slot("changes"))
-    marks, position, colour = alt.Chart(), (x_axis, y_axis), engine_colour()
-    front, deploy = (marks.transform_filter(f"datum.{name}") for name in ("front", "deploy"))
-    bar = marks.mark_rule(opacity=0.75)
-    numbers = alt.Chart(values(slot("numbers")))
+    position, lines, intervals = accuracy_over_latency(points, budget_points, ENGINE)
+    tooltip = tooltips("variant", "latency", "change")
+    look, seen = {"filled": True, "size": 110, "opacity": 1}, {"color": ENGINE, "shape": PRECISION}
+    text = {"align": "left", "dx": 10, "dy": -13}
     layers = [
-        alt.Chart(values([{"delta": 0}])).mark_rule(style="zero").encode(y=y_axis),
-        *(budget_lines(slot("budget"), y_axis) if budget else ()),
-        front.mark_line(style="front", interpolate="step-after").encode(*position),
-        bar.encode(x_axis, colour, y=clone(y_axis, "delta_low"), y2=alt.Y2("delta_high:Q")),
-        bar.encode(y_axis, colour, x=clone(x_axis, "latency_low"), x2=alt.X2("latency_high:Q")),
-        deploy.mark_point(style="ring", size=430, shape="circle").encode(*position),
-        marks.mark_point(filled=True, size=110, opacity=1).encode(
-            *position, colour, precision_shape(), tooltip=tooltips("latency", "change")
-        ),
-        *labels(numbers, "text", y_axis, align="left", x=x_axis, dx=10, dy=-13),
+        *lines,
+        *intervals,
+        ring("datum.deploy", position),
+        layer("point", look, **position, **seen, tooltip=tooltip),
+        *labels("text", text, rows=front_labels(points), **position),
     ]
-    title = "accuracy change, points" + (" (compressed beyond 1)" if compressed else "")
-    chart = alt.layer(*layers, data=values(slot("points"))).properties(
-        title=title, width="container", height=270
-    )
-    return to_specification(chart, slot("description"))
+    title = f"accuracy change, points{compression(position)}"
+    return chart(layers, points, description, title=title, height=270)
 
 
 def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -280,3 +302,105 @@ def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for group in groups
     ]
+
+
+def speedups(
+    results: Sequence[Record], baselines: Mapping[str, str], *, host: str | None = None
+) -> list[dict[str, Any]]:
+    """Return a figure per device and shape: speed-ups of one model's results on one host.
+
+    `host` is named in the titles. A figure has title, baseline, description, chart and rows
+    (fastest first). All shapes of a device have the same axis range, so that they can be compared.
+    """
+    figures = []
+    devices = sorted({str(result.get("device")) for result in results})
+    for device in devices:
+        group = [result for result in results if str(result.get("device")) == device]
+        by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
+        all_rows = [row for rows in by_shape.values() for row in rows]
+        extent = [row[end] for row in all_rows for end in ("low", "high")]
+        for shape, rows in by_shape.items():
+            if not rows:
+                continue
+            title = join_title(shape_label(shape), device if len(devices) > 1 else None, host)
+            description = describe_speedups(title, rows)
+            drawn = without_records(rows)
+            figures.append(
+                {
+                    "title": title,
+                    "baseline": at_place(baselines, device, group[0].get("host")),
+                    "description": description,
+                    "rows": rows,
+                    "chart": speedup_chart(drawn, extent=extent, description=description),
+                }
+            )
+    return figures
+
+
+def speedup_rows(results: Iterable[Record], shape: Shape) -> list[dict[str, Any]]:
+    """Return the variants with a speed-up over the baseline at a shape, fastest first."""
+    rows = []
+    for result in results:
+        row = row_at(result, shape) or {}
+        speedup = row.get("speedup") or {}
+        if is_positive(speedup.get("ratio")):
+            fields = {name: result.get(name) for name in ("variant", "engine", "precision")}
+            rows.append({**fields, **speedup_mark(speedup), "row": row})
+    return sorted(rows, key=lambda row: -row["ratio"])
+
+
+def speedup_mark(speedup: Record) -> dict[str, Any]:
+    """Return a speed-up as charts draw it: ratio, low, high and tie, and in words."""
+    value, tie = speedup["ratio"], speedup.get("verdict") == "tie"
+    bounds = {end: speedup.get(end) for end in ("low", "high")}
+    return {
+        "ratio": value,
+        **{end: bound if is_positive(bound) else value for end, bound in bounds.items()},
+        "tie": tie,
+        "label": f"{'tie ' if tie else ''}{ratio(speedup)}",
+        "speedup": ratio(speedup),
+        "interval": ratio_interval(speedup),
+        "verdict": speedup.get("verdict"),
+    }
+
+
+def describe_speedups(title: str, rows: Sequence[Record]) -> str:
+    """Describe the chart in words."""
+    ties = sum(row["tie"] for row in rows)
+    first = rows[0]
+    return (
+        f"Speed-ups of {len(rows)} variants over the baseline at {title}. The fastest is "
+        f"{first['variant']} with {first['label']} ({first['interval'] or 'no interval'}); "
+        f"{ties} {'is a tie' if ties == 1 else 'are ties'}."
+    )
+
+
+def speedup_chart(
+    rows: Sequence[dict[str, Any]], *, extent: Sequence[float], description: str
+) -> dict[str, Any]:
+    """Chart speed-ups with their intervals (logarithmic), a named row each, baseline at 1.
+
+    A row has variant, engine, precision and what `speedup_mark` returns; rows are drawn in the
+    given order. The axis also covers the ratios in `extent`.
+    """
+    covered = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
+    title = "speed-up over the baseline (logarithmic)"
+    x_axis = log_axis(covered, ("low", "ratio", "high"), "ratio", title=title)
+    order = nominal("variant", axis=None, sort=[row["variant"] for row in rows])
+    # the line at 1 is in pieces, one per row at the height of its mark, not of its name
+    pieces = [{"variant": row["variant"], "ratio": 1} for row in rows]
+    piece = {"style": "baseline", "size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
+    position, offset = {"x": x_axis, "y": order}, {"yOffset": MARK_OFFSET}
+    bar = {"strokeWidth": 2, "opacity": 0.75, **offset}
+    span = interval(x_axis, "low", "high", "x", y=order, color=ENGINE)
+    tooltip = tooltips("variant", "speedup", "interval", "verdict")
+    shaped = {**position, "shape": PRECISION}
+    layers = [
+        layer("rule", {"style": "row", "yOffset": ROW_HEIGHT / 2}, y=order),
+        layer("tick", {**piece, **offset}, rows=pieces, **position),
+        layer("rule", bar, **span),
+        *marks(shaped, ENGINE, tooltip, "tie", size=95, **offset),
+        *labels("variant", {"align": "left", "yOffset": -9}, y=order, x={"value": 0}),
+        *labels("label", {"align": "right", "yOffset": -9}, y=order, x={"value": "width"}),
+    ]
+    return chart(layers, rows, description, height=ROW_HEIGHT * len(rows))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.machine.interference import SLOWDOWNS
-from tightrope.report.style.numbers import shape_of, significant, whole
+from tightrope.report.style.numbers import ends, shape_of, whole
 
 Record = Mapping[str, Any]
 
@@ -73,23 +73,14 @@ def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
     """Return that other processes were on the GPU or may have been, empty without any."""
     known = [row["other_processes"] for row in rows if row["other_processes"] is not None]
     if not known:
-        return [
-            (
-                "Other processes on the GPU not known",
-                "The driver does not list the process that was timed, as within a container. "
-                "Nothing tells whether the GPU was shared.",
-            )
-        ]
-    most = max(known)
-    if not most:
-        return []
-    return [
-        (
-            "Other processes on the GPU",
-            f"Up to {most} at a time. Pairs of blocks in which the driver saw one compute are "
-            "disturbed and left out; of a MIG instance it does not tell.",
-        )
-    ]
+        sentence = "The driver does not list the process that was timed, as within a container. "
+        sentence += "Nothing tells whether the GPU was shared."
+        return [("Other processes on the GPU not known", sentence)]
+    sentence = (
+        f"Up to {max(known)} at a time. Pairs of blocks in which the driver saw one compute are "
+        "disturbed and left out; of a MIG instance it does not tell."
+    )
+    return [("Other processes on the GPU", sentence)] if max(known) else []
 
 
 def gpu_memory(results: Iterable[Record]) -> dict[tuple[str | None, str], int]:
@@ -116,7 +107,7 @@ def streams_section(results: Iterable[Record]) -> dict[str, Any] | None:
             "shape": shape_of(row),
             "single": row.get("throughput_per_s"),
             "rates": {
-                rate["streams"]: {**rate, "interval": rate_interval(rate)}
+                rate["streams"]: {**rate, "interval": ends(rate["low"], rate["high"], 4)}
                 for rate in row["streams"]["rates"]
             },
             "best": row["streams"]["best"],
@@ -127,9 +118,3 @@ def streams_section(results: Iterable[Record]) -> dict[str, Any] | None:
     ]
     counts = sorted({count for row in rows for count in row["rates"]})
     return {"counts": counts, "rows": rows} if rows else None
-
-
-def rate_interval(rate: Record) -> str | None:
-    """Format the 95 % interval of a throughput: "1,200 to 1,240"; None where there is none."""
-    low, high = (significant(rate.get(end), 4) for end in ("low", "high"))
-    return f"{low} to {high}" if low and high else None

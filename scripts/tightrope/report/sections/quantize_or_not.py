@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
-from tightrope.report.style.numbers import points, ratio, shape_label, shape_of
+from tightrope.report.style.numbers import points, ratio, shape_label, shape_of, sizes
 
 Record = Mapping[str, Any]
 DO_NOT = "do not quantize"
@@ -30,7 +30,7 @@ def quantization_section(
     if not entries:
         return None
     groups: dict[Any, list[Record]] = {}
-    for entry in sorted(entries, key=lambda one: [size for _, size in shape_of(one["shape"])]):
+    for entry in sorted(entries, key=lambda one: sizes(shape_of(one["shape"]))):
         groups.setdefault(engine_of(entry), []).append(entry)
     groups = {key: groups[key] for key in dict.fromkeys(map(engine_of, entries))}
     names = engine_names(groups, hosts)
@@ -84,9 +84,8 @@ def engine_names(
     for engine, device, host in engines:
         qualifiers = [device] if len(devices) > 1 else []
         qualifiers += [hosts.get(host, host)] if len(host_keys) > 1 else []
-        names[engine, device, host] = " on ".join(
-            [engine, *([", ".join(qualifiers)] if qualifiers else [])]
-        )
+        place = f" on {', '.join(qualifiers)}" if qualifiers else ""
+        names[engine, device, host] = engine + place
     return names
 
 
@@ -129,9 +128,7 @@ def short_name(entry: Record, variant: str) -> str:
 def reasons_against(entries: Sequence[Record]) -> str:
     """State everything against quantizing an engine; every entry has a reason."""
     slow = [entry for entry in entries if is_slow(entry)]
-    lossy = [
-        entry for entry in entries if (entry.get("accuracy") or {}).get("verdict") == "dropped"
-    ]
+    lossy = [entry for entry in entries if is_lossy(entry)]
     failed = [entry for entry in entries if entry.get("failed")]
     reasons = [(slow, describe_slowdown), (lossy, describe_loss), (failed, describe_failure)]
     return " and ".join(
@@ -146,6 +143,11 @@ def is_slow(entry: Record) -> bool:
     """Return whether the whole speed-up interval over the engine in float is at most 1."""
     speedup = entry.get("speedup")
     return bool(speedup and speedup["high"] <= 1)
+
+
+def is_lossy(entry: Record) -> bool:
+    """Return whether accuracy is not kept."""
+    return (entry.get("accuracy") or {}).get("verdict") == "dropped"
 
 
 def describe_slowdown(entries: Sequence[Record]) -> str:
@@ -164,8 +166,7 @@ def describe_slowdown(entries: Sequence[Record]) -> str:
 def rejected_for_accuracy(entry: Record) -> bool:
     """Return whether a faster variant was rejected only for its accuracy."""
     return any(
-        (other.get("accuracy") or {}).get("verdict") == "dropped"
-        and (other.get("speedup") or {}).get("low", 0) > 1
+        is_lossy(other) and (other.get("speedup") or {}).get("low", 0) > 1
         for other in entry.get("others") or ()
     )
 

@@ -4,49 +4,55 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.decision import not_run
-from tightrope.report.sections.profile import causes_section, explanations_by_shape, profile_section
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.sections.throughput import throughput_section
-from tightrope.report.style.numbers import milliseconds, ratio, ratio_interval, shape_of, whole
+from tightrope.report.style.numbers import (
+    milliseconds,
+    percent,
+    ratio,
+    ratio_interval,
+    shape_of,
+    sizes,
+)
 from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
 # a variant at one shape of one host
 Place = tuple[Any, ...]
 WORD = "pauses"
+# groups of operators that a row names
+NAMED = 3
+OUTSIDE = "outside of operators"
 # of what is measured on request, in the summary
 KINDS = ("throughput", "profiles", "causes", "idleness")
 
 
 def asked_for(summary: Record) -> dict[str, Any]:
     """Return of each kind whether there is something to show, and how many of it failed."""
-    kinds: dict[str, Sequence[Record]] = {name: summary.get(name) or [] for name in KINDS}
-    return {
-        **{name: bool(entries) for name, entries in kinds.items()},
-        **{f"{name}_failed": failures(entries) for name, entries in kinds.items()},
-    }
+    found = {name: bool(summary[name]) for name in KINDS}
+    return {**found, **{f"{name}_failed": failures(summary[name]) for name in KINDS}}
 
 
 def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    throughput, profiles, causes, idleness = (of_model(summary.get(one), name) for one in KINDS)
+    throughput, profiles, causes, idleness = (of_model(summary[one], name) for one in KINDS)
     return {
         "throughput": throughput_section(throughput, hosts),
         "throughput_not_run": not_run(throughput),
-        "profile": profile_section(profiles, hosts),
+        "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
-        "explanations": explanations_by_shape(of_model(summary.get("explanations"), name), hosts),
-        "causes": causes_section(causes, hosts),
+        "explanations": explanations_by_shape(of_model(summary["explanations"], name), hosts),
+        "causes": sorted(rows_of(causes, "causes", hosts), key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
-        "idleness": idleness_section(idleness, hosts),
+        "idleness": rows_of(idleness, "pauses", hosts),
         "idleness_not_run": not_run(idleness),
     }
 
 
 def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
     """Return the remarks on rows of latency that pauses would change a lot."""
-    told = ((one, idleness_words(one)) for one in summary.get("idleness") or ())
+    told = ((one, idleness_words(one)) for one in summary["idleness"])
     return {place_of(one, one["shape"]): [Remark(WORD, words)] for one, words in told if words}
 
 
@@ -57,46 +63,12 @@ def place_of(entry: Record, shape: Record) -> Place:
 
 def failures(entries: Iterable[Record]) -> int:
     """Return how many entries failed."""
-    return sum(entry.get("status") == "failed" for entry in entries)
+    return sum(entry["status"] == "failed" for entry in entries)
 
 
-def of_model(entries: Iterable[Any] | None, name: str) -> list[Any]:
+def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
-    return [entry for entry in entries or () if entry.get("model") == name]
-
-
-def idleness_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a row per measured variant and pause, variants in their order, short pauses first.
-
-    Each has the `variant`, its `host` where there are several, `shape`, `pause`, `back_to_back_ms`,
-    `first_call_ms`, `ratio` and `interval` of the two as text, whether it `matters` or is
-    `provisional`, the number of `calls`, and a `note` on what is missing or disturbed.
-    """
-    return [
-        pause_row(entry, pause, hosts)
-        for entry in entries
-        if entry.get("status") == "ok"
-        for pause in entry.get("pauses") or []
-    ]
-
-
-def pause_row(entry: Record, pause: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row of a variant and the pauses of one length."""
-    slowdown = pause.get("slowdown")
-    return {
-        "variant": entry.get("variant"),
-        "host": hosts.get(str(entry.get("host"))),
-        "shape": shape_of(entry.get("shape") or {}),
-        "pause": seconds(pause["pause_s"]),
-        "back_to_back_ms": milliseconds(entry.get("back_to_back_s")),
-        "first_call_ms": milliseconds(pause.get("first_call_s")),
-        "ratio": ratio(slowdown),
-        "interval": ratio_interval(slowdown),
-        "matters": matters(pause),
-        "provisional": pause.get("provisional"),
-        "calls": whole(pause.get("calls")),
-        "note": pause.get("disturbed") or pause.get("reason"),
-    }
+    return [entry for entry in entries if entry["model"] == name]
 
 
 def matters(pause: Record) -> bool:
@@ -105,20 +77,93 @@ def matters(pause: Record) -> bool:
     return bool(slowdown and slowdown["matters"] and not pause.get("provisional"))
 
 
-def seconds(value: float) -> str:
-    """Format the length of a pause: "0.1 s"."""
-    return f"{value:g} s"
-
-
 def idleness_words(entry: Record) -> list[str]:
     """Say after which pauses the first call is slower by so much that it matters.
 
     Provisional numbers are not told.
     """
     return [
-        f"after {seconds(pause['pause_s'])} without a call the next one takes "
+        f"after {pause['pause_s']:g} s without a call the next one takes "
         f"{ratio(pause['slowdown'])} ({ratio_interval(pause['slowdown'])}) of one back to back: "
         f"{milliseconds(pause.get('first_call_s'))} ms"
         for pause in entry.get("pauses") or []
         if matters(pause)
     ]
+
+
+def profile_rows(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
+
+    Besides the fields of both it has `around_ms` (before and after the call), `of_peak`, and the
+    groups of operators with the `most` time in words.
+    """
+    rows = [
+        {
+            **row,
+            "around_ms": around_ms(row),
+            "of_peak": of_peak(row["roofline"]),
+            "most": group_words(row),
+        }
+        for row in rows_of(entries, "shapes", hosts)
+    ]
+    return sorted(rows, key=lambda one: (sizes(one["shape"]), one["call_s"]))
+
+
+def rows_of(
+    entries: Sequence[Record], parts: str, hosts: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return a row per part of each entry that was measured, with the fields of both.
+
+    `host` is its name where there are several, `shape` as in `shape_of`.
+    """
+    return [
+        {
+            **entry,
+            **part,
+            "host": hosts.get(str(entry["host"])),
+            "shape": shape_of(entry.get("shape") or part),
+        }
+        for entry in entries
+        if entry["status"] == "ok"
+        for part in entry[parts]
+    ]
+
+
+def around_ms(call: Record) -> str | None:
+    """Return the milliseconds before and after the call, None if they are not known."""
+    parts = [call.get("prepare_s"), call.get("finish_s")]
+    known = [part for part in parts if part is not None]
+    return milliseconds(sum(known)) if len(known) == len(parts) else None
+
+
+def of_peak(roofline: Record | None) -> str | None:
+    """Return the share of the machine's peak that a call reaches, and that memory allows.
+
+    None where either is not known.
+    """
+    if not roofline or not roofline.get("peak_per_s"):
+        return None
+    peak, roof = roofline["peak_per_s"], roofline["roof_per_s"]
+    reached = percent(roofline["operations_per_s"] / peak)
+    return f"{reached}, memory allows {percent(roof / peak)}" if roof < peak else reached
+
+
+def group_words(call: Record) -> str | None:
+    """Return the groups that take most of a call, with their shares; None without a profiler."""
+    parts = {one["group"]: one["share"] for one in call.get("groups") or []}
+    if not parts and not call.get("outside"):
+        return None
+    parts[OUTSIDE] = call.get("outside") or 0.0
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
+    return ", ".join(f"{name} {percent(share)}" for name, share in largest)
+
+
+def explanations_by_shape(
+    entries: Sequence[Record], hosts: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return `shape` and the explanations there as `rows`, the smallest shape first."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for entry in entries:
+        row = {**entry, "host": hosts.get(str(entry["host"]))}
+        found.setdefault(shape_of(entry), []).append(row)
+    return [{"shape": shape, "rows": found[shape]} for shape in sorted(found, key=sizes)]

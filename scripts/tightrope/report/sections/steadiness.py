@@ -45,13 +45,12 @@ def remarks(result: Record, row: Record) -> list[Remark]:
 def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     """Return the measurements that other load left without a number; None if undisturbed.
 
-    `rows` counts the latencies and `races` the races without a winner; `undecided` is whether they
-    could change the decision at some shape. `what` has the counts per kind of measurement,
-    `reasons` the distinct reasons, `command` measures them again.
+    `undecided` is whether they could change the decision at some shape. `what` has the counts per
+    kind of measurement, `reasons` the distinct reasons, `command` measures them again.
     """
-    rows = [row for one in summary.get("results") or () for row in one.get("latency") or ()]
+    rows = [row for one in summary["results"] for row in one["latency"]]
     disturbed_rows: list[Record] = [row for row in rows if row.get("disturbed")]
-    races = [race for race in summary.get("races") or () if race.get("status") == "disturbed"]
+    races = [race for race in summary["races"] if race["status"] == "disturbed"]
     others = disturbed_others(summary)
     counted = (
         (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
@@ -63,11 +62,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     if not reasons:
         return None
     return {
-        "rows": len(disturbed_rows),
-        "races": len(races),
-        "undecided": any(
-            entry.get("provisional") for entry in summary.get("recommendations") or ()
-        ),
+        "undecided": any(entry["provisional"] for entry in summary["recommendations"]),
         "what": [text for items, text in counted if items],
         "provisional": any(entry.get("provisional") for entry in marked),
         "command": remeasure_command(summary),
@@ -79,14 +74,9 @@ def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
     """Return what was disturbed of all that no decision needs, and how much it is in words."""
     found: list[tuple[list[Record], str]] = []
     for key, (parts, word, what) in OTHERS.items():
-        disturbed = [
-            one
-            for entry in summary.get(key) or ()
-            for one in entry.get(parts) or ()
-            if one.get("disturbed")
-        ]
+        disturbed = [one for entry in summary[key] for one in entry[parts] if one.get("disturbed")]
         found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
-    disturbed = [one for one in summary.get("training") or () if one.get("disturbed")]
+    disturbed = [one for one in summary["training"] if one.get("disturbed")]
     return [*found, (disturbed, plural(len(disturbed), "training"))]
 
 
@@ -116,7 +106,7 @@ def other_threads(result: Record, row: Record) -> str | None:
 
 
 def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
-    """Count the latency rows with each remark; None if noise was not recorded.
+    """Count the latency rows with each remark; None without any row.
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
@@ -125,7 +115,7 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     """
     results = list(results)
     rows = [(result, row) for result in results for row in result.get("latency") or ()]
-    if not any("noisy" in row for _, row in rows):
+    if not rows:
         return None
     threads: dict[str, list[Any]] = {}
     for result, row in rows:

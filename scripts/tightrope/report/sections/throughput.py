@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import to_specification, values
+from tightrope.report.charts import Part, chart, layer, nominal, ordinal, quantity, tooltips
 from tightrope.report.style.numbers import (
     JOINED,
+    ends,
     milliseconds,
     ratio,
     ratio_interval,
@@ -28,31 +27,30 @@ def throughput_section(entries: Sequence[Record], hosts: Mapping[str, str]) -> l
     """Return a figure per measured entry of a model, the highest throughput first.
 
     Each has the `variant`, its `host` where there are several, `size` of an input, the `sentences`
-    on its best points, the `cells` of its chart, how many of them were `skipped`, and the
-    `least_width` of the chart in pixels, in which the texts of its cells do not overlap.
+    on its best points, the `cells` of its chart, and its
+    `least_width` in pixels, in which the texts of its cells do not overlap.
     """
-    measured = [entry for entry in entries if entry.get("status") == "ok"]
-    measured.sort(key=lambda entry: -((entry.get("best") or {}).get("samples_per_s") or 0.0))
+    measured = [entry for entry in entries if entry["status"] == "ok"]
+    measured.sort(key=lambda entry: -((entry["best"] or {}).get("samples_per_s") or 0))
     return [figure(entry, hosts) for entry in measured]
 
 
 def figure(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the heat map of a variant with its words and the rows of its table."""
-    points, best = entry.get("points") or [], entry.get("best")
-    cells = [cell(point, best) for point in points]
+    best = entry["best"]
+    cells = [cell(point, best) for point in entry["points"]]
     because = [f"It is provisional: {best['disturbed']}."] if best and best["provisional"] else []
     sentences = [*best_words(entry), *because, *bound_words(entry)]
     description = f"Samples per second of {entry.get('variant')}. {' '.join(sentences)}"
     batches = {cell["batch"] for cell in cells}
     sizes = {key: entry[key] for key in ("sequence", "height", "width") if entry.get(key)}
     return {
-        "variant": entry.get("variant"),
-        "host": hosts.get(str(entry.get("host"))),
+        "variant": entry["variant"],
+        "host": hosts.get(str(entry["host"])),
         "size": shape_label(shape_of(sizes)),
         "sentences": sentences,
         "description": description,
         "cells": cells,
-        "skipped": sum(bool(point.get("skipped")) for point in points),
         "least_width": NAMES_WIDTH + COLUMN_WIDTH * len(batches),
         "chart": throughput_chart(cells, description=description),
     }
@@ -63,23 +61,19 @@ def cell(point: Record, best: Record | None) -> dict[str, Any]:
 
     `rate` says in a word why there is no number.
     """
-    note = point.get("reason") or point.get("disturbed")
-    rate, p99 = significant(point.get("samples_per_s")), milliseconds(point.get("p99_s"))
-    low, high = (significant(point.get(end)) for end in ("low", "high"))
-    word = "skipped" if point.get("skipped") else "failed" if point.get("reason") else "disturbed"
+    note = point["reason"] or point["disturbed"]
+    rate, p99 = significant(point["samples_per_s"]), milliseconds(point["p99_s"])
+    word = "skipped" if point["skipped"] else "failed" if point["reason"] else "disturbed"
     return {
         "division": division(point),
-        "instances": point.get("instances"),
-        "threads": point.get("threads"),
-        "batch": point.get("batch"),
-        "samples_per_s": point.get("samples_per_s"),
+        **{name: point[name] for name in ("batch", "samples_per_s")},
         "rate": f"{rate}/s" if rate else word,
         "samples": rate or word,
-        "interval": f"{low} to {high}" if low and high else None,
-        "p50": milliseconds(point.get("p50_s")),
+        "interval": ends(point["low"], point["high"]),
+        "p50": milliseconds(point["p50_s"]),
         "p99": f"p99{JOINED}{p99}{JOINED}ms" if p99 else "",
         "p99_ms": p99,
-        "calls": whole(point.get("calls")),
+        "calls": whole(point["calls"]),
         "note": note or (None if p99 else UNKNOWN_P99),
         "best": best is not None and point == best,
     }
@@ -87,14 +81,14 @@ def cell(point: Record, best: Record | None) -> dict[str, Any]:
 
 def division(point: Record) -> str:
     """Name instances and threads: "2 instances with 4 threads each"."""
-    instances, threads = point.get("instances"), point.get("threads")
+    instances, threads = point["instances"], point["threads"]
     each = f"{threads} {'thread' if threads == 1 else 'threads'}"
     return f"1 instance, {each}" if instances == 1 else f"{instances} instances, {each} each"
 
 
 def best_words(entry: Record) -> list[str]:
     """Say which point is the best, and by what factor it beats one instance with all threads."""
-    best, single, gain = entry.get("best"), entry.get("single"), entry.get("gain")
+    best, single, gain = entry["best"], entry["single"], entry["gain"]
     if not best:
         return ["No point has a number."]
     found = f"Best: {at(best)}"
@@ -110,21 +104,21 @@ def best_words(entry: Record) -> list[str]:
 
 def bound_words(entry: Record) -> list[str]:
     """Say which point is the best within the bound of p99, if there is one."""
-    bound, best = milliseconds(entry.get("p99_bound_s")), entry.get("best_within_bound")
+    bound, best = milliseconds(entry["p99_bound_s"]), entry["best_within_bound"]
     if bound is None:
         return []
     if not best:
         return [f"No point is known to have p99 within {bound} ms."]
-    if best == entry.get("best"):
+    if best == entry["best"]:
         return [f"Its p99 is within {bound} ms."]
     return [f"With p99 within {bound} ms: {at(best)}."]
 
 
 def at(point: Record) -> str:
     """Format a point with its rate: "2 instances, 4 threads each, at batch 16: 1,240 samples/s"."""
-    low, high = (significant(point.get(end)) for end in ("low", "high"))
-    interval = f" (95 % interval {low} to {high})" if low and high else ""
-    rate = significant(point.get("samples_per_s"))
+    known = ends(point["low"], point["high"])
+    interval = f" (95 % interval {known})" if known else ""
+    rate = significant(point["samples_per_s"])
     return f"{division(point)}, at batch {point.get('batch')}: {rate} samples/s{interval}"
 
 
@@ -137,33 +131,21 @@ def throughput_chart(cells: Sequence[dict[str, Any]], *, description: str) -> di
     """
     rows = list(dict.fromkeys(cell["division"] for cell in cells))
     batches = sorted({cell["batch"] for cell in cells})
-    place = (
-        alt.X("batch:O", sort=batches, title="batch", axis=alt.Axis(labelAngle=0, grid=False)),
-        alt.Y("division:O", sort=rows, title=None, axis=alt.Axis(labelLimit=220, grid=False)),
-    )
-    colour = alt.Color("samples_per_s:Q", scale=alt.Scale(range="heatmap", zero=False), legend=None)
-    tooltip = [
-        alt.Tooltip(f"{name}:N", title=name.replace("_", " "))
-        for name in ("division", "batch", "rate", "interval", "p99", "calls", "note")
-    ]
-    marks = alt.Chart()
-    full = marks.transform_filter("isValid(datum.samples_per_s)")
+    still, wide = {"labelAngle": 0, "grid": False}, {"labelLimit": 220, "grid": False}
+    heat = {"range": "heatmap", "zero": False}
+    colour = quantity("samples_per_s", scale=heat, legend=None)
+    fields = ("division", "batch", "rate", "interval", "p99", "calls", "note")
+    place: Part = {
+        "x": ordinal("batch", sort=batches, title="batch", axis=still),
+        "y": ordinal("division", sort=rows, title=None, axis=wide),
+        "tooltip": tooltips(*fields),
+    }
+    known = "isValid(datum.samples_per_s)"
     layers = [
-        full.mark_rect().encode(*place, colour, tooltip=tooltip),
-        marks.transform_filter("!isValid(datum.samples_per_s)")
-        .mark_rect(style="mask")
-        .encode(*place, tooltip=tooltip),
-        marks.transform_filter("datum.best")
-        .mark_rect(style="ring", fillOpacity=0)
-        .encode(*place, tooltip=tooltip),
-        marks.mark_text(style="label", dy=-8).encode(
-            *place, text=alt.Text("rate:N"), tooltip=tooltip
-        ),
-        marks.mark_text(style="label", dy=9).encode(
-            *place, text=alt.Text("p99:N"), tooltip=tooltip
-        ),
+        layer("rect", {}, where=known, **place, color=colour),
+        layer("rect", {"style": "mask"}, where=f"!{known}", **place),
+        layer("rect", {"style": "ring", "fillOpacity": 0}, where="datum.best", **place),
+        layer("text", {"style": "label", "dy": -8}, **place, text=nominal("rate")),
+        layer("text", {"style": "label", "dy": 9}, **place, text=nominal("p99")),
     ]
-    chart = alt.layer(*layers, data=values(cells)).properties(
-        width="container", height=ROW_HEIGHT * len(rows)
-    )
-    return to_specification(chart, description)
+    return chart(layers, cells, description, height=ROW_HEIGHT * len(rows))

@@ -4,14 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import labels, to_specification, values
-from tightrope.report.style.numbers import is_number, percentage, shape_of, whole
+from tightrope.report.charts import Part, chart, labels, layer, line_at, quantity, tooltips
+from tightrope.report.style.numbers import is_number, milliseconds, percentage, shape_of, whole
 from tightrope.summary.traffic import Traffic
 
 Record = Mapping[str, Any]
-SETTINGS = ("batch", "p99_bound_s", "samples", "longest", "edges", "lengths", "loadgen", "threads")
 BARS = 64  # more bars would be thinner than a line on a narrow page
 HEAD_ROOM = 1.15  # axis height over the highest bar, for the label of `fixed`'s length
 
@@ -21,25 +18,29 @@ def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dic
 
     None without measurements. `settings` are those of the first entry, which all entries of a model
     share; `size` is that of images, empty for texts; `sent_of` is the evaluation `split` if not all
-    of its samples were sent; `figures` is empty if no lengths were recorded; `largest` is the full
-    scale of the table's bars; `dates` are those of the first and the last measurement.
+    of its samples were sent; `figures` is empty if no lengths were recorded; `largest` is the
+    full scale of the table's bars; `dates` are those of the first and the last measurement.
     """
     measured = [entry for entry in entries if entry.get("status") == "ok"]
     if not measured:
         return None
-    settings = {key: measured[0].get(key) for key in SETTINGS}
+    settings = measured[0]
+    measured.sort(key=best_throughput, reverse=True)
+    bound = f"{milliseconds(settings['p99_bound_s']) or 'an unknown number of'} ms"
+    size = shape_of({key: settings[key] for key in ("height", "width")})
     figure = length_figure(settings)
     dates = sorted({entry["measured"] for entry in measured if entry.get("measured")})
     sent = settings["samples"]
     return {
         "settings": settings,
-        "size": shape_of({key: measured[0].get(key) for key in ("height", "width")}),
+        "bound": bound,
+        "size": size,
         "sent_of": split if is_number(sent) and is_number(split) and sent < split else None,
         "figures": [figure] if figure else [],
         "paddings": {row.get("padding") for entry in measured for row in entry.get("rows") or ()},
-        "entries": sorted(measured, key=best_throughput, reverse=True),
+        "entries": measured,
         "dates": dates[:1] + dates[1:][-1:],
-        "largest": max(map(best_throughput, measured)),
+        "largest": best_throughput(measured[0]),
     }
 
 
@@ -115,34 +116,31 @@ def length_chart(
     """
     lines = sorted({*edges, *([longest] if longest else [])})
     x_axis, y_axis = tokens_axis([*lines, bars[-1]["high"]], lines), samples_axis(bars)
-    closed = alt.Chart(values([{"low": edge + 0.5} for edge in edges if edge != longest]))
+    closed = [{"low": edge + 0.5} for edge in edges if edge != longest]
     fixed = [{"low": longest + 0.5, "name": f"fixed: {longest}"}] if longest else []
-    ends = {"x2": "high:Q", "y2": alt.datum(0)}
-    tooltip = [alt.Tooltip(f"{name}:N", title=name) for name in ("tokens", "samples")]
+    drawn = {"x": x_axis, "y": y_axis, "x2": {"field": "high"}, "y2": {"datum": 0}}
+    name = {"align": "right", "dx": -5}
     layers = [
-        alt.Chart().mark_bar(style="bars").encode(x_axis, y_axis, **ends, tooltip=tooltip),
-        closed.mark_rule(style="edge").encode(x_axis),
-        alt.Chart(values(fixed)).mark_rule(style="zero").encode(x_axis),
-        *labels(alt.Chart(values(fixed)), "name", alt.YValue(7), align="right", x=x_axis, dx=-5),
+        layer("bar", {"style": "bars"}, **drawn, tooltip=tooltips("tokens", "samples")),
+        line_at("edge", closed, x=x_axis),
+        line_at("zero", fixed, x=x_axis),
+        *labels("name", name, rows=fixed, y={"value": 7}, x=x_axis),
     ]
-    chart = alt.layer(*layers, data=values(bars)).properties(
-        title="samples", width="container", height=200
-    )
-    return to_specification(chart, description)
+    return chart(layers, bars, description, title="samples", height=200)
 
 
-def tokens_axis(ends: Sequence[float], lines: Sequence[int]) -> alt.X:
+def tokens_axis(ends: Sequence[float], lines: Sequence[int]) -> Part:
     """Return a token axis from zero, with ticks half a token past each bucket's last length."""
-    axis = alt.Axis(grid=False, labelExpr="floor(datum.value)", labelOverlap="greedy")
+    axis: Part = {"grid": False, "labelExpr": "floor(datum.value)", "labelOverlap": "greedy"}
     if lines:
-        axis.values = [0, *(line + 0.5 for line in lines)]
-    scale = alt.Scale(domain=[0, max(ends) + 0.5], nice=False)
-    return alt.X("low:Q", axis=axis, scale=scale, title="length, tokens")
+        axis["values"] = [0, *(line + 0.5 for line in lines)]
+    scale = {"domain": [0, max(ends) + 0.5], "nice": False}
+    return quantity("low", axis=axis, scale=scale, title="length, tokens")
 
 
-def samples_axis(bars: Sequence[dict[str, Any]]) -> alt.Y:
+def samples_axis(bars: Sequence[dict[str, Any]]) -> Part:
     """Return an axis of whole counts from zero."""
     highest = max(bar["samples"] for bar in bars)
-    axis = alt.Axis(tickCount=min(4, highest), format=",d")
-    scale = alt.Scale(domain=[0, highest * HEAD_ROOM], nice=False)
-    return alt.Y("samples:Q", axis=axis, scale=scale, title=None)
+    axis = {"tickCount": min(4, highest), "format": ",d"}
+    scale = {"domain": [0, highest * HEAD_ROOM], "nice": False}
+    return quantity("samples", axis=axis, scale=scale, title=None)

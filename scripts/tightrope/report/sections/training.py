@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-import altair as alt
-
-from tightrope.report.charts import labels, to_specification, values
+from tightrope.report.charts import chart, interval, labels, layer, nominal, quantity, tooltips
 from tightrope.report.style.numbers import is_number, percentage, points, significant
 from tightrope.summary.training import Spread, Training
 
@@ -22,12 +20,11 @@ Point = dict[str, Any]
 def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
     """Return tables of measured trainings, one per distinct workload; None without any.
 
-    `largest` is the full scale of a table's bars, `device_memory` whether its memory is GPU memory;
     `failed` are the entries without a result.
     """
     if not entries:
         return None
-    measured = [entry for entry in entries if entry.get("status") == "ok"]
+    measured = [entry for entry in entries if entry["status"] == "ok"]
     groups: dict[Any, list[Training]] = {}
     for entry in measured:
         groups.setdefault(workload_of(entry), []).append(entry)
@@ -39,9 +36,9 @@ def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
 
 def workload_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
-    setup = (entry.get(name) for name in ("host", "device", "threads", "unit"))
-    seeds = tuple(entry.get("seeds") or ())
-    return (*setup, entry.get("samples"), entry.get("held_out_samples"), entry.get("epochs"), seeds)
+    setup = (entry[name] for name in ("host", "device", "threads", "unit"))
+    seeds = tuple(entry["seeds"])
+    return (*setup, entry["samples"], entry["held_out_samples"], entry["epochs"], seeds)
 
 
 def table(group: Sequence[Training]) -> dict[str, Any]:
@@ -60,15 +57,14 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
         "entries": [{**entry, **format_means(entry)} for entry in entries],
         "figures": [figure(timed)] if timed else [],
         "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
-        "device_memory": all(is_number(entry.get("peak_device_bytes")) for entry in entries),
-        **{name: first.get(name) for name in ("unit", "samples", "held_out_samples", "epochs")},
-        **{name: first.get(name) for name in ("seeds", "threads", "device", "host")},
+        "device_memory": all(is_number(entry["peak_device_bytes"]) for entry in entries),
+        "first": first,
     }
 
 
 def family_of(entry: Training) -> str:
     """Return the model whose training an entry is compared with, or its own."""
-    return entry.get("reference") or entry["model"]
+    return entry["reference"] or entry["model"]
 
 
 def format_seconds(seconds: Spread | None) -> str | None:
@@ -78,15 +74,13 @@ def format_seconds(seconds: Spread | None) -> str | None:
 
 def format_means(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
-    samples = entry.get("held_out_samples")
+    samples = entry["held_out_samples"]
     return {
-        "plain": entry["model"] == entry.get("reference"),
-        "epoch_words": format_seconds(entry.get("epoch_s")),
-        "accuracy_words": plus_minus(
-            entry.get("accuracy"), lambda share: percentage(share, samples)
-        ),
+        "plain": entry["model"] == entry["reference"],
+        "epoch_words": format_seconds(entry["epoch_s"]),
+        "accuracy_words": plus_minus(entry["accuracy"], lambda share: percentage(share, samples)),
         "change_words": plus_minus(
-            entry.get("accuracy_change"),
+            entry["accuracy_change"],
             lambda share: points(share, samples),
             lambda share: percentage(share, samples),
         ),
@@ -109,8 +103,11 @@ def figure(entries: Sequence[Training]) -> dict[str, Any]:
         f"{point['model']} {point['told']} % after {significant(point['seconds'])} s"
         for point in last
     )
-    chart = training_chart(chart_points, description=description)
-    return {"description": description, "points": chart_points, "chart": chart}
+    return {
+        "description": description,
+        "points": chart_points,
+        "chart": training_chart(chart_points, description=description),
+    }
 
 
 def epoch_points(entry: Training) -> list[dict[str, Any]]:
@@ -128,7 +125,7 @@ def epoch_points(entry: Training) -> list[dict[str, Any]]:
                 "accuracy": 100 * mean,
                 "low": 100 * min(shares),
                 "high": 100 * max(shares),
-                "told": percentage(mean, entry.get("held_out_samples")),
+                "told": percentage(mean, entry["held_out_samples"]),
                 "last": number + 1 == count,
             }
         )
@@ -143,30 +140,25 @@ def training_chart(points: Sequence[Point], *, description: str) -> dict[str, An
     """
     slowest = max(point["seconds"] for point in points)
     letters = max(len(point["model"]) for point in points)
-    scale = alt.Scale(domain=[0, slowest * (1 + HEAD_ROOM * min(letters, 30))], nice=False)
-    axis = alt.Axis(grid=False)
-    x_axis = alt.X("seconds:Q", scale=scale, axis=axis, title="time of training, s")
+    scale = {"domain": [0, slowest * (1 + HEAD_ROOM * min(letters, 30))], "nice": False}
+    x_axis = quantity("seconds", scale=scale, axis={"grid": False}, title="time of training, s")
     ends = [point[end] for point in points for end in ("low", "high")]
     room = max(2.0, 0.1 * (max(ends) - min(ends)))
     limits = [max(0.0, min(ends) - room), min(100.0, max(ends) + room)]
-    y_axis = alt.Y("accuracy:Q", scale=alt.Scale(domain=limits, nice=False), title=None)
-    low = alt.Y("low:Q", scale=y_axis["scale"], title=None)
-    titles = {"model": "model", "epoch": "epoch", "told": "accuracy, %"}
-    tooltip = [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
-    names = alt.Chart(values(place_names(points, line=LINE / HEIGHT * (limits[1] - limits[0]))))
-    name_axis = alt.Y("name_at:Q", scale=y_axis["scale"], title=None)
+    y_axis = quantity("accuracy", scale={"domain": limits, "nice": False}, title=None)
+    position = {"x": x_axis, "y": y_axis}
+    mark = {"style": "marked", "filled": True, "size": 70, "opacity": 1}
+    names = place_names(points, line=LINE / HEIGHT * (limits[1] - limits[0]))
+    told = tooltips("model", "epoch", told="accuracy, %")
+    span = interval(y_axis, "low", "high", "y", x=x_axis)
+    named = {"x": x_axis, "y": {**y_axis, "field": "name_at"}}
     layers = [
-        alt.Chart().mark_line(style="front").encode(x_axis, y_axis, alt.Detail("model:N")),
-        alt.Chart().mark_rule(style="zero", opacity=0.6).encode(x_axis, low, y2=alt.Y2("high:Q")),
-        alt.Chart()
-        .mark_point(style="marked", filled=True, size=70, opacity=1)
-        .encode(x_axis, y_axis, tooltip=tooltip),
-        *labels(names, "model", name_axis, align="left", x=x_axis, dx=8),
+        layer("line", {"style": "front"}, **position, detail=nominal("model")),
+        layer("rule", {"style": "zero", "opacity": 0.6}, **span),
+        layer("point", mark, **position, tooltip=told),
+        *labels("model", {"align": "left", "dx": 8}, rows=names, **named),
     ]
-    chart = alt.layer(*layers, data=values(points)).properties(
-        title="accuracy, %", width="container", height=HEIGHT
-    )
-    return to_specification(chart, description)
+    return chart(layers, points, description, title="accuracy, %", height=HEIGHT)
 
 
 def place_names(points: Sequence[Point], *, line: float) -> list[Point]:

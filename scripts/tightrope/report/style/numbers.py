@@ -49,13 +49,19 @@ def scaled(value: float | None, factor: float) -> str | None:
 
 
 def milliseconds(seconds: float | None) -> str | None:
-    """Format seconds as milliseconds: 0.0098 gives "9.80"."""
+    """Format seconds as milliseconds, joules as millijoules: 0.0098 gives "9.80"."""
     return scaled(seconds, 1e3)
 
 
-def millijoules(joules: float | None) -> str | None:
-    """Format joules as millijoules: 0.0098 gives "9.80"."""
-    return scaled(joules, 1e3)
+def signed_ms(seconds: float) -> str:
+    """Format seconds in milliseconds, what is lost with a minus sign."""
+    value = milliseconds(abs(seconds)) or "0"
+    return f"{MINUS}{value}" if seconds < 0 else value
+
+
+def percent(share: float | None) -> str | None:
+    """Format a share in whole percent: 0.55 gives "55 %"."""
+    return None if share is None else f"{100 * share:.0f} %"
 
 
 def megabytes(size: float | None) -> str | None:
@@ -139,6 +145,17 @@ def gain(value: float | None) -> str | None:
 def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """Return the input dimensions of a latency row or shape as a hashable tuple."""
     return tuple((name, row[name]) for name in DIMENSIONS if is_number(row.get(name)))
+
+
+def sizes(shape: tuple[tuple[str, int], ...]) -> list[int]:
+    """Return the sizes of a shape, by which shapes are sorted."""
+    return [size for _, size in shape]
+
+
+def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
+    """Format an interval: "1,200 to 1,240"; None where there is none."""
+    texts = [significant(end, digits) for end in (low, high)]
+    return f"{texts[0]} to {texts[1]}" if all(texts) else None
 
 
 def shape_label(shape: tuple[tuple[str, int], ...]) -> str:

@@ -91,7 +91,6 @@ def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
         assert text in svg
     notes = {cell["rate"]: cell["note"] for cell in figure["cells"]}
     assert notes["skipped"].startswith("slower already") and notes["failed"].startswith("killed")
-    assert figure["skipped"] == 1
     assert [cell["best"] for cell in figure["cells"]] == [False, False, True, False, False]
     # each cell is wide enough for its text, and the chart then scrolls
     wide = [point(1, 8, batch, 800.0) for batch in (1, 2, 4, 8, 16, 32)]

@@ -1,0 +1,155 @@
+"""Tables of the page, and marks of values in their cells, as HTML.
+
+A template calls `table` with titles and rows as data, and has the cells of a row in the call. These
+are functions, since macros of a template take half of the time of a page.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup, escape
+
+BREAK = Markup("<br>")
+
+
+def table(
+    label: str,
+    titles: Iterable[str],
+    rows: Iterable[Any],
+    style: str = "",
+    *,
+    tall: bool = False,
+    grouped: bool = False,
+    caller: Callable[[Any], str],
+) -> Markup:
+    """Return a table in a region that scrolls, which is named `label`.
+
+    A title that begins with # is that of numbers, | breaks its line, and an empty one has no
+    column. `style` are CSS classes; `caller` returns the cells of a row, or if `grouped` all rows
+    of a group.
+    """
+    kinds = (f' class="{style}"' if style else "", " tall" if tall else "")
+    heads = Markup().join(map(title_cell, filter(None, titles)))
+    wrap = Markup("<tbody>{}</tbody>\n" if grouped else "<tr>{}</tr>\n")
+    body = Markup().join(wrap.format(Markup(caller(row))) for row in rows)
+    return Markup(
+        f'<div class="scroll{kinds[1]}" role="region" tabindex="0" aria-label="{escape(label)}">\n'
+        f"<table{kinds[0]}>\n<thead><tr>{heads}</tr></thead>\n"
+        f"{body if grouped else f'<tbody>{body}</tbody>'}</table>\n</div>\n"
+    )
+
+
+def folded(label: str, titles: Iterable[str], rows: Sequence[Any], **options: Any) -> Markup:
+    """Return the table of a chart, which opens below it."""
+    summary = f"<summary>All {len(rows)} as a table</summary>"
+    return Markup(f"<details>{summary}\n{table(label, titles, rows, **options)}</details>")
+
+
+def title_cell(title: str) -> Markup:
+    """Return the cell of a column's title."""
+    number = ' class="number"' if title.startswith("#") else ""
+    text = escape(title.removeprefix("#")).replace("|", BREAK)
+    return Markup(f'<th scope="col"{number}>{text}</th>')
+
+
+def cell(text: Any, reason: Any = "not recorded") -> Markup:
+    """Return a cell with a text, with a dash and the reason if it is None."""
+    return Markup(f"<td>{value(text, reason)}</td>")
+
+
+def number(text: Any, reason: Any = "not recorded") -> Markup:
+    """Return a cell with a number, with a dash and the reason if it is None."""
+    return Markup(f'<td class="number">{value(text, reason)}</td>')
+
+
+def bar(
+    text: Any, raw: float | None, largest: float | None, reason: Any = "not recorded"
+) -> Markup:
+    """Return the cell of a number with a bar, which the largest value fills."""
+    share = f"--share: {100 * (raw or 0) / (largest or 1):.1f}%"
+    return Markup(f'<td class="number bar" style="{share}">{value(text, reason)}</td>')
+
+
+def sorted_number(text: Any, raw: Any, reason: Any = "not recorded") -> Markup:
+    """Return the cell of a number; the table is sorted by its `raw` value."""
+    key = "" if raw is None else escape(raw)
+    return Markup(f'<td class="number" data-value="{key}">{value(text, reason)}</td>')
+
+
+def with_interval(text: Any, interval: Any) -> Markup | None:
+    """Return a value with its interval below it, None without a value."""
+    shown = Markup('{}<br><span class="interval">{}</span>')
+    return None if text is None else shown.format(text, interval or "")
+
+
+def missing(reason: Any) -> Markup:
+    """Return a dash with the reason why there is no value."""
+    text = escape(reason)
+    unseen = f'<span class="unseen"> {text}</span>'
+    return Markup(f'<span class="none" title="{text}">\N{EN DASH}{unseen}</span>')
+
+
+def value(text: Any, reason: Any = "not recorded") -> Markup:
+    """Return a value, a dash with the reason if it is None."""
+    return missing(reason) if text is None else escape(text)
+
+
+def verdict(word: Any, words: Any = None) -> Markup:
+    """Return a verdict in its style, nothing without one; `words` may say it in another way."""
+    shown = escape(word if words is None else words)
+    return Markup(f'<span class="verdict {escape(word)}">{shown}</span>') if word else Markup()
+
+
+def provisional(row: Mapping[str, Any]) -> Markup:
+    """Return the mark of a row with numbers from disturbed times."""
+    return Markup(f" {verdict('provisional')}") if row.get("provisional") else Markup()
+
+
+def noisy() -> Markup:
+    """Return the mark of a noisy row, a link to what that means."""
+    return Markup('<a class="verdict noisy" href="#steady">noisy</a>')
+
+
+def quiet(text: Any) -> Markup:
+    """Return text after another in a quiet colour, nothing without any."""
+    return Markup(' <span class="quiet">{}</span>').format(text) if text else Markup()
+
+
+def name(variant: Any) -> Markup:
+    """Return the name of a variant."""
+    return Markup(f'<code class="variant">{escape(variant)}</code>')
+
+
+def names(variants: Iterable[Any]) -> Markup:
+    """Return the names of variants."""
+    return Markup(", ").join(map(name, variants))
+
+
+def variant(named: Any, host: Any = None) -> Markup:
+    """Return the first cell of a row, with a variant and its host where there are several."""
+    return Markup(f'<th scope="row">{name(named)}{quiet(host)}</th>')
+
+
+def answer(text: Any, right: bool) -> Markup:
+    """Return an answer in the style of a right or of a wrong one."""
+    unseen = Markup('{}<span class="unseen">\n  (right)</span>')
+    return verdict("right", unseen.format(text)) if right else verdict("wrong", text)
+
+
+def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
+    """Return words on a row, which open their reasons."""
+    pairs = list(remarks)
+    styled = ("noisy", "disturbed", "provisional")
+    kinds = ((f"verdict {word}" if word in styled else "status", word) for word, _ in pairs)
+    words = (Markup('<span class="{}">{}</span>').format(*one) for one in kinds)
+    reasons = (Markup("<li>{}</li>").format(one) for _, told in pairs for one in told)
+    shown = Markup('<details class="remarks"><summary>{}</summary>\n<ul>{}</ul></details>')
+    return shown.format(Markup(", ").join(words), Markup().join(reasons))
+
+
+def disturbance(entry: Mapping[str, Any]) -> Markup:
+    """Return the mark of a disturbed row, which opens its reason."""
+    if not entry.get("disturbed"):
+        return Markup()
+    word = "provisional" if entry.get("provisional") else "disturbed"
+    return Markup(" ") + remarked([(word, [entry["disturbed"]])])
