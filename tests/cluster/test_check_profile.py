@@ -69,7 +69,7 @@ def test_the_profile_before_it_is_adapted_is_told_what_to_set(
         ),
         (
             {"node_mb": 7000},
-            "audit_variant and 40 other rules: up to 7000 MiB: a node of main with small has at "
+            "build_compile and 39 other rules: up to 7000 MiB: a node of main with small has at "
             "most 6000 (`node_mb`)",
         ),
         (

@@ -60,7 +60,7 @@ def faulty(
     engines = {"onnxruntime": ["fp32"], "torchscript": ["fp32"], "openvino": ["fp32"]}
     project.configure(**{**SETTINGS, "engines": engines})
     write_profile(project, retries=0, constraint="small|large")
-    asked = 'measure_accuracy: {mem_mb: "?mb(8000)"'
+    asked = 'measure_accuracy: {mem_mb: "?mb(16000)"'
     project.edit(f"{PROFILE}/config.yaml", asked, "measure_accuracy: {mem_mb: 99999")
     for path in RECORDS.values():
         (project / path).unlink()

@@ -17,7 +17,7 @@ from tightrope.report.style.numbers import shape_of
 from tightrope.summary.document import Summary
 from tightrope.summary.result_types import LatencyRow, Result, interval_of
 
-SCHEMA = 3
+SCHEMA = 4
 # the largest summary of docs/results/operations.md, of 10,000 variants, has a tenth of that
 LARGEST_BYTES = 2**30
 
@@ -74,7 +74,8 @@ def read_report(path: Path | str) -> Report:
         document = strict_json(checked(path, content, of_any_version=True))
         if isinstance(document, dict) and document.get("schema") != SCHEMA:
             found = document.get("schema", "none")
-            raise ValueError(f"its schema is {str(found)[:40]}, {SCHEMA} is read")
+            read = f"{SCHEMA} is read; make its report again with this version"
+            raise ValueError(f"its schema is {str(found)[:40]}, {read}")
         summary = msgspec.convert(document, Summary)
         seen: set[str] = set()
         for result in summary["results"]:

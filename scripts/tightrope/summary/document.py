@@ -69,7 +69,7 @@ def partial_type(kind: Any) -> Any:
 class About(TypedDict):
     """What wrote the summary, when, and from which configuration."""
 
-    schema: Literal[3]
+    schema: Literal[4]
     tightrope: str
     created: str
     configuration: list[str]

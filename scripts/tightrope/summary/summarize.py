@@ -137,7 +137,7 @@ def document_of(
 def about(settings: Settings) -> About:
     """Return what wrote the summary, when, and from which configuration."""
     return {
-        "schema": 3,
+        "schema": 4,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": list(settings.configuration),

@@ -204,7 +204,7 @@ def test_what_is_no_summary_of_this_schema_is_not_rendered(tmp_path, render) -> 
         written(path, {**whole, said: other})
         with pytest.raises(ArtifactError, match=rf"summary\.json: .*({said}|variant)"):
             render(path)
-    for text in ("{}", "[]", "null", '{"schema": 3, "results": NaN}'):
+    for text in ("{}", "[]", "null", '{"schema": 4, "results": NaN}'):
         path.write_text(text)
         with pytest.raises(ArtifactError, match=r"summary\.json: "):
             render(path)
