@@ -1,11 +1,11 @@
 """Families of models: records with planted rounds and answers, and their entries."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, cast
 
 from accuracy_records import accuracy_record
 from manifests import CHECKPOINT
+from msgspec import to_builtins
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
@@ -36,7 +36,7 @@ def family(disturbed: int = 0, **changes: Any) -> FamilyRecord:
     """A record of one heat at one shape."""
     roles = {"chosen": CHOSEN, "baseline": f"large/{EAGER}", "quantized": LARGE}
     shape = race_shape(planted(SECONDS), pairs=PAIRS, disturbed=disturbed, **roles)
-    known = asdict(race_record([shape], model="large", variant=FAMILY))
+    known = to_builtins(race_record([shape], model="large", variant=FAMILY))
     return FamilyRecord(**{**known, **changes})
 
 

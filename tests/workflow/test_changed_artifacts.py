@@ -20,7 +20,6 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.summary.document import read_reported, read_summary
-from tightrope.summary.own_records import read_record
 from tiny_project import MODEL, Project
 
 CHANGES = 8
@@ -54,8 +53,7 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/engines/{VARIANT}/model.onnx", ENGINE, load),
     (ACCURACY, ENGINE, lambda path: why_not_timed(path, path.parents[4] / ACCURACY)),
     (LATENCY, "", LatencyRecord.read),
-    (LATENCY, "", lambda path: read_record(LatencyRecord, path)),
-    (ACCURACY, "", lambda path: read_record(AccuracyRecord, path)),
+    (ACCURACY, "", AccuracyRecord.read),
     (f"{REPORTS}/{VARIANT}.logits.npy", ACCURACY, AccuracyRecord.read),
     (f"{REPORTS}/cpu.race.json", "", RaceRecord.read),
     (SUMMARY, "", read_summary),

@@ -10,9 +10,10 @@ import io
 import json
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import to_builtins
 
 from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
 from tightrope.bundle.card import card
@@ -96,7 +97,7 @@ def records_of(subject: Subject) -> dict[str, bytes]:
     """Return the records of the measurements, and the entry of summary.json."""
     result: dict[str, Any] = dict(subject.result)
     return {
-        f"{RECORD}/latency.json": json_bytes(asdict(subject.latency)),
+        f"{RECORD}/latency.json": json_bytes(to_builtins(subject.latency)),
         f"{RECORD}/accuracy.json": read_bytes(subject.paths.accuracy),
         f"{RECORD}/logits.npy": read_bytes(logits_file(subject.paths.accuracy)),
         f"{RECORD}/result.json": json_bytes(result),

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import starmap
 from operator import eq, gt, lt
@@ -35,8 +34,7 @@ RECORD, LOGITS = "accuracy.json", "logits.npy"
 ROUNDING = {"fp32": 1e-4, "tf32": 2**-8, "fp16": 2**-8, "bf16": 2**-5}
 
 
-@dataclass(kw_only=True)
-class AccuracyRecord(Record):
+class AccuracyRecord(Record, kw_only=True, dict=True):
     """Every prediction on the evaluation split, in its order; for a slow engine the first ones.
 
     `margins` are the highest logit minus the second highest. Without labels in the data, `labels`
@@ -55,8 +53,8 @@ class AccuracyRecord(Record):
     data_sha256: str | None = None
     truncation: dict[str, int] | None = None
     labels: list[int] | None = None
-    predictions: list[int] = field(default_factory=list)
-    margins: list[float] = field(default_factory=list)
+    predictions: list[int] = []
+    margins: list[float] = []
     logits_sha256: str | None = None
     collapsed: dict[str, Any] | None = None
 

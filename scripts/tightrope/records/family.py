@@ -1,7 +1,6 @@
 """Record of a family: models and those that start from them, timed in the same rounds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.records.race import RacedShape, RaceRecord, common_rounds, ratio
@@ -25,8 +24,7 @@ class FamilyHeat(TypedDict, total=False):
     shapes: list[FamilyShape]
 
 
-@dataclass(kw_only=True)
-class FamilyRecord(RaceRecord):
+class FamilyRecord(RaceRecord, kw_only=True):
     """Times of the engines of several models on one device, measured in the same rounds.
 
     `model` is the root, from which all others start, directly or through another one. Engines are
@@ -39,7 +37,7 @@ class FamilyRecord(RaceRecord):
 
     CONTENTS: ClassVar[dict[str, Any]] = {"heats": list[FamilyHeat]}
 
-    unraced: dict[str, str] = field(default_factory=dict)
+    unraced: dict[str, str] = {}
 
 
 def engine_name(model: str, variant: str) -> str:

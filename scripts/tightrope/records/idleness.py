@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -24,8 +23,7 @@ class PausedCall(TypedDict, total=False):
     foreign_cores: float
 
 
-@dataclass(kw_only=True)
-class IdlenessRecord(Record):
+class IdlenessRecord(Record, kw_only=True):
     """Calls of an engine directly after a pause, in the order in which they were made.
 
     Each of `calls` holds `pause_s`, the pause that was asked for; `paused_s`, the time between the
@@ -45,11 +43,11 @@ class IdlenessRecord(Record):
     processors: list[int]
     plan: dict[str, Any]
     shape: dict[str, int]
-    warmup: WarmUp = field(default_factory=WarmUp)
+    warmup: WarmUp = {}
     spent_s: float = 0.0
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
-    calls: list[dict[str, Any]] = field(default_factory=list)
+    busiest: dict[str, float] = {}
+    calls: list[dict[str, Any]] = []
 
 
 def after(record: IdlenessRecord, pause_s: float) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypedDict
 
@@ -76,8 +75,7 @@ class TimedShape(Sized, total=False):
     idle_share: float | None
 
 
-@dataclass(kw_only=True)
-class LatencyRecord(Record):
+class LatencyRecord(Record, kw_only=True, dict=True):
     """Times of one variant, and of its baseline in alternating blocks.
 
     Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first call at that
@@ -113,12 +111,12 @@ class LatencyRecord(Record):
     baseline_failed: str | None = None
     reference: dict[str, Any] | None = None
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = {}
     import_s: float | None = None
     load_s: float | None = None
     first_call_s: float | None = None
     peak_rss_bytes: int | None = None
-    shapes: list[dict[str, Any]] = field(default_factory=list)
+    shapes: list[dict[str, Any]] = []
 
     @cached_property
     def undisturbed_pairs(self) -> list[list[int]]:

@@ -1,6 +1,5 @@
 """Records of the operators of a call, and of causes of its time that were removed."""
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.records.record import Record, Round, Sized
@@ -70,8 +69,7 @@ class ProfiledRequest(ProfiledShape, total=False):
     model: ModelWork
 
 
-@dataclass(kw_only=True)
-class ProfileRecord(Record):
+class ProfileRecord(Record, kw_only=True):
     """Where the time of a call goes, for each of `shapes`.
 
     A shape holds its sizes, `call_s` (the mean of calls without a profiler), `padding` (the share
@@ -89,7 +87,7 @@ class ProfileRecord(Record):
     threads: int
     peaks: dict[str, Any]
     unprofiled: str | None = None
-    shapes: list[dict[str, Any]] = field(default_factory=list)
+    shapes: list[dict[str, Any]] = []
 
 
 class RemovedCause(Sized, total=False):
@@ -104,8 +102,7 @@ class RemovedCause(Sized, total=False):
     rounds: list[Round]
 
 
-@dataclass(kw_only=True)
-class CausesRecord(Record):
+class CausesRecord(Record, kw_only=True):
     """Calls of a variant beside those of an engine without the cause, for each cause and shape.
 
     Each of `causes` holds the sizes of its shape, the `cause` in words, the `setting` that removes
@@ -123,5 +120,5 @@ class CausesRecord(Record):
     threads: int
     processors: list[int]
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
-    causes: list[dict[str, Any]] = field(default_factory=list)
+    busiest: dict[str, float] = {}
+    causes: list[dict[str, Any]] = []

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
@@ -48,8 +47,7 @@ class Heat(TypedDict, total=False):
     shapes: list[RacedShape]
 
 
-@dataclass(kw_only=True)
-class RaceRecord(Record):
+class RaceRecord(Record, kw_only=True):
     """Times of the finalists of a model on one device, all measured in the same rounds.
 
     Each of `heats` covers finalists that fit in memory together; its `shapes` hold
@@ -66,11 +64,11 @@ class RaceRecord(Record):
     decision: dict[str, Any]
     processors: list[int]
     engines_sha256: dict[str, str]
-    left_out: dict[str, str] = field(default_factory=dict)
-    heats: list[dict[str, Any]] = field(default_factory=list)
+    left_out: dict[str, str] = {}
+    heats: list[dict[str, Any]] = []
     seconds: float = 0.0
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = {}
 
 
 def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = False) -> list[int]:

@@ -2,14 +2,15 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 import msgspec
 
-from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.content import checked, write_artifact
+from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.statistics import Interval, speedup, trimmed_mean
@@ -19,6 +20,11 @@ SCHEMA = 5
 TRAINING, RACE = "training", "race"
 # fewest undisturbed rounds for numbers
 FEWEST_ROUNDS = 6
+
+
+def now() -> str:
+    """Return the time as in records: ISO 8601 to the second, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # no field of what lists in records hold is required: a record has what its job got to know
@@ -55,8 +61,7 @@ class Sized(TypedDict, total=False):
     width: int
 
 
-@dataclass(kw_only=True)
-class Record:
+class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Fields of every record: model and variant, status, host, libraries and time.
 
     `CONTENTS` maps a field that is a list to the type of its value.
@@ -72,12 +77,12 @@ class Record:
     host: dict[str, Any]
     libraries: dict[str, str | None]
     engine_sha256: str | None = None
-    measured: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    measured: str = msgspec.field(default_factory=now)
     schema: int = SCHEMA
 
     def write(self, path: Path | str) -> None:
         """Write the record as sorted JSON."""
-        write_artifact(path, asdict(self))
+        write_artifact(path, msgspec.to_builtins(self))
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -85,24 +90,37 @@ class Record:
 
         A field of the contents that their type does not name is kept.
         """
-        document = read_artifact(path)
-        names = {one.name for one in fields(cls)}
-        known = isinstance(document, dict) and set(document) == names
-        if not known or document["schema"] != SCHEMA:
-            raise ArtifactError(f"{path}: no {cls.__name__} of this version; delete it, run again")
+        content = checked(path, read_bytes(path))
         place = ""
         try:
-            record = msgspec.convert(document, cls)
+            record: Self = decoder(cls).decode(content)
             for name, kind in cls.CONTENTS.items():
                 place = f"{name}: "
-                msgspec.convert(document[name], kind)
-        except msgspec.ValidationError as error:
+                msgspec.convert(getattr(record, name), kind)
+        except msgspec.DecodeError as error:
+            document = json_document(path, content)  # says what is no JSON
+            known = isinstance(document, dict) and set(document) == {*cls.__struct_fields__}
+            if not known or document["schema"] != SCHEMA:
+                raise of_another_version(path, cls) from error
             raise ArtifactError(f"{path}: {place}{error}; delete it, run again") from error
+        if record.schema != SCHEMA:
+            raise of_another_version(path, cls)
         record.read_beside(path)
         return record
 
     def read_beside(self, path: Path | str) -> None:
         """Read what belongs to the record in `path` and is in another file: nothing here."""
+
+
+@cache
+def decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of the JSON of a record, which takes its fields and no others."""
+    return msgspec.json.Decoder(kind)
+
+
+def of_another_version(path: Path | str, kind: type[Record]) -> ArtifactError:
+    """Return the error of a record in `path` that was written by another version."""
+    return ArtifactError(f"{path}: no {kind.__name__} of this version; delete it, run again")
 
 
 def require_engine(path: Path | str, measured: str | None, in_use: str | None) -> None:

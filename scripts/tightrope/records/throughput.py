@@ -1,6 +1,5 @@
 """Record of throughput: calls of several instances of an engine, by threads and batch."""
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.records.record import Record
@@ -23,8 +22,7 @@ class Point(TypedDict, total=False):
     peak_rss_bytes: int
 
 
-@dataclass(kw_only=True)
-class ThroughputRecord(Record):
+class ThroughputRecord(Record, kw_only=True):
     """Calls in a closed loop of one or more instances of an engine, each on cores of its own.
 
     Each of `points` holds `instances`, `threads` of each, `batch` and `reason`: why it has no
@@ -54,8 +52,8 @@ class ThroughputRecord(Record):
     width: int | None = None
     spent_s: float = 0.0
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
-    points: list[dict[str, Any]] = field(default_factory=list)
+    busiest: dict[str, float] = {}
+    points: list[dict[str, Any]] = []
 
 
 def block_rates(point: dict[str, Any]) -> list[float]:

@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -54,8 +53,7 @@ class TrafficTest(TypedDict, total=False):
     foreign_cores: float | None
 
 
-@dataclass(kw_only=True)
-class TrafficRecord(Record):
+class TrafficRecord(Record, kw_only=True):
     """Tests of MLCommons LoadGen on the split for timing, per padding and scenario.
 
     `samples` is the number of examples sent: all texts; of images the first ones that fit in the
@@ -94,13 +92,13 @@ class TrafficRecord(Record):
     samples: int | None = None
     height: int | None = None
     width: int | None = None
-    lengths: list[int] = field(default_factory=list)
-    edges: list[int] = field(default_factory=list)
-    tests: list[dict[str, Any]] = field(default_factory=list)
+    lengths: list[int] = []
+    edges: list[int] = []
+    tests: list[dict[str, Any]] = []
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
-    answers: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    logs: dict[str, str] = field(default_factory=dict)
+    busiest: dict[str, float] = {}
+    answers: dict[str, dict[str, list[Any]]] = {}
+    logs: dict[str, str] = {}
 
 
 def in_rounds(tests: Iterable[Test], scenario: str) -> dict[int, list[Test]]:

@@ -1,6 +1,5 @@
 """Record of training: raw measurements of each epoch and seed."""
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from tightrope.records.record import TRAINING, Record
@@ -35,8 +34,7 @@ class SeedRun(TypedDict, total=False):
     epochs: list[Epoch]
 
 
-@dataclass(kw_only=True)
-class TrainingRecord(Record):
+class TrainingRecord(Record, kw_only=True):
     """Some epochs of a model's recipe, repeated with each seed; the weights are not kept.
 
     `recipe` is the whole recipe, `activation` the replacement of the checkpoint's activation, None
@@ -71,6 +69,6 @@ class TrainingRecord(Record):
     unit: str | None = None
     source_sha256: str | None = None
     data_sha256: str | None = None
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = []
     lost_s: float = 0.0
-    busiest: dict[str, float] = field(default_factory=dict)
+    busiest: dict[str, float] = {}

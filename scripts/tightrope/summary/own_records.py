@@ -1,54 +1,20 @@
 """Reading records: whether they are of that model and variant, on the engine in use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import TypeVar
 
-import msgspec
-
-from tightrope.artifacts.content import checked
-from tightrope.artifacts.files import read_bytes, sha256
+from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
 from tightrope.records.race import RaceRecord
-from tightrope.records.record import SCHEMA, TRAINING, Record, require_engine
+from tightrope.records.record import TRAINING, Record, require_engine
 
 Kind = TypeVar("Kind", bound=Record)
 Raced = TypeVar("Raced", bound=RaceRecord)
 # SHA-256 of each engine.json in use, by model and variant
 Engines = Mapping[tuple[str, str], str]
-
-
-def read_record(kind: type[Kind], path: Path | str) -> Kind:
-    """Return the record in `path`, as `kind.read` does and with its errors, in less time.
-
-    The JSON is read into the types of the record at once, not into a document first.
-    """
-    content = checked(path, read_bytes(path))
-    own = decoder(cast(Any, kind))  # mypy: no class is hashable
-    try:
-        found = own.decode(content)
-        record = kind(**{name: getattr(found, name) for name in found.__struct_fields__})
-        for name, contents in kind.CONTENTS.items():
-            msgspec.convert(getattr(record, name), contents)
-    except msgspec.DecodeError:
-        return kind.read(path)
-    if record.schema != SCHEMA:
-        return kind.read(path)
-    record.read_beside(path)
-    return record
-
-
-@cache
-def decoder(kind: type[Record]) -> msgspec.json.Decoder[Any]:
-    """Return a decoder of JSON with the fields of a record, all of them and no others."""
-    types = get_type_hints(kind)
-    members = [(field.name, types[field.name]) for field in fields(kind)]
-    strict = msgspec.defstruct(kind.__name__, members, forbid_unknown_fields=True)
-    return msgspec.json.Decoder(strict)
 
 
 def engines_in_use(paths: Iterable[Path | str]) -> Engines:

@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec.structs import asdict
+
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import fewest_pairs, gpu_disturbance, undisturbed
 from tightrope.records.accuracy import AccuracyRecord
@@ -160,7 +162,7 @@ def result_entry(
         "status": failed.status if failed else "ok",
         "reason": failed.reason if failed else None,
         **build_fields(engine),
-        **picked(MeasuredFields, vars(latency)),
+        **picked(MeasuredFields, asdict(latency)),
         "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
         "search": None,
         "latency": latency_rows(latency, machine, accept_disturbed),

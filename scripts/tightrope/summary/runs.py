@@ -1,11 +1,11 @@
 """The results of all models, each read in a process of its own, and their hosts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -17,14 +17,7 @@ from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits, Split
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.own_records import (
-    Engines,
-    Kind,
-    engines_in_use,
-    read_record,
-    require_data,
-    require_own,
-)
+from tightrope.summary.own_records import Engines, Kind, engines_in_use, require_data, require_own
 from tightrope.summary.result_types import Host, Result
 from tightrope.summary.results import result_entry
 from tightrope.variants import parse
@@ -148,7 +141,7 @@ class ModelReader:
 
     def read(self, kind: type[Kind], path: Path) -> Kind:
         """Return a record of an engine and data in use; raises as `require_own`, `require_data`."""
-        record = read_record(kind, path)
+        record = kind.read(path)
         require_own(path, record, self.engines)
         if isinstance(record, AccuracyRecord):
             split, digest = self.data[record.model]["evaluation"], self.splits[record.model].sha256

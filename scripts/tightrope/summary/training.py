@@ -108,7 +108,7 @@ def training_entry(
     ok = record.status == "ok"
     disturbed = why_disturbed(record)
     entry = {
-        **{name: vars(record)[name] for name in COPIED},
+        **{name: getattr(record, name) for name in COPIED},
         "host": host_key(record.host),
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],

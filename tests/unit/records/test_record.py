@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from accuracy_records import accuracy_record
 from artifact_files import without_digests, written
 from disturbed import QUIET, WAITED
 from gpu_states import STATE
+from msgspec.structs import replace
 from raced import HOST, race_record
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
@@ -66,7 +66,7 @@ def test_what_was_written_is_read_and_is_sorted_json_without_statistics(record, 
 
 @ALL
 def test_a_record_of_another_version_or_kind_is_refused(record, tmp_path):
-    changes = [{"surprise": 1}, {"schema": 1}, {"schema": None}, {"model": ...}, {"schema": ...}]
+    changes = [{"surprise": 1}, {"schema": 1}, {"schema": None}, {"model": ...}]
     words = rf"a\.json: no {type(record).__name__} of this version; delete it, run again"
     for change in changes:
         changed(record, tmp_path / "a.json", change)

@@ -1,7 +1,5 @@
 """Summaries of many variants: read in less time and memory, with the same numbers and bytes."""
 
-import json
-from functools import partial
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -9,16 +7,12 @@ import msgspec
 import numpy as np
 import pytest
 from accuracy_records import accuracy_record
-from artifact_files import written
 from raced import HOST
 from tightrope.artifacts.content import write_artifact
-from tightrope.errors import ArtifactError
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
-from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits
 from tightrope.summary.document import Summary, read_summary, write_summary
-from tightrope.summary.own_records import read_record
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import kept
 
@@ -60,36 +54,6 @@ def test_a_baseline_with_equal_logits_has_no_scale_for_an_error(logit: float) ->
     assert ReferenceLogits(np.zeros((0, 0), np.float32)).array.size == 0
     with pytest.raises(ValueError, match=r"shape \(1, 2\), not \(1, 3\)"):
         ReferenceLogits(baseline).distance(ours[:, :2], 1)
-
-
-def test_a_record_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, record = tmp_path / "record.json", accuracy()
-    record.write(path)
-    monkeypatch.delattr(Record, "read")  # the slow way is for wrong records alone
-    found = read_record(AccuracyRecord, path)
-    assert found == record and (found.logits == record.logits).all()
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        lambda document: document | {"schema": 4},
-        lambda document: document | {"other": 1},
-        lambda document: {key: one for key, one in document.items() if key != "margins"},
-        lambda document: document | {"margins": ["a"]},
-        lambda document: document | {"logits_sha256": "0" * 64},
-        lambda document: [document],
-    ],
-)
-def test_a_wrong_record_is_refused_in_the_same_words(tmp_path: Path, harm: Any) -> None:
-    path, messages = tmp_path / "record.json", []
-    accuracy().write(path)
-    written(path, harm(json.loads(path.read_text())))
-    for read in (partial(read_record, AccuracyRecord), AccuracyRecord.read):
-        with pytest.raises(ArtifactError) as caught:
-            read(path)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
 
 
 def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from disturbed import facts
 from gpu_states import state
 from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
+from msgspec import to_builtins
 from raced import decided_shape, race_record
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
@@ -531,7 +531,7 @@ def test_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
         read_own_race(other, RaceRecord, in_use)
     record = race_record(host=HOST, engines_sha256={f"m/{QUICK}": "0" * 64})
     family = tmp_path / "reports/m/cpu.family.json"
-    FamilyRecord(**{**asdict(record), "variant": FAMILY}).write(family)
+    FamilyRecord(**{**to_builtins(record), "variant": FAMILY}).write(family)
     baseline = write_run(tmp_path, BASELINE)
     with pytest.raises(ArtifactError, match=r"family\.json: measured with another engine"):
         write(tmp_path, inputs_of(tmp_path, baseline, run, families=[family]))
