@@ -33,6 +33,7 @@ from tightrope.plan import (
 from tightrope.plan.config import checked
 from tightrope.plan.location import Location
 from tightrope.plan.wildcards import of_wildcards, one_of
+from tightrope.studies.table import STUDIES
 from tightrope.terminal import decision, plugin, stopping
 from tightrope.terminal.ended import EndedJobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES
@@ -135,9 +136,6 @@ repair_of = of_wildcards(job_params.repair_of, config)
 percentile_of = of_wildcards(job_params.percentile_of, config)
 streams_of_variant = of_wildcards(job_params.streams_of, config)
 traffic_settings = of_wildcards(studies.traffic_settings, config)
-throughput_settings = of_wildcards(studies.throughput_settings, config)
-idleness_settings = of_wildcards(studies.idleness_settings, config)
-idleness_shape = of_wildcards(studies.idleness_shape, config)
 bundle_programs = of_wildcards(LOCATION.given, partial(job_inputs.bundle_programs, SCRIPTS), config)
 teacher_request = of_wildcards(distillation.teacher_request, config)
 teacher_libraries = of_wildcards(distillation.teacher_libraries, config)
@@ -162,7 +160,7 @@ prepared_of_run = of_wildcards(job_inputs.prepared, config, PLAN.jobs)
 prepared_files = of_wildcards(job_inputs.prepared_files, config, PLAN.jobs)
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
 
-# take an engine, libraries, a split, a key or a path, and return a function of the wildcards
+# take an engine, libraries, a split, a key, a path or a study, and return a function of the wildcards
 inputs_of = partial(of_wildcards, job_inputs.of_build, job_inputs.engine_inputs, config)
 options_of = partial(of_wildcards, job_inputs.of_build, job_params.engine_options, config)
 encoding_with = partial(of_wildcards, job_inputs.encoding_libraries, config)
@@ -172,6 +170,8 @@ of_raced = partial(of_wildcards, plan.raced, PLAN)
 of_family = partial(of_wildcards, plan.of_family, PLAN)
 of_members = partial(of_wildcards, plan.of_members, PLAN)
 paths_of = partial(of_wildcards, wildcards.paths)
+code_of_study = partial(of_wildcards, code.study_code, SCRIPTS)
+settings_of_study = partial(of_wildcards, studies.study_settings, config)
 
 
 wildcard_constraints:

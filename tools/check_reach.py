@@ -18,6 +18,7 @@ LOADS_BY_NAME = {
     "tightrope/checkpoint/source.py": {"load_kind", "importer_of"},
     "tightrope/data/source.py": {"load_kind"},
     "tightrope/engines/load.py": {"engine_module"},
+    "tightrope/measure/study.py": {"measure_study"},
     "tightrope/training/train.py": {"fine_tuning"},
 }
 # files of a bundle, which jobs copy and do not run

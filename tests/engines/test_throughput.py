@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from studies import measured, spoil
 from tightrope.errors import TightropeError
-from tightrope.measure.throughput import BLOCKS
-from tightrope.records.throughput import call_seconds, samples_per_second
+from tightrope.studies.instances import BLOCKS
 from tightrope.variants import Variant
 from tiny_images import SIDE
 from tiny_model import TinyModel, name_variant
@@ -36,34 +35,33 @@ def measure(tiny: TinyModel, built: Build, tmp_path: Path) -> Measure:
 @two_cores
 def test_the_instances_of_a_point_call_in_a_closed_loop_at_the_same_time(measure: Measure) -> None:
     record = measure()
-    assert [(p["instances"], p["threads"]) for p in record.points] == [*[(1, 2)] * 2, *[(2, 1)] * 2]
-    for point in record.points:
-        assert point["reason"] is None and not point["skipped"]
-        assert len(point["blocks_s"]) == len(point["waited_s"]) == point["instances"]
-        assert all(len(blocks) == BLOCKS for blocks in point["blocks_s"])
+    assert [tuple(p.division) for p in record.calls] == [*[(1, 2)] * 2, *[(2, 1)] * 2]
+    for point in record.calls:
+        assert point.reason is None and not point.skipped
+        assert len(point.blocks_s) == len(point.waited_s) == point.instances
+        assert all(len(blocks) == BLOCKS for blocks in point.blocks_s)
         # the calls of an instance follow one another within the window
-        for blocks in point["blocks_s"]:
-            assert sum(call for block in blocks for call in block) <= point["seconds"]
-        calls = call_seconds(point)
-        assert len(calls) == sum(len(b) for blocks in point["blocks_s"] for b in blocks)
-        assert samples_per_second(point).value > 0
-        assert point["peak_rss_bytes"] > 0
+        for blocks in point.blocks_s:
+            assert sum(call for block in blocks for call in block) <= point.seconds
+        assert len(point.calls_s) == sum(len(b) for blocks in point.blocks_s for b in blocks)
+        assert point.rate.value > 0
+        assert point.peak_rss_bytes > 0
     assert record.spent_s > 0
 
 
 def test_what_max_seconds_leaves_out_says_so(measure: Measure) -> None:
-    first, *others = measure(max_seconds=0.01).points
-    assert first["reason"] is None
-    assert {point["reason"] for point in others} == {"max_seconds = 0.01 were over"}
-    assert all(point["skipped"] for point in others)
+    first, *others = measure(max_seconds=0.01).calls
+    assert first.reason is None
+    assert {point.reason for point in others} == {"max_seconds = 0.01 were over"}
+    assert all(point.skipped for point in others)
 
 
 def test_larger_batches_than_the_bound_allows_are_not_measured(measure: Measure) -> None:
     record = measure(p99_ms=1e-6, instances=[1])
     # the first too, where another program disturbed it, decides nothing
-    assert record.points[0]["reason"] is None
-    if record.points[0]["foreign_cores"] <= 0.1:
-        assert "at batch 1 already, over the bound" in record.points[1]["reason"]
+    assert record.calls[0].reason is None
+    if record.calls[0].foreign_cores <= 0.1:
+        assert "at batch 1 already, over the bound" in record.calls[1].reason
 
 
 def is_killed(_: Any) -> None:
@@ -80,7 +78,7 @@ def test_an_engine_that_dies_is_a_failed_record(
     assert record.status == "failed" and record.transient
     assert "killed by SIGKILL" in record.reason
     if study == "throughput":
-        assert [point["skipped"] for point in record.points] == [False, False]
+        assert [point.skipped for point in record.calls] == [False, False]
     else:
         assert record.calls == []
 
@@ -92,7 +90,7 @@ def test_instances_that_fail_leave_the_other_points(
     spoil(monkeypatch, "throughput", lambda logits: logits * float("nan"), lambda n: n == 1)
     record = measure()
     assert (record.status, record.reason) == ("ok", None)
-    reasons = [point["reason"] for point in record.points]
+    reasons = [point.reason for point in record.calls]
     assert reasons == [None, None, *["gives logits that are not numbers"] * 2]
 
 
@@ -107,6 +105,6 @@ def test_images_have_the_size_of_their_model(
     plan = {"instances": [1], "batches": [2]}
     target = tmp_path / "v.throughput.json"
     record = measured("throughput", tiny_images, built_images(FP32), target, **plan)
-    assert (record.status, record.reason, record.sequence) == ("ok", None, None)
-    assert (record.height, record.width) == (SIDE, SIDE)
-    assert len(call_seconds(record.points[0])) > 0
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.shape == {"height": SIDE, "width": SIDE}
+    assert len(record.calls[0].calls_s) > 0

@@ -2,28 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from short_timing import timing_settings
+from short_timing import SHAPE, timing_settings
 from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
-from tightrope.measure.idleness import measure_idleness
-from tightrope.measure.throughput import measure_throughput
+from tightrope.measure.study import measure_study
 from tightrope.measure.traffic import measure_traffic
-from tightrope.records.idleness import IdlenessRecord
-from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
+from tightrope.studies.table import STUDIES as DECLARED
 from tiny_model import EXECUTION, LIMITS, TinyModel, artifacts_of
 
 # what measures, its record, the plan, and the module that loads the engine
 STUDIES: dict[str, tuple[Callable[..., None], Any, dict[str, Any], str]] = {
     "throughput": (
-        measure_throughput,
-        ThroughputRecord,
+        partial(measure_study, "throughput"),
+        DECLARED["throughput"],
         {
             **{"batches": [1, 4], "sequence": 16, "instances": [1, 2], "threads": "auto"},
             **{"p99_ms": None, "seconds": 0.2, "max_seconds": 60},
@@ -31,9 +30,9 @@ STUDIES: dict[str, tuple[Callable[..., None], Any, dict[str, Any], str]] = {
         "timed_engine",
     ),
     "idleness": (
-        measure_idleness,
-        IdlenessRecord,
-        {"pauses": [0.01], "max_seconds": 60},
+        partial(measure_study, "idleness"),
+        DECLARED["idleness"],
+        {"pauses": [0.01], "shape": SHAPE, "max_seconds": 60},
         "timed_engine",
     ),
     "traffic": (

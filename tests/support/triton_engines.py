@@ -62,20 +62,25 @@ def point(instances: int, threads: int, batch: int, seconds: float, **fields: An
     return {
         **{"instances": instances, "threads": threads, "batch": batch, "reason": None},
         **{"skipped": False, "disturbed": None, "provisional": False, "calls": 99},
-        "samples_per_s": instances * batch / seconds,
+        "samples_per_s": dict.fromkeys(("value", "low", "high"), instances * batch / seconds),
         "p50_s": seconds,
         "p99_s": 1.5 * seconds,
         **fields,
     }
 
 
-def throughput(points: list[Any], variant: str, **fields: Any) -> Any:
-    """An entry of `throughput` on the host of `result`, the best point by its rate."""
+def throughput(
+    points: list[Any], variant: str, *, bound_s: Any = None, within: Any = None, **fields: Any
+) -> Any:
+    """An entry of the study on the host of `result`, the best point by its rate."""
+    best = max(points, key=lambda one: one["samples_per_s"]["value"])
+    marks = [
+        {"best": one is best, "best_within_bound": at == within, "bound_s": bound_s}
+        for at, one in enumerate(points)
+    ]
     return {
         **{"model": MODEL, "variant": variant, "host": result(variant)["host"], "status": "ok"},
-        **{"sequence": 128, "height": None, "width": None, "p99_bound_s": None},
-        "points": points,
-        "best": max(points, key=lambda one: one["samples_per_s"]),
-        "best_within_bound": None,
+        "shape": {"sequence": 128},
+        "rows": [{**one, **mark} for one, mark in zip(points, marks, strict=True)],
         **fields,
     }

@@ -9,6 +9,7 @@ import yte
 from fingerprints import planned
 from snakemake.io import is_flagged
 from tightrope.engine_table import ENGINES
+from tightrope.studies.table import STUDIES
 from tiny_project import CONFIG, MODEL, Project
 
 # of the CPU and of the GPU; a function takes that of the place where the job runs
@@ -34,6 +35,7 @@ def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
     run = {name: Path(rule.script).stem for name, rule in rules.items()}
     assert {*run.values()} == {path.stem for path in (fresh / "scripts").glob("*.py")}
     shared = {f"build_{engine}": "build_engine" for engine in ENGINES}
+    shared |= {f"measure_{study}": "measure_study" for study in STUDIES}
     shared["compare_activation"] = "measure_latency"
     assert run == {name: name for name in rules} | shared
 

@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tightrope.records.idleness import IdlenessRecord
-from tightrope.records.throughput import ThroughputRecord
+from tightrope.studies.table import STUDIES
 from tightrope.summary.cost import job_seconds
 from tightrope.summary.document import Summary, read_summary
 from tiny_project import CONFIG, GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, Project
@@ -105,22 +104,21 @@ def test_traffic_has_every_scenario_with_every_padding(whole: Project, summary: 
 
 
 def test_throughput_has_each_division_of_the_cores_at_each_batch(whole: Project) -> None:
-    found = ThroughputRecord.read(whole / f"reports/{SMALL}/{LEARNT}.throughput.json")
-    assert (found.status, found.reason, found.sequence) == ("ok", None, 8)
-    counts = [one for one in range(1, found.cores + 1) if found.cores % one == 0]
-    assert {(one["instances"], one["threads"], one["batch"]) for one in found.points} == {
-        (one, found.cores // one, batch) for one in counts for batch in (1, 4)
-    }
+    found = STUDIES["throughput"].read(whole / f"reports/{SMALL}/{LEARNT}.throughput.json")
+    assert (found.status, found.reason, found.shape) == ("ok", None, {"sequence": 8})
+    cores = len(found.processors)
+    counts = [one for one in range(1, cores + 1) if cores % one == 0]
+    places = {(one.instances, one.threads, one.batch) for one in found.calls}
+    assert places == {(one, cores // one, batch) for one in counts for batch in (1, 4)}
 
 
 def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Any) -> None:
-    found = IdlenessRecord.read(whole / f"reports/{SMALL}/{LEARNT}.idleness.json")
+    found = STUDIES["idleness"].read(whole / f"reports/{SMALL}/{LEARNT}.idleness.json")
     assert found.shape == {"batch": 1, "sequence": 8}
-    assert found.warmup["calls"] > 0
-    assert Counter(call["pause_s"] for call in found.calls) == {0.01: 30, 0.05: 30}
-    assert all(call["paused_s"] >= call["pause_s"] for call in found.calls)
-    (entry,) = summary["idleness"]
-    assert [pause["pause_s"] for pause in entry["pauses"]] == [0.01, 0.05]
+    assert Counter(call.pause_s for call in found.calls) == {0.01: 30, 0.05: 30}
+    assert all(call.paused_s >= call.pause_s for call in found.calls)
+    (entry,) = summary["studies"]["idleness"]
+    assert [row["pause_s"] for row in entry["rows"]] == [0.01, 0.05]
 
 
 def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> None:

@@ -15,10 +15,10 @@ from tightrope.artifacts.paths import Artifacts
 from tightrope.bundle.requirements import IMPORTED
 from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.kept import BUSIEST
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import require_engine
 from tightrope.summary.document import Summary, read_summary
-from tightrope.summary.measured import BUSIEST
 from tightrope.summary.result_types import Result
 from tightrope.variants import Variant, parse
 

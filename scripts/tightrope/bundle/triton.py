@@ -23,7 +23,7 @@ from tightrope.errors import TightropeError, printable
 from tightrope.signature import SEQUENCE
 from tightrope.summary.document import read_summary
 from tightrope.summary.result_types import Result
-from tightrope.summary.throughput import Throughput
+from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant, parse
 
@@ -93,7 +93,7 @@ def write_triton(
         built,
         made["labels"],
         result,
-        document["throughput"],
+        document["studies"].get("throughput", []),
         document["traffic"],
         templates=templates,
         isa=host["isa"] if host else (),
@@ -112,7 +112,7 @@ def triton_files(
     engine: EngineManifest,
     labels: list[str],
     result: Result,
-    throughput: list[Throughput],
+    throughput: list[StudyEntry],
     traffic: list[Traffic],
     *,
     templates: Templates,

@@ -9,7 +9,7 @@ from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH
 from tightrope.summary.measured import Measured
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.throughput import Throughput
+from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 
 # share of a lone request's latency that it may wait for others
@@ -60,7 +60,7 @@ class Settings(NamedTuple):
 def settings_of(
     options: dict[str, Any],
     result: Result,
-    throughput: Sequence[Throughput],
+    throughput: Sequence[StudyEntry],
     traffic: Sequence[Traffic],
 ) -> Settings:
     """Return the settings for an engine with these `options` (their buckets or profiles limit it).
@@ -101,31 +101,32 @@ def own(entries: Iterable[Entry], result: Result) -> Entry | None:
     return next((one for one in found if one["status"] == "ok"), None)
 
 
-def curve_of_throughput(entry: Throughput, limit: float) -> Curve | None:
+def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
     """Return the points with the division of the best one, the best within the bound if any."""
-    best = entry["best_within_bound"] or entry["best"]
+    within = [row for row in entry["rows"] if row["best_within_bound"]]
+    best = next(iter(within or [row for row in entry["rows"] if row["best"]]), None)
     if best is None or best["batch"] > limit:
         return None
     instances, threads = best["instances"], best["threads"]
     points = [
         Point(
             one["batch"],
-            rate,
-            one["p50_s"] or instances * one["batch"] / rate,
+            rate["value"],
+            one["p50_s"] or instances * one["batch"] / rate["value"],
             one["p99_s"],
             one["provisional"],
         )
-        for one in entry["points"]
+        for one in entry["rows"]
         if (one["instances"], one["threads"]) == (instances, threads)
         and (rate := one["samples_per_s"])
         and one["batch"] <= limit
     ]
     chosen = next(one for one in points if one.batch == best["batch"])
-    shape = size(entry["sequence"], entry["height"], entry["width"])
-    why = "of those within the bound on p99" if entry["best_within_bound"] else "of all"
-    source = f"`throughput` of summary.json at {shape}"
+    shape = size(*(entry["shape"].get(axis) for axis in ("sequence", "height", "width")))
+    why = "of those within the bound on p99" if within else "of all"
+    source = f"`studies.throughput` of summary.json at {shape}"
     division = f"the division with the most samples per second, {why}, in {source}"
-    return Curve(points, chosen, instances, threads, entry["p99_bound_s"], source, division)
+    return Curve(points, chosen, instances, threads, best["bound_s"], source, division)
 
 
 def curve_of_latency(result: Result, limit: float) -> Curve:

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -27,6 +27,7 @@ from tightrope.errors import (
     is_out_of_memory,
 )
 from tightrope.jobs.spread import end_with
+from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -39,6 +40,8 @@ LIMIT_OF_MEMORY = "GB of memory, the limit of this job"
 RESERVED_MB = 450
 # seconds before the scheduler's end of a job at which its own limit is, at most
 RESERVED_SECONDS = 120
+# time beyond its own limit in which a worker may finish its current call
+GRACE_SECONDS = 10.0
 # variable of the environment of the processes of a job of Slurm
 SLURM_JOB = "SLURM_JOB_ID"
 # errors of the environment, not of the variant: they end the job
@@ -310,6 +313,11 @@ def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limi
         return set_failure(record, error, record.variant, limits)
     for name, value in fields.items():
         setattr(record, name, value)
+
+
+def cpu_seconds(workers: Sequence[Child]) -> float:
+    """Return the CPU seconds that the workers and this process have used so far."""
+    return own_seconds() + sum(worker.ask("cpu_seconds") for worker in workers)
 
 
 def set_failure(record: Any, error: WorkFailed, what: str, limits: Limits) -> None:

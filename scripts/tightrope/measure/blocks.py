@@ -3,13 +3,9 @@
 import time
 from typing import Any
 
-from tightrope.jobs.child import Child
-from tightrope.machine.foreign_load import own_seconds
+from tightrope.jobs.child import GRACE_SECONDS, Child
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
-
-# time beyond the limit in which a worker may finish its current call
-GRACE_SECONDS = 10.0
 
 Plan = dict[str, Any]
 
@@ -60,11 +56,6 @@ def block_sizes(plan: Plan) -> tuple[float, list[int]]:
     pairs = min(plan["pairs"], plan["calls"])
     each, more = divmod(plan["calls"], pairs)
     return 0.0, [each + 1] * more + [each] * (pairs - more)
-
-
-def cpu_seconds(workers: list[Child]) -> float:
-    """Return the CPU seconds that the workers and this process have used so far."""
-    return own_seconds() + sum(worker.ask("cpu_seconds") for worker in workers)
 
 
 def lost_to_other_load(windows: Windows, machine: QuietMachine) -> float:

@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.child import Child, Limits, cpu_seconds
 from tightrope.jobs.progress import ProgressBar, Tell, untold
 from tightrope.machine.interference import Windows, fewest_pairs, of_pair, undisturbed
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, cpu_seconds, lost_to_other_load
+from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE, speedup
 

@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.child import Child, Limits, cpu_seconds
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import cpu_seconds
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.record import FEWEST_ROUNDS
 

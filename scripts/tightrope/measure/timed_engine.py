@@ -19,7 +19,7 @@ from tightrope.machine.foreign_load import counters, settle
 from tightrope.machine.nvml import GpuState, held_gpu
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.answers import check_logits
-from tightrope.measure.timing import blocks_on_streams, timed_calls
+from tightrope.measure.timing import blocks_on_streams, closed_loop, timed_calls
 from tightrope.variants import parse
 
 Run = Callable[[Any], Any]
@@ -149,6 +149,37 @@ class TimedEngine:
             "energy_j": joules,
             "gpu": state,
         }
+
+    def plain_calls(self, index: int, seconds: float, calls: int, limit: float) -> dict[str, Any]:
+        """Time calls as `block` does, with nothing before the first or between them.
+
+        Returns `samples_s`, and `began_s` and `ended_s` of `time.perf_counter`, which all processes
+        of a Linux machine share.
+        """
+        began = time.perf_counter()
+        samples = timed_calls(
+            self.run, self.inputs[index], seconds=seconds, calls=calls, limit_seconds=limit
+        )
+        return {"samples_s": samples, "began_s": began, "ended_s": time.perf_counter()}
+
+    def pace(self, index: int) -> float:
+        """Return the median seconds of the last calls of the warm-up."""
+        return self.typical_s[index]
+
+    def loop(self, index: int, start: float, seconds: float, blocks: int) -> dict[str, Any]:
+        """Return `blocks_s` of `closed_loop`, and `waited_s`: seconds without a processor.
+
+        `waited_s` is that of all threads of this process, and None where the kernel does not
+        report it; `late_s` is by how much the first call began after the window.
+        """
+        late = max(0.0, time.perf_counter() - start)
+        before = counters()
+        found = closed_loop(
+            self.run, self.inputs[index], start=start, seconds=seconds, blocks=blocks
+        )
+        waited = counters().since(before).waited_s
+        settle()
+        return {"blocks_s": found, "waited_s": waited, "late_s": late}
 
     def joules_since(self, before: list[float], seconds: float) -> float | None:
         """Return the joules of the last `seconds`, None where the counters do not show them."""

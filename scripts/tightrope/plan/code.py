@@ -53,6 +53,13 @@ def teacher_code(scripts: str, config: Document, wildcards: Any) -> str:
     return code_digest(scripts, "run_teacher.py", *modules)
 
 
+def study_code(scripts: str, study: str, wildcards: Any) -> str:
+    """Return the digest of what measures a study of the variant, with its engine."""
+    load = f"tightrope/engines/{parse(wildcards.variant).engine}.py:load"
+    measure = [f"tightrope/studies/{study}.py:{name}" for name in ("measure", "Settings")]
+    return code_digest(scripts, "measure_study.py", *measure, load)
+
+
 def variants_code(
     scripts: str, script: str, variants_of: Callable[[Any], Iterable[str]], wildcards: Any
 ) -> str:

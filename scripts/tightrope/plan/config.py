@@ -14,6 +14,7 @@ from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
 from tightrope.plan.families import with_parents
 from tightrope.plan.model_checks import check_tables
+from tightrope.studies.table import STUDIES
 
 Document = dict[str, Any]
 SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -51,6 +52,7 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
     check_words_and_numbers(config)
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
+    document = with_studies(document)
     config = with_parents(with_types(config, document))
     errors = jsonschema.Draft202012Validator(document).iter_errors(config)
     if first := min(errors, key=lambda one: (len(one.path), str(list(one.path))), default=None):
@@ -60,6 +62,12 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
         for check in (*CHECKS, check_tables):
             check(filled)
     return filled
+
+
+def with_studies(document: Document) -> Document:
+    """Return the schema with the sections of all studies."""
+    sections = {name: one.schema() for name, one in STUDIES.items()}
+    return {**document, "properties": {**document["properties"], **sections}}
 
 
 def key_of(path: Iterable[str | int]) -> str:

@@ -38,10 +38,11 @@ from tightrope.plan.shapes import (
     is_of_images,
     shapes_of,
 )
-from tightrope.plan.studies import check_throughput
+from tightrope.plan.studies import check_studies
 from tightrope.plan.variants import configured, kind_of
 from tightrope.signature import SEQUENCE
 from tightrope.statistics import accuracy_verdict, paired_difference
+from tightrope.studies.table import STUDIES
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
 Document = dict[str, Any]
@@ -138,20 +139,15 @@ def configured_variants(config: Document) -> list[Variant]:
 
 
 def check_named_variants(config: Document) -> None:
-    """Traffic, profiles, pauses and throughput are measured for configured variants only."""
+    """Traffic, profiles and studies are measured for configured variants only."""
     known = names_of(configured_variants(config))
-    for key in ("traffic", "profile", "idleness", "throughput"):
+    for key in ("traffic", "profile", *STUDIES):
         names = config[key]["variants"]
         for name in names if names != "auto" else ():
             if name not in known:
                 raise ConfigError(
                     f"config: {key}.variants: {name}: no configured variant{nearest(name, known)}"
                 )
-
-
-def check_idleness(config: Document) -> None:
-    """A named shape must be one of `shapes`."""
-    check_measured(config, "idleness.shape", config["idleness"]["shape"])
 
 
 def check_buckets(config: Document) -> None:
@@ -278,8 +274,7 @@ CHECKS = (
     check_search,
     check_threads,
     check_named_variants,
-    check_throughput,
-    check_idleness,
+    check_studies,
     check_sources,
     check_heads,
     check_labels,

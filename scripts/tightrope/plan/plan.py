@@ -21,6 +21,7 @@ from tightrope.plan.variants import configured, only_emulated
 from tightrope.plan.wildcards import paths
 from tightrope.records.record import TRAINING
 from tightrope.signature import IMAGE
+from tightrope.studies.table import STUDIES
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
 
 Document = dict[str, Any]
@@ -30,27 +31,26 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place (a
-    device, or a device of one of `hosts`), `traffic` those also measured under traffic,
-    `throughput` those also with several instances, `profile` those whose operators are timed too,
-    `idleness` those called after pauses, `causes` those also measured without the causes of their
+    device, or a device of one of `hosts`), `traffic` those also measured under traffic, `profile`
+    those whose operators are timed too, `causes` those also measured without the causes of their
     time, `activations` those timed paired with the same variant of the model's reference in
-    `references`, `families` the models of each family by root and place, `training` the models
-    whose training is measured, `baselines` the name of the baseline per model and place; `host` and
-    `numerics` are the host keys per place. `unavailable` and `failed` are the variants that are not
-    planned, each with the reason: `failed` those of models without data or checkpoint.
+    `references`, `families` the models of each family by root and place, `studies` those that each
+    study measures too, `training` the models whose training is measured, `baselines` the name of
+    the baseline per model and place; `host` and `numerics` are the host keys per place.
+    `unavailable` and `failed` are the variants that are not planned, each with the reason: `failed`
+    those of models without data or checkpoint.
     """
 
     models: list[str]
     jobs: Jobs
     variants: dict[tuple[str, str], list[Variant]]
     traffic: Jobs
-    throughput: Jobs
     profile: Jobs
-    idleness: Jobs
     causes: Jobs
     activations: Jobs
     references: dict[str, str]
     families: dict[Family, list[str]]
+    studies: dict[str, Jobs]
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     failed: list[tuple[str, str, str]]
@@ -80,9 +80,7 @@ def make_plan(
         jobs=jobs,
         variants=by_place(jobs),
         traffic=requested(config, "traffic", jobs),
-        throughput=requested(config, "throughput", jobs),
         profile=profiled(config, jobs),
-        idleness=requested(config, "idleness", jobs),
         # the settings that remove a cause are those of a CPU
         causes=[job for job in profiled(config, jobs) if job[1].device == "cpu"]
         if config["explain"] == "verify"
@@ -90,6 +88,7 @@ def make_plan(
         activations=compared(config, jobs),
         references=references(config),
         families=families(config, jobs),
+        studies={name: requested(config, name, jobs) for name in STUDIES},
         training=[model for model in measured_trainings(config) if model not in failed],
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
@@ -196,11 +195,10 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """Return the files of each planned variant, of trainings and families."""
     measured = {
         "traffic": {*plan.traffic},
-        "throughput": {*plan.throughput},
         "profile": {*plan.profile},
-        "idleness": {*plan.idleness},
         "causes": {*plan.causes},
         "activation": {*plan.activations},
+        **{name: {*jobs} for name, jobs in plan.studies.items()},
     }
     found = {
         (model, str(variant)): [
@@ -221,6 +219,15 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
         (root, place): [f"reports/{root}/{place}.family.json"] for root, place in plan.families
     }
     return found | training | families
+
+
+def study_records(plan: Plan, wildcards: Any) -> list[str]:
+    """Return the records of all studies."""
+    return [
+        f"reports/{model}/{variant}.{name}.json"
+        for name, jobs in plan.studies.items()
+        for model, variant in jobs
+    ]
 
 
 def failing_files(config: Document, plan: Plan) -> list[str]:

@@ -7,9 +7,10 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.measure.traffic_padding import UNPADDED
 from tightrope.plan.hosts import Jobs, names_of, planning_host
-from tightrope.plan.shapes import buckets_of, is_of_images, shapes_of
+from tightrope.plan.shapes import buckets_of, check_measured, is_of_images, shapes_of
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH, SEQUENCE
+from tightrope.studies.table import STUDIES
 from tightrope.variants import parse
 
 Document = dict[str, Any]
@@ -58,47 +59,43 @@ def traffic_settings(config: Document, wildcards: Any) -> Document:
     return without(config["traffic"], "variants")
 
 
-def throughput_settings(config: Document, wildcards: Any) -> Document:
-    """Return the `throughput` settings of a model, for images without `sequence`."""
+def study_settings(config: Document, name: str, wildcards: Any) -> Document:
+    """Return the settings of a study for a model, for images without `sequence`.
+
+    A `shape` is the one that is named, or the first of a model that is not measured at it.
+    """
     images = is_of_images(config, wildcards.model)
-    return without(config["throughput"], "variants", *["sequence"] * images)
+    found = without(config[name], "variants", *["sequence"] * images)
+    if "shape" in found:
+        known = shapes_of(config, wildcards.model)
+        found["shape"] = found["shape"] if found["shape"] in known else known[0]
+    return found
 
 
-def idleness_settings(config: Document, wildcards: Any) -> Document:
-    """Return the `idleness` settings but the shape, see `idleness_shape`."""
-    return without(config["idleness"], "variants", "shape")
+def check_studies(config: Document) -> None:
+    """Studies measure configured variants, where they can, at sizes that these take."""
+    host = planning_host()
+    for study in STUDIES.values():
+        settings = config[study.name]
+        if "shape" in settings:
+            check_measured(config, f"{study.name}.shape", settings["shape"])
+        for name in settings["variants"] if study.cpu_only else ():
+            if parse(name).device != "cpu":
+                raise ConfigError(f"config: {study.name}.variants: {name}: {study.cpu_only}")
+        for model in config["models"] if "batches" in settings else ():
+            known = {*names_of(configured(config, model, host))}
+            if engines := {parse(name).engine for name in settings["variants"] if name in known}:
+                static = any(ENGINES[one].static for one in engines)
+                check_sizes(config, study.name, model, static=static)
 
 
-def idleness_shape(config: Document, wildcards: Any) -> dict[str, int]:
-    """Return the shape that is named, or the first of a model that is not measured at it."""
-    known = shapes_of(config, wildcards.model)
-    asked = config["idleness"]["shape"]
-    return asked if asked in known else known[0]
-
-
-def check_throughput(config: Document) -> None:
-    """Throughput is measured for configured variants on a CPU, at sizes that they take."""
-    host, asked = planning_host(), config["throughput"]["variants"]
-    for name in asked:
-        if parse(name).device != "cpu":
-            raise ConfigError(
-                f"config: throughput.variants: {name}: instances share the cores of a CPU; "
-                "cuda: {streams: [2, 4]} measures throughput on a GPU"
-            )
-    for model in config["models"] if asked else ():
-        known = {*names_of(configured(config, model, host))}
-        if engines := {parse(name).engine for name in asked if name in known}:
-            check_sizes(config, model, static=any(ENGINES[one].static for one in engines))
-
-
-def check_sizes(config: Document, model: str, *, static: bool) -> None:
+def check_sizes(config: Document, name: str, model: str, *, static: bool) -> None:
     """Raise ConfigError where a batch or the sequence is beyond the model or its buckets."""
-    asked, images = config["throughput"], is_of_images(config, model)
+    asked, images = config[name], is_of_images(config, model)
     longest = checkpoint_source.longest_sequence(config["models"][model]["checkpoint"])
     if not images and longest is not None and asked["sequence"] > longest:
         raise ConfigError(
-            f"config: throughput.sequence = {asked['sequence']}: {model} takes at most {longest} "
-            "tokens"
+            f"config: {name}.sequence = {asked['sequence']}: {model} takes at most {longest} tokens"
         )
     sizes = [("batches", BATCH, max(asked["batches"]))]
     sizes += [] if images else [("sequence", SEQUENCE, asked["sequence"])]
@@ -106,6 +103,6 @@ def check_sizes(config: Document, model: str, *, static: bool) -> None:
     for key, axis, size in sizes if buckets else ():
         if buckets and size > max(buckets[axis]):
             raise ConfigError(
-                f"config: throughput.{key} = {size}: beyond buckets.{axis} = {buckets[axis]}; give "
+                f"config: {name}.{key} = {size}: beyond buckets.{axis} = {buckets[axis]}; give "
                 "buckets that hold it, or take a smaller one"
             )

@@ -25,9 +25,9 @@ from tightrope.report.sections.requested import (
     measured_on_request,
     of_model,
     place_of,
-    stability_remarks,
 )
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
+from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of, sizes
@@ -61,12 +61,14 @@ def sections(summary: Summary) -> dict[str, Any]:
     figures = [figure for model in models for figure in model_figures(model)]
     tables = [*activations, *families, *(training or {}).get("tables", ())]
     figures += [figure for table in tables for figure in table["figures"]]
+    studies = study_sections(summary, hosts)
+    figures += [one for study in studies for model in study["models"] for one in model["figures"]]
     traffic = summary["traffic"]
     statuses = [result["status"] for result in results]
     return {
         "models": models,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
-        "measurements": measurements(results, models, stability_remarks(summary)),
+        "measurements": measurements(results, models, study_remarks(summary)),
         "steadiness": steadiness(results),
         "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
@@ -77,6 +79,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "traffic_failed": failures(traffic),
         "activations": activations,
         "families": families,
+        "studies": studies,
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
@@ -113,7 +116,7 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
         figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
         figures += model["int8"]["sensitivities"]
     traffic = model["traffic"]["figures"] if model["traffic"] else []
-    return [*figures, *traffic, *model["throughput"]]
+    return [*figures, *traffic]
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:

@@ -28,6 +28,7 @@ import msgspec
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
+from tightrope.studies.table import STUDIES
 from tightrope.summary.activations import Activation
 from tightrope.summary.causes import Causes
 from tightrope.summary.decision_types import (
@@ -39,10 +40,9 @@ from tightrope.summary.decision_types import (
     Recommendation,
 )
 from tightrope.summary.family_points import Family
-from tightrope.summary.idleness import Idleness
 from tightrope.summary.profile import Explanation, Profile
 from tightrope.summary.result_types import Host, Model, Result
-from tightrope.summary.throughput import Throughput
+from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 from tightrope.summary.training import Training
 
@@ -69,7 +69,7 @@ def partial_type(kind: Any) -> Any:
 class About(TypedDict):
     """What wrote the summary, when, and from which configuration."""
 
-    schema: Literal[4]
+    schema: Literal[5]
     tightrope: str
     created: str
     configuration: list[str]
@@ -88,14 +88,13 @@ class Summary(About):
     races: list[Race]
     quantization: list[Quantization]
     traffic: list[Traffic]
-    throughput: list[Throughput]
     profiles: list[Profile]
     explanations: list[Explanation]
-    idleness: list[Idleness]
     causes: list[Causes]
     training: list[Training]
     activations: list[Activation]
     families: list[Family]
+    studies: dict[str, list[StudyEntry]]
     goal: Goal | None
     goals: list[GoalDecision]
     costs: list[Cost]
@@ -165,6 +164,17 @@ def read_reported(path: Path | str) -> Summary:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of summary.json."""
     schema = msgspec.json.schema(Summary)
+    kinds = [one.row for one in STUDIES.values()]
+    rows, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    entries = {
+        name: {"allOf": [{"$ref": "#/$defs/StudyEntry"}, {"properties": {"rows": {"items": one}}}]}
+        for name, one in zip(STUDIES, rows, strict=True)
+    }
+    schema["$defs"] |= components
+    schema["$defs"]["Summary"]["properties"]["studies"] = {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": one} for name, one in entries.items()},
+    }
     for one in schema["$defs"].values():
         if "description" in one:  # Python 3.13 takes the margin away by itself
             one["description"] = cleandoc(one["description"])

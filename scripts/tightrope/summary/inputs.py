@@ -34,12 +34,12 @@ class Inputs:
 
     `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
     latter; `checkpoints` has one per model, `splits` those of each model. `traffic` are the records
-    of measurements under traffic, `throughputs` those of several instances, `profiles` those of
-    operators, `idleness` those of pauses, `causes` those of removed causes, `searches` those in
-    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
-    paired with a reference, `races` those of the races per model and device, `families` those of
-    models timed with the models that start from them, `caches` those of calibrations, `prepared`
-    what holds the seconds of jobs before builds.
+    of measurements under traffic, `profiles` those of operators, `causes` those of removed causes,
+    `searches` those in `artifacts/{model}/`, `training` those of measured trainings, `activations`
+    those of models paired with a reference, `races` those of the races per model and device,
+    `families` those of models timed with the models that start from them, `studies` those of all
+    studies, `caches` those of calibrations, `prepared` what holds the seconds of jobs before
+    builds.
     """
 
     engines: Paths
@@ -49,15 +49,14 @@ class Inputs:
     checkpoints: Paths
     splits: Paths
     traffic: Paths = ()
-    throughputs: Paths = ()
     profiles: Paths = ()
-    idleness: Paths = ()
     causes: Paths = ()
     searches: Paths = ()
     training: Paths = ()
     activations: Paths = ()
     races: Paths = ()
     families: Paths = ()
+    studies: Paths = ()
     caches: Paths = ()
     prepared: Sequence[str] = ()
 

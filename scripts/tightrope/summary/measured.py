@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, disturbance
+from tightrope.records.kept import disturbed_while, named
 from tightrope.records.record import FEWEST_ROUNDS, Record, undisturbed_rounds
 from tightrope.summary.result_types import Attempt
 
@@ -20,7 +21,6 @@ CAUSES = {
     "throttled": "the GPU was throttled",
     "shared": "other processes on the GPU",
 }
-BUSIEST = "; the busiest: "
 OF_THE_GPU = {"throttled", "shared"}
 Facts = dict[str, Any]
 
@@ -72,24 +72,12 @@ def in_words(cause: str, pairs: list[Facts]) -> str:
     return f"{CAUSES[cause]} ({', '.join(sorted(reasons & SLOWDOWNS))})"
 
 
-def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
-    """Report that other load used `cores` cores during a measurement without pairs."""
-    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
-    return f"{used} in {what}{named(busiest)}"
-
-
 def too_few_rounds(rounds: Sequence[Facts], what: str, busiest: dict[str, float]) -> str | None:
     """Return why other load left too few of the rounds of `what`; None where it did not."""
     few = len(undisturbed_rounds(rounds)) < FEWEST_ROUNDS
     if not few or len(rounds) < FEWEST_ROUNDS:
         return None
     return disturbed_while(what, max(one["foreign_cores"] for one in rounds), busiest)
-
-
-def named(busiest: dict[str, float]) -> str:
-    """Return a sentence ending that names the programs with the highest load; empty without any."""
-    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
-    return f"{BUSIEST}{words}" if words else ""
 
 
 def why_noisy(shape: Facts, reference: Facts | None) -> list[str]:

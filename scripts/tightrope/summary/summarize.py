@@ -11,13 +11,12 @@ from tightrope.artifacts.manifest_types import Found
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
-from tightrope.records.idleness import IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.race import RaceRecord
-from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.studies.table import STUDIES
 from tightrope.summary.activations import Activation, activation_entries
 from tightrope.summary.causes import causes_entry
 from tightrope.summary.cost import costs, prepare_seconds
@@ -28,7 +27,6 @@ from tightrope.summary.explain import explanations
 from tightrope.summary.families import Known, family_entries, read_checkpoints
 from tightrope.summary.family_points import Family
 from tightrope.summary.goal import decisions, for_goal
-from tightrope.summary.idleness import idleness_entry
 from tightrope.summary.inputs import Inputs, Settings
 from tightrope.summary.int8 import made_records, with_search
 from tightrope.summary.models import Judged, SplitsByModel, by_model, model_entry, with_truncations
@@ -40,19 +38,17 @@ from tightrope.summary.recommend import of_models, recommendations
 from tightrope.summary.result_types import Model, Result
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Machine, add_hosts, read_runs
+from tightrope.summary.studies import read_studies, study_entry
 from tightrope.summary.table import write_csv
-from tightrope.summary.throughput import throughput_entry
 from tightrope.summary.traffic import traffic_entry
 from tightrope.summary.training import training_entries
 
 
 class Requested(NamedTuple):
-    """Records of traffic, instances, operators, pauses, causes and trainings."""
+    """Records of traffic, operators, causes and trainings."""
 
     traffic: list[TrafficRecord]
-    throughput: list[ThroughputRecord]
     profiles: list[ProfileRecord]
-    idleness: list[IdlenessRecord]
     causes: list[CausesRecord]
     training: list[TrainingRecord]
 
@@ -61,9 +57,7 @@ def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
     """Return the records of what was measured on request; raises as `read_own` does."""
     return Requested(
         [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
-        [read_own(path, ThroughputRecord, in_use) for path in inputs.throughputs],
         [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
-        [read_own(path, IdlenessRecord, in_use) for path in inputs.idleness],
         [read_own(path, CausesRecord, in_use) for path in inputs.causes],
         [read_own(path, TrainingRecord, in_use) for path in inputs.training],
     )
@@ -107,7 +101,9 @@ def document_of(
         prices=settings.prices,
         budget_points=settings.budget_points,
     )
-    add_hosts(machines, [Machine.of(one) for records in requested for one in records])
+    studies = read_studies(inputs.studies, in_use)
+    others: Any = (*requested, *studies.values())
+    add_hosts(machines, [Machine.of(one) for records in others for one in records])
     priced = settings.goal or settings.prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
     document: Summary = {
@@ -119,14 +115,16 @@ def document_of(
         "races": list(raced.values()),
         "quantization": quantizations(results, raced),
         "traffic": traffic,
-        "throughput": [throughput_entry(one, **accept) for one in requested.throughput],
         "profiles": profiles,
         "explanations": explanations(profiles, settings.baselines),
-        "idleness": [idleness_entry(one, **accept) for one in requested.idleness],
         "causes": [causes_entry(one, **accept) for one in requested.causes],
         "training": training_entries(requested.training, **accept),
         "activations": activations_of(inputs, settings, judged, in_use),
         "families": families_of(inputs, results, judged, settings, in_use),
+        "studies": {
+            name: [study_entry(STUDIES[name], one, **accept) for one in records]
+            for name, records in studies.items()
+        },
         "goal": settings.goal,
         "goals": goals,
         "costs": costs(results, settings.prices, prepared) if priced else [],
@@ -137,7 +135,7 @@ def document_of(
 def about(settings: Settings) -> About:
     """Return what wrote the summary, when, and from which configuration."""
     return {
-        "schema": 4,
+        "schema": 5,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": list(settings.configuration),

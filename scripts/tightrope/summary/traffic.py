@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.records.kept import disturbed_while
 from tightrope.records.traffic import (
     FEWEST_ROUNDS,
     FIXED,
@@ -21,7 +22,7 @@ from tightrope.records.traffic import (
     tokens_of,
 )
 from tightrope.statistics import SpeedVerdict, speed_verdict
-from tightrope.summary.measured import Measured, disturbed_while, measured_entry
+from tightrope.summary.measured import Measured, measured_entry
 
 # logit margin up to which floating-point error alone can change the prediction
 TIE = 1e-3

@@ -6,9 +6,9 @@ from typing import Any, TypedDict, cast
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.records.kept import disturbed_while
 from tightrope.records.training import TrainingRecord
 from tightrope.statistics import speed_verdict, unpaired_speedup
-from tightrope.summary.measured import disturbed_while
 from tightrope.summary.result_types import Attempt, Ratio, nothing
 from tightrope.summary.results import NO_SPEEDUP
 

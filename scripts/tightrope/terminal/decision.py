@@ -29,7 +29,7 @@ COLUMNS = {
     "verdict": ("left", 11),
 }
 # of other lists in summary.json, the entries that other load may have disturbed
-PARTS = {"traffic": "rows", "throughput": "points", "idleness": "pauses", "families": "shapes"}
+PARTS = {"traffic": "rows", "families": "shapes"}
 Entry = dict[str, Any]
 
 
@@ -171,4 +171,5 @@ def disturbed(document: Entry) -> int:
     )
     count += sum(race["status"] == "disturbed" for race in document["races"])
     parts = [one for name, part in PARTS.items() for entry in document[name] for one in entry[part]]
+    parts += [row for found in document["studies"].values() for one in found for row in one["rows"]]
     return count + sum(bool(one["disturbed"]) for one in [*parts, *document["training"]])

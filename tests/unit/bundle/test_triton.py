@@ -78,10 +78,10 @@ POINTS = [point(1, 2, 1, 0.010), point(2, 1, 1, 0.016), point(2, 1, 4, 0.050)]
     [
         # of the same two instances at batch 1, a tenth of a call
         ({}, 4, 1600),
-        ({"p99_bound_s": 0.0245, "best_within_bound": POINTS[1]}, 1, 0),
+        ({"bound_s": 0.0245, "within": 1}, 1, 0),
         # what the bound on p99 leaves of it
-        ({"p99_bound_s": 0.0755, "best_within_bound": POINTS[2]}, 4, 500),
-        ({"p99_bound_s": 0.07, "best_within_bound": POINTS[2]}, 4, 0),
+        ({"bound_s": 0.0755, "within": 2}, 4, 500),
+        ({"bound_s": 0.07, "within": 2}, 4, 0),
     ],
 )
 def test_instances_threads_batch_and_delay_of_the_best_throughput(bound, preferred, delay_us):

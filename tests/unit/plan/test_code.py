@@ -12,6 +12,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.signature import IMAGE, TEXT
+from tightrope.studies.table import STUDIES
 
 SOURCES = ("hub:owner/name@main", "path:folder", "package:name/folder", "scratch:bert")
 SOURCES += ("onnx:file.onnx", "model:another")
@@ -21,13 +22,14 @@ IMAGES = ("digits", "files:folder", "hub:owner/name@main", "random")
 DATA = [*((source, TEXT) for source in TEXTS), *((source, IMAGE) for source in IMAGES)]
 # jobs that load an engine, that build one besides, that wait for a quiet machine, and that train
 RACES = {"race_family", "race_finalists"}
-TIMES = {"measure_idleness", "measure_latency", "measure_throughput", *RACES}
+STUDIED = {f"study: {one}" for one in STUDIES}
+TIMES = {"measure_latency", *RACES}
 GROUPS = {
-    "LOADS": TIMES | {"measure_accuracy", "measure_profile", "measure_traffic"},
+    "LOADS": TIMES | {"measure_accuracy", "measure_profile", "measure_study", "measure_traffic"},
     "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
     "LOADED": {f"load {engine}" for engine in ENGINES},
     "TRAINS": {"choose_structure", "measure_training", "train_model"},
-    **{"RACES": RACES, "TIMES": TIMES, "nothing": set()},
+    **{"RACES": RACES, "TIMES": TIMES, "STUDIED": STUDIED, "nothing": set()},
 }
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
@@ -46,10 +48,10 @@ engines/openvino:load -> load openvino
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 int8:in_qdq -> quantize_onnx, search_operators
-jobs:INTERVAL_SECONDS -> BUILDS, TIMES, calibrate, measure_accuracy,
+jobs:INTERVAL_SECONDS -> BUILDS, STUDIED, TIMES, calibrate, measure_accuracy,
     measure_costs, measure_traffic, search_operators
 machine:disturbance -> RACES, bundle, measure_latency, summarize
-machine:QuietMachine -> BUILDS, TIMES, measure_traffic, measure_training
+machine:QuietMachine -> BUILDS, STUDIED, TIMES, measure_study, measure_traffic, measure_training
 measure:StopRule -> measure_latency
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
@@ -64,6 +66,8 @@ runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, bu
 sources:guarded -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
 sources:package_folder -> checkpoint: package, data: docstrings
+studies/idleness:after -> study: idleness
+studies/idleness:words -> render_report, summarize
 statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
 summary:beaten -> summarize
 training:flip_crop -> TRAINS
@@ -84,6 +88,8 @@ def entries(scripts: Path) -> dict[str, str]:
     for module in {one for kinds in data_sources.MODULES.values() for one in kinds.values()}:
         found[f"data: {module}"] = f"tightrope/data/sources/{module}.py"
     (found["training: onnx"],) = checkpoint_source.importer_modules(CHECKPOINTS["onnx"])
+    for study in STUDIES:
+        found[f"study: {study}"] = f"tightrope/studies/{study}.py:measure"
     return found | {"training: qat": "tightrope/training/quantization_aware.py"}
 
 

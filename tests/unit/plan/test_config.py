@@ -18,11 +18,11 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.cores import cpu_quota
 from tightrope.machine.host import ISA
-from tightrope.plan.config import GONE, checked
+from tightrope.plan.config import GONE, checked, with_studies
 from tightrope.plan.variants import configured as variants_of
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 
-DOCUMENT = yaml.safe_load(SCHEMA.read_text())
+DOCUMENT = with_studies(yaml.safe_load(SCHEMA.read_text()))
 EXPERIMENTS = SCHEMA.parent / "experiments"
 
 

@@ -8,14 +8,15 @@ import pytest
 from accuracy_records import accuracy_record
 from disturbed import facts
 from raced import HOST, planted, race_record, race_shape
+from study_records import study_record
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.idleness import FEWEST, IdlenessRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import Record
-from tightrope.records.throughput import ThroughputRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.studies.idleness import FEWEST, Call
+from tightrope.studies.throughput import Point
 
 QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
 WHERE: dict[str, Any] = {"model": "m", "host": HOST, "libraries": {}}
@@ -54,20 +55,15 @@ def offline(*cores: float) -> Record:
 
 
 def throughput(cores: float) -> Record:
-    points = [
-        {"batch": 1, "reason": None, "foreign_cores": 0.0},
-        {"batch": 4, "reason": None, "foreign_cores": cores},
-        {"batch": 8, "reason": "max_seconds = 1 were over", "skipped": True},
-    ]
-    return ThroughputRecord(**IDENTITY, plan={}, processors=[0], cores=1, points=points)
+    point = {"instances": 1, "threads": 2, "blocks_s": [[[0.01]] * 10]}
+    quiet, busy = Point(**point, batch=1), Point(**point, batch=4, foreign_cores=cores)
+    late = Point(**point, batch=8, reason="max_seconds = 1 were over", skipped=True)
+    return study_record("throughput", [quiet, busy, late], {"p99_ms": None})
 
 
 def idleness(quiet: int, disturbed: int) -> Record:
-    cores = [0.0] * quiet + [MUCH] * disturbed
-    calls = [{"pause_s": 1, "call_s": 0.1, "block_s": [0.1], "foreign_cores": one} for one in cores]
-    own = {"threads": 1, "processors": [0], "shape": {"batch": 1}}
-    plan = {"pauses": [0.1, 1], "max_seconds": 120}
-    return IdlenessRecord(**IDENTITY, **own, plan=plan, calls=calls)
+    calls = [Call(1, 1, [0.1], 0.1, one) for one in [0.0] * quiet + [MUCH] * disturbed]
+    return study_record("idleness", calls, {"pauses": [0.1, 1], "max_seconds": 120})
 
 
 def training(*cores: float) -> Record:

@@ -25,7 +25,8 @@ OF_IMAGES = {"tiny": {"task": "image-classification"}}
 
 @pytest.mark.parametrize("kind", ["traffic", "throughput", "idleness"])
 def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(kind: str) -> None:
-    assert getattr(make_plan(configured(**ASKED)), kind) == []
+    plain = make_plan(configured(**ASKED))
+    assert (plain.traffic if kind == "traffic" else plain.studies[kind]) == []
     own = {**SIZES.get(kind, {}), "variants": [OPENVINO]}
     plan = make_plan(configured(**{**ASKED, kind: own}))
     found = [path for paths in records(plan).values() for path in paths if f".{kind}." in path]
@@ -35,19 +36,19 @@ def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(k
 def test_the_variants_are_no_setting_of_a_job_the_shape_is() -> None:
     asked = {**ASKED["throughput"], "variants": [OPENVINO], "p99_ms": 50}
     config = configured(**{**ASKED, "throughput": asked, "idleness": {"pauses": 2}})
-    assert studies.throughput_settings(config, TINY) == {
+    assert studies.study_settings(config, "throughput", TINY) == {
         **{"batches": [1, 4], "sequence": 32, "instances": "auto", "threads": "auto"},
         **{"p99_ms": 50, "seconds": 2.0, "max_seconds": 300},
     }
-    assert studies.idleness_settings(config, TINY) == {"pauses": [2], "max_seconds": 120}
+    found = studies.study_settings(config, "idleness", TINY)
+    assert found == {"pauses": [2], "shape": SHAPES[0], "max_seconds": 120}
     images = {"models": OF_IMAGES, "throughput": {"variants": [], "sequence": 32, "batches": [1]}}
-    assert studies.throughput_settings(images, TINY) == {"batches": [1]}
+    assert studies.study_settings(images, "throughput", TINY) == {"batches": [1]}
     # pauses are measured at the named shape or the first of the model
-    assert studies.idleness_shape(configured(**ASKED), TINY) == SHAPES[0]
     named = configured(**ASKED, idleness={"shape": {"sequence": 32, "batch": 1}})
-    assert studies.idleness_shape(named, TINY) == SHAPES[1]
+    assert studies.study_settings(named, "idleness", TINY)["shape"] == SHAPES[1]
     images = {**named, "models": OF_IMAGES, "shapes": [*SHAPES, IMAGE]}
-    assert studies.idleness_shape(images, TINY) == IMAGE
+    assert studies.study_settings(images, "idleness", TINY)["shape"] == IMAGE
 
 
 def test_what_is_wrong_is_said_in_one_line() -> None:

@@ -28,8 +28,8 @@ def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def document(recommendations: list[Any], results: list[Any]) -> dict[str, Any]:
-    lists = ("goals", "races", "traffic", "throughput", "idleness", "families", "training")
-    told = {"recommendations": recommendations, "results": results, "models": {}}
+    lists = ("goals", "races", "traffic", "families", "training")
+    told = {"recommendations": recommendations, "results": results, "models": {}, "studies": {}}
     return told | {name: [] for name in lists}
 
 

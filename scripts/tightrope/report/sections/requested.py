@@ -1,30 +1,19 @@
-"""Report content that is measured on request: throughput, profiles, causes and idleness."""
+"""Report content that is measured on request: profiles and causes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.decision import not_run
-from tightrope.report.sections.steadiness import Remark
-from tightrope.report.sections.throughput import throughput_section
-from tightrope.report.style.numbers import (
-    milliseconds,
-    percent,
-    ratio,
-    ratio_interval,
-    shape_of,
-    sizes,
-)
-from tightrope.summary.document import Summary
+from tightrope.report.style.numbers import milliseconds, percent, shape_of, sizes
 
 Record = Mapping[str, Any]
 # a variant at one shape of one host
 Place = tuple[Any, ...]
-WORD = "pauses"
 # groups of operators that a row names
 NAMED = 3
 OUTSIDE = "outside of operators"
 # of what is measured on request, in the summary
-KINDS = ("throughput", "profiles", "causes", "idleness")
+KINDS = ("profiles", "causes")
 
 
 def asked_for(summary: Record) -> dict[str, Any]:
@@ -35,25 +24,15 @@ def asked_for(summary: Record) -> dict[str, Any]:
 
 def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    throughput, profiles, causes, idleness = (of_model(summary[one], name) for one in KINDS)
+    profiles, causes = (of_model(summary[one], name) for one in KINDS)
     return {
-        "throughput": throughput_section(throughput, hosts),
-        "throughput_not_run": not_run(throughput),
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": explanations_by_shape(of_model(summary["explanations"], name), hosts),
         "causes": sorted(rows_of(causes, "causes", hosts), key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
-        "idleness": rows_of(idleness, "pauses", hosts),
-        "idleness_not_run": not_run(idleness),
     }
-
-
-def stability_remarks(summary: Summary) -> dict[Place, list[Remark]]:
-    """Return the remarks on rows of latency that pauses would change a lot."""
-    told = ((one, idleness_words(one)) for one in summary["idleness"])
-    return {place_of(one, one["shape"]): [Remark(WORD, words)] for one, words in told if words}
 
 
 def place_of(entry: Record, shape: Record) -> Place:
@@ -69,26 +48,6 @@ def failures(entries: Iterable[Record]) -> int:
 def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries if entry["model"] == name]
-
-
-def matters(pause: Record) -> bool:
-    """Return whether the first call is surely slower by so much that it matters."""
-    slowdown = pause.get("slowdown")
-    return bool(slowdown and slowdown["matters"] and not pause.get("provisional"))
-
-
-def idleness_words(entry: Record) -> list[str]:
-    """Say after which pauses the first call is slower by so much that it matters.
-
-    Provisional numbers are not told.
-    """
-    return [
-        f"after {pause['pause_s']:g} s without a call the next one takes "
-        f"{ratio(pause['slowdown'])} ({ratio_interval(pause['slowdown'])}) of one back to back: "
-        f"{milliseconds(pause.get('first_call_s'))} ms"
-        for pause in entry.get("pauses") or []
-        if matters(pause)
-    ]
 
 
 def profile_rows(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -10,11 +10,7 @@ from tightrope.summary.result_types import Result
 
 Record = Mapping[str, Any]
 # entries of the summary on what decides nothing: their parts, a word for one, and what it is of
-OTHERS = {
-    "traffic": ("rows", "row", "of real traffic"),
-    "throughput": ("points", "point", "of throughput"),
-    "idleness": ("pauses", "length", "of pauses"),
-}
+OTHERS = {"traffic": ("rows", "row", "of real traffic")}
 
 
 class Remark(NamedTuple):
@@ -76,6 +72,9 @@ def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
     for key, (parts, word, what) in OTHERS.items():
         disturbed = [one for entry in summary[key] for one in entry[parts] if one.get("disturbed")]
         found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
+    for name, entries in summary["studies"].items():
+        disturbed = [one for entry in entries for one in entry["rows"] if one["disturbed"]]
+        found.append((disturbed, f"{plural(len(disturbed), 'row')} of {name}"))
     disturbed = [one for one in summary["training"] if one.get("disturbed")]
     return [*found, (disturbed, plural(len(disturbed), "training"))]
 

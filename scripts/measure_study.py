@@ -1,15 +1,16 @@
-"""Measure the first call of a variant after pauses, paired with calls back to back."""
+"""Measure a variant as one of the studies does, by the name of the rule."""
 
 from tightrope.artifacts.paths import Artifacts
 from tightrope.jobs.job import current_job
-from tightrope.measure.idleness import measure_idleness
 from tightrope.measure.run import TimingSettings
+from tightrope.measure.study import measure_study
 
 job = current_job(globals())
-measure_idleness(
+measure_study(
+    job.params.study,
     Artifacts.of(job.input),
     job.output.record,
-    TimingSettings.of(job, job.params.idleness, [job.params.shape]),
+    TimingSettings.of(job, job.params.settings),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
 )

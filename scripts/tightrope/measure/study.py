@@ -1,0 +1,130 @@
+"""Measure a study of a variant: hand it the engine, keep its calls or why there are none."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.artifacts.paths import Artifacts
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.texts import require_sequence
+from tightrope.jobs.child import Child, set_failure
+from tightrope.machine.cores import pinned_processors
+from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
+from tightrope.measure.timed_engine import timed_engine
+from tightrope.signature import IMAGE
+from tightrope.studies.study import Shape, StudyRecord
+
+
+@dataclass
+class EngineBench:
+    """The `Bench` of a study: the engine in `artifacts`, in processes that share its limits."""
+
+    artifacts: Artifacts
+    settings: TimingSettings
+    processors: list[int]
+    machine: QuietMachine
+    shape: Shape = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    # of the last shapes
+    inputs: tuple[Sequence[Shape], list[Arrays]] = ((), [])
+
+    @property
+    def threads(self) -> int:
+        """Return the threads of the job."""
+        return self.settings.execution.threads
+
+    @property
+    def spent_s(self) -> float:
+        """Return the seconds since the beginning without those lost to other load."""
+        return time.monotonic() - self.began - self.machine.lost_s
+
+    def size(self, sequence: int, key: str) -> Shape:
+        """Return the size of each input, see `Bench`."""
+        manifest = read_manifest(self.artifacts.checkpoint, CheckpointManifest)
+        if manifest["task"] == IMAGE:
+            return {"height": manifest["height"], "width": manifest["width"]}
+        require_sequence(manifest["source"], manifest["max_sequence"], sequence, key=key)
+        return {"sequence": sequence}
+
+    @contextmanager
+    def engines(
+        self, shapes: Sequence[Shape], pins: Sequence[Sequence[int]] | None = None
+    ) -> Iterator[list[Child]]:
+        """Load engines, see `Bench`; they share the memory limit of the job."""
+        # threads and processors; there may be fewer processors than threads
+        ran = [(len(pin), [*pin]) for pin in pins or ()] or [(self.threads, self.processors)]
+        limits = self.settings.execution.limits
+        limits = replace(limits, memory_bytes=limits.memory_bytes / len(ran))
+        files = self.artifacts.engine, self.artifacts.checkpoint
+        if self.inputs[0] != shapes:
+            settings = replace(self.settings, shapes=[*shapes])
+            self.inputs = shapes, batches_of(settings, files[1], self.artifacts.data)
+        with ExitStack() as stack:
+            workers = []
+            for threads, processors in ran:
+                engine = timed_engine(*files, self.inputs[1], threads=threads, on=processors)
+                workers.append(stack.enter_context(Child(engine, limits, began=self.began)))
+            # one after the other: loading uses more memory and threads than running
+            for worker in workers:
+                worker.ask("load")
+            yield workers
+
+    def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
+        """Yield what is measured, again while other load disturbs it and time may be lost."""
+        while True:
+            began = time.monotonic()
+            call = measured()
+            yield call
+            if call.foreign_cores <= MAX_FOREIGN_CORES or not self.machine.left_s:
+                return
+            self.machine.lose(time.monotonic() - began)
+            self.machine.wait_for_idle_gap()
+
+
+def measure_study(
+    name: str,
+    artifacts: Artifacts,
+    target: Path | str,
+    settings: TimingSettings,
+    *,
+    model: str,
+    variant: str,
+) -> None:
+    """Write the StudyRecord of `variant`, also if it cannot run; `settings.plan` are the study's.
+
+    A transient failure raises TightropeError unless this is the last attempt. Raises TightropeError
+    for settings that the model does not take.
+    """
+    # by its name, so that another study makes nothing of this one stale
+    study = import_module(f"tightrope.studies.{name}")
+    execution = settings.execution
+    processors = pinned_processors(execution.threads)
+    record = StudyRecord(
+        **facts_of_run(artifacts, execution, model=model, variant=variant),
+        study=name,
+        threads=execution.threads,
+        processors=processors,
+        settings=settings.plan,
+    )
+    asked = msgspec.convert({**settings.plan}, study.Settings)
+    bench = EngineBench(artifacts, settings, processors, settings.machine(processors))
+    if can_be_timed(record, artifacts.engine):
+        try:
+            for call in study.measure(bench, asked):
+                record.calls.append(call)
+        except WorkFailed as error:
+            set_failure(record, error, variant, execution.limits)
+        record.shape, record.spent_s = bench.shape, bench.spent_s
+        record.lost_s, record.busiest = bench.machine.lost_s, bench.machine.busiest
+    record.write(target)

@@ -1,0 +1,50 @@
+"""What of a measurement counts, and why not: decided once, for summary, page and repetition."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tightrope.machine.interference import MAX_FOREIGN_CORES
+
+Call = TypeVar("Call")
+BUSIEST = "; the busiest: "
+
+
+class Kept(NamedTuple, Generic[Call]):
+    """The calls of a part of a measurement that count.
+
+    `disturbed` says why they are too few where other load is the reason; with `provisional` all
+    calls count nevertheless. `disturbed_calls` is the number of those that other load disturbed.
+    """
+
+    calls: list[Call]
+    disturbed_calls: int = 0
+    disturbed: str | None = None
+    provisional: bool = False
+
+
+def kept(
+    calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False
+) -> Kept[Any]:
+    """Return what counts of these calls, each with its `foreign_cores`.
+
+    A number needs `fewest` undisturbed calls; with `accept` disturbed ones do where they are too
+    few. `what` was measured while the `busiest` programs ran, which the reason names.
+    """
+    quiet = [one for one in calls if one.foreign_cores <= MAX_FOREIGN_CORES]
+    disturbed = len(calls) - len(quiet)
+    if len(calls) < fewest or len(quiet) >= fewest:
+        return Kept(quiet, disturbed)
+    why = disturbed_while(what, max(one.foreign_cores for one in calls), busiest)
+    return Kept([*calls] if accept else quiet, disturbed, why, accept)
+
+
+def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
+    """Report that other load used `cores` cores during a measurement without pairs."""
+    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
+    return f"{used} in {what}{named(busiest)}"
+
+
+def named(busiest: dict[str, float]) -> str:
+    """Return a sentence ending that names the programs with the highest load; empty without any."""
+    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
+    return f"{BUSIEST}{words}" if words else ""

@@ -1,0 +1,232 @@
+"""What a study consists of: settings, calls, rows, how it is measured, and how it is shown.
+
+The section of the configuration, the rule, the record, the entry of summary.json, and the table and
+the chart of the page follow from it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Protocol, get_type_hints
+
+import msgspec
+
+from tightrope.errors import ArtifactError
+from tightrope.jobs.child import Child
+from tightrope.machine.quiet import QuietMachine
+from tightrope.records.record import Record
+from tightrope.statistics import Interval
+
+Shape = dict[str, int]
+Words = Sequence[str]
+# of settings: a positive number, distinct numbers of which there is one at least
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+DISTINCT = msgspec.Meta(min_length=1, extra_json_schema={"uniqueItems": True})
+Counts = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], DISTINCT]
+
+
+def doc(text: str, **schema: Any) -> msgspec.Meta:
+    """Describe a key of the configuration, with more of its JSON Schema."""
+    return msgspec.Meta(description=text, extra_json_schema=schema or None)
+
+
+OneShape = Annotated[
+    Any,
+    doc(
+        "One of shapes; null, and a model without it, take the first.",
+        type=["object", "null"],
+        additionalProperties={"type": "integer", "minimum": 1},
+    ),
+]
+
+
+class Settings(msgspec.Struct, kw_only=True, frozen=True):
+    """The section of the configuration: its keys with defaults and descriptions."""
+
+    variants: Annotated[
+        tuple[str, ...], doc("Their names; none by default.", uniqueItems=True)
+    ] = ()
+
+
+class Column(NamedTuple):
+    """A column of the page: its title, and the unit in which it shows a field.
+
+    Units: `ms` of seconds, `s`, `count`, `rate`, `ratio`, `text`. A ratio whose interval is above
+    `slower` is marked.
+    """
+
+    title: str
+    unit: str
+    slower: float | None = None
+
+
+class Estimate(msgspec.Struct):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, interval: Interval | None) -> "Estimate | None":
+        """Return an interval as an entry, None for none."""
+        return None if interval is None else cls(*interval)
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """A row of the page, of summary.json and of its schema; a field with a Column has a column.
+
+    `reason` says why it has no numbers, or else `disturbed` does: what other load left; those of a
+    `provisional` row are from disturbed calls. `calls` is how many count.
+    """
+
+    calls: int | None = None
+    reason: str | None = None
+    disturbed: str | None = None
+    provisional: bool = False
+
+
+class StudyRecord(Record, kw_only=True):
+    """What a study measured of a variant: its calls as they came, without statistics.
+
+    `settings` are those of the study but `variants`, `shape` the sizes that all inputs have in
+    common, `processors` those to which the engine was pinned. `spent_s` are the seconds of all
+    calls with loads, `lost_s` those lost to other load besides, `busiest` the cores that the
+    busiest programs used, by name. A failed record has no call with numbers.
+    """
+
+    study: str
+    threads: int
+    processors: list[int]
+    settings: dict[str, Any]
+    shape: Shape = {}
+    spent_s: float = 0.0
+    lost_s: float = 0.0
+    busiest: dict[str, float] = {}
+    calls: list[Any] = []
+
+
+class Bench(Protocol):
+    """What a study measures with: an engine that is loaded as often as it asks.
+
+    `processors` are those of the job's `threads`, `machine` holds the time that other load may
+    cost. `shape` is what the record says of the inputs.
+    """
+
+    threads: int
+    processors: list[int]
+    machine: QuietMachine
+    shape: Shape
+
+    @property
+    def spent_s(self) -> float:
+        """Return the seconds since the beginning without those lost to other load."""
+
+    def size(self, sequence: int, key: str) -> Shape:
+        """Return the size of each input: `sequence` tokens, or the image of the model.
+
+        Raises TightropeError, naming the key, where the model takes fewer tokens.
+        """
+
+    def engines(
+        self, shapes: Sequence[Shape], pins: Sequence[Sequence[int]] | None = None
+    ) -> AbstractContextManager[list[Child]]:
+        """Load an engine per entry of `pins`, with as many threads as it has processors.
+
+        By default one with all `processors`. Each answers the requests of
+        `measure.timed_engine.TimedEngine` about inputs of these shapes, by their index.
+        """
+
+    def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
+        """Yield what is measured, again while other load disturbs it and time may be lost."""
+
+
+class Study(NamedTuple):
+    """A study, which is the section `name` of the configuration and the rule measure_`name`.
+
+    Its module also has `measure(bench, settings)`, which yields the calls, each of type `call` with
+    its `foreign_cores`; an engine that fails ends it. It is found by its name, so that what shows a
+    study does not depend on how it measures. `rows(record, accept)` returns the rows of the calls
+    that count, of disturbed ones too if those are to be accepted. `words(rows)` are sentences on
+    all of them; where it has a `remark`, a word, they also stand at the variant's row of latency.
+    `chart` has a mark per row, above the folded table. `cpu_only` says what to use on a GPU.
+    """
+
+    name: str
+    settings: type[Settings]
+    call: type[Any]
+    row: type[Row]
+    rows: Callable[[StudyRecord, bool], list[Any]]
+    about: str
+    link: str
+    title: str
+    lead: str
+    note: str = ""
+    words: Callable[[Sequence[Any]], Words] = lambda rows: ()
+    remark: str = ""
+    chart: "Heat | Lines | None" = None
+    cpu_only: str = ""
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The column of each field that has one."""
+        hints = get_type_hints(self.row, include_extras=True)
+        found = {
+            name: [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Column)]
+            for name, kind in hints.items()
+        }
+        return {name: columns[0] for name, columns in found.items() if columns}
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section of the configuration."""
+        (_,), components = msgspec.json.schema_components([self.settings])
+        # as JSON has it, with lists
+        (own,) = msgspec.json.decode(msgspec.json.encode(components)).values()
+        return {
+            "description": self.about,
+            "type": "object",
+            "additionalProperties": False,
+            "default": {},
+            "properties": {name: as_by_hand(one) for name, one in own["properties"].items()},
+        }
+
+    def read(self, path: Path | str) -> StudyRecord:
+        """Return the record in `path`; raise ArtifactError as `Record.read` does."""
+        record = StudyRecord.read(path)
+        try:
+            record.calls = msgspec.convert(record.calls, list[self.call])  # type: ignore[name-defined]
+        except msgspec.ValidationError as error:
+            raise ArtifactError(f"{path}: calls: {error}; delete it, run again") from error
+        return record
+
+
+class Heat(NamedTuple):
+    """A heat map: a column per value of `x`, a row per text of `y`, coloured by the estimate.
+
+    `value` and `below` stand in a cell, the latter with its name.
+    """
+
+    x: str
+    y: str
+    value: str
+    below: str
+
+
+class Lines(NamedTuple):
+    """A line per variant: `y`, a time or an estimate with its interval, over the numbers of `x`."""
+
+    x: str
+    y: str
+
+
+def as_by_hand(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema as one writes it: `type: [number, "null"]`, and `const` for a single word."""
+    options = schema.get("anyOf", ())
+    if {"type": "null"} in options and len(options) == 2:
+        (kind,) = (one for one in options if one != {"type": "null"})
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return {**rest, **kind, "type": [kind["type"], "null"]}
+    if options:
+        words = [{"const": one["enum"][0]} if "enum" in one else one for one in options]
+        return {**schema, "anyOf": words}
+    return schema

@@ -1,0 +1,6 @@
+"""All studies, by name: the sections of the configuration and of summary.json."""
+
+from tightrope.studies.idleness import STUDY as IDLENESS
+from tightrope.studies.throughput import STUDY as THROUGHPUT
+
+STUDIES = {one.name: one for one in (THROUGHPUT, IDLENESS)}
