@@ -31,10 +31,10 @@ def main() -> None:
     try:
         record = LatencyRecord.read(chosen.record)
         for shape in record.shapes:
-            ours = statistics.median(shape["device_s"])
-            theirs = measured(program, chosen.engine, shape)
+            ours = statistics.median(shape.device_s or ())
+            theirs = measured(program, chosen.engine, shape.sizes)
             print(
-                f"{size_label(shape)}: {ours * 1e3:.4f} ms on the GPU, "
+                f"{size_label(shape.sizes)}: {ours * 1e3:.4f} ms on the GPU, "
                 f"trtexec {theirs * 1e3:.4f} ms, ratio {ours / theirs:.3f}"
             )
     except TightropeError as error:

@@ -42,15 +42,14 @@ from tightrope.inputs.timing_batches import timing_batches
 from tightrope.jobs.child import Child, Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host
-from tightrope.machine.interference import undisturbed
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare, compare_loads
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked
 from tightrope.records.finalists import Finalists
-from tightrope.records.latency import LatencyRecord
-from tightrope.records.race import RaceRecord
+from tightrope.records.latency import LatencyRecord, TimedShape
+from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
 from tightrope.summary.races import outcome_of, ratio_between
@@ -61,7 +60,6 @@ SHAPE = {"batch": 1, "sequence": 64}
 SHAPES = [SHAPE, {"batch": 16, "sequence": 128}]
 LIMITS = Limits(memory_bytes=8e9, seconds=3600)
 DATA = bytes(16 << 10)
-BLOCKS = ("blocks_s", "baseline_blocks_s")
 # how much more work each planted engine does than the best, and from where on it is a wrong choice
 PLANTED = {"best": 0.0, "equal": 0.0, "slower_3": 0.03, "slower_5": 0.05, "slower_10": 0.10}
 WRONG = 0.0301
@@ -114,19 +112,20 @@ def compared(
         for role, load, one in zip(("", "baseline "), loads, inputs, strict=True)
     }
     machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
-    (compared,), _ = compare_loads(engines, settings, threads, LIMITS, machine)
-    shape = {**SHAPE, **compared}
+    shape = TimedShape(**SHAPE)
+    compare_loads(engines, [shape], settings, threads, LIMITS, machine)
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
     facts = {"threads": threads, "plan": settings, "processors": processors}
     row = latency_entry(shape, LatencyRecord(**identity, **facts))
-    return {**row, "seconds": shape["seconds"], "logs": log_ratios(shape)}
+    return {**row, "seconds": shape.seconds, "logs": log_ratios(shape)}
 
 
-def log_ratios(shape: dict[str, Any]) -> list[float]:
+def log_ratios(shape: TimedShape) -> list[float]:
     """The logarithm of the ratio of each undisturbed pair of blocks."""
-    both = ([statistics.median(block) for block in shape[name]] for name in BLOCKS)
+    measured = (shape.blocks_s, shape.baseline_blocks_s or [])
+    both = ([statistics.median(block) for block in blocks] for blocks in measured)
     logs = [math.log(theirs / own) for own, theirs in zip(*both, strict=True)]
-    return [logs[index] for index in undisturbed(shape)]
+    return [logs[index] for index in shape.undisturbed()]
 
 
 def report(name: str, rows: list[dict[str, Any]], truth: float) -> None:
@@ -324,16 +323,16 @@ def race_of(
 ) -> dict[str, Any]:
     """The entry of the summary of one race of these engines at one shape."""
     names, processors = list(engines), pinned_processors(threads)
-    here = RaceAtShape(0, Finalists(names, []), decision["equal_within"])
+    shape = RacedShape(**SHAPE)
+    here = RaceAtShape(0, shape, Finalists(names, []), decision["equal_within"])
     machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
     options = {"seconds": decision["seconds"], "threads": threads, "machine": machine}
     Race(engines, [here], settings, limits=LIMITS, **options).run()
     record = RaceRecord(
         **{"model": "m", "variant": RACE, "device": "cpu", "host": describe_host()},
         **{"libraries": {}, "threads": threads, "plan": settings, "decision": decision},
-        **{"processors": processors, "engines_sha256": {}, "heats": [{"shapes": []}]},
+        **{"processors": processors, "engines_sha256": {}, "heats": [Heat(shapes=[shape])]},
     )
-    shape = {**SHAPE, **here.recorded()}
     # the slower, the smaller: the tie-break by size prefers the worst of those not told apart
     slowest_first = sorted(names, key=lambda name: -PLANTED.get(name, 0.0))
     sizes = {name: size for size, name in enumerate(slowest_first)}

@@ -33,7 +33,7 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.answers import check_logits
 from tightrope.measure.comparison import compare_loads
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.runtimes.buckets import in_words
 from tightrope.signature import TEXT
 from tightrope.summary.results import latency_entry
@@ -259,7 +259,9 @@ class Bench:
         }
         plan = self.plan | {"loads": case.loads}
         machine = QuietMachine(processors, QUIET_SECONDS * plan["min_seconds"], sys.stderr)
-        shapes, facts = compare_loads(timed, plan, self.threads, LIMITS, machine, self.streams)
+        shapes = [TimedShape(batch=batch, sequence=sequence) for batch, sequence in self.shapes]
+        given = (plan, self.threads, LIMITS, machine, self.streams)
+        facts = compare_loads(timed, shapes, *given)
         record = LatencyRecord(
             model="bert",
             variant=f"{self.device}-{case.engine}",
@@ -271,23 +273,19 @@ class Bench:
             busiest=machine.busiest,
         )
         return [
-            {**row_of(shape, size, record, config, peaks), "against": case.against, **facts}
-            for shape, size in zip(shapes, self.shapes, strict=True)
+            {**row_of(shape, record, config, peaks), "against": case.against, **facts}
+            for shape in shapes
         ]
 
 
-def row_of(
-    shape: Part, size: tuple[int, int], record: LatencyRecord, config: Part, peaks: Part
-) -> Part:
+def row_of(shape: TimedShape, record: LatencyRecord, config: Part, peaks: Part) -> Part:
     """Return the statistics of a shape, and the `share_of_peak` of the precision's products."""
-    batch, sequence = size
-    sizes = {"batch": batch, "sequence": sequence}
-    entry: Part = {**latency_entry({**shape, **sizes}, record, accept_disturbed=True)}
+    entry: Part = {**latency_entry(shape, record, accept_disturbed=True)}
     peak = peaks.get(parse(record.variant).precision)
-    work = operations(config, batch, sequence, sequence)
+    work = operations(config, shape.batch, entry["sequence"], entry["sequence"])
     share = work / entry["mean_s"] / peak if peak and entry["mean_s"] else None
     kept = {name: entry[name] for name in KEPT}
-    return {**sizes, **kept, "share_of_peak": share, "speedup": entry["speedup"]}
+    return {**shape.sizes, **kept, "share_of_peak": share, "speedup": entry["speedup"]}
 
 
 def same(found: Part) -> list[bool]:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+from tightrope.machine.interference import Counters
+
 # of a window in which another program had a core
 BUSY = [1.0]
-QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
-WAITED = {**QUIET, "waited": 0.5}
+QUIET = Counters(waited=0.0, stolen=0.0, preempted=0.0, window=0)
+WAITED = replace(QUIET, waited=0.5)
 
 
 def facts(disturbed: int, quiet: int) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tightrope.machine.interference import GpuState
+
 BOTH = {
     **{"sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "temperature_c": 61, "power_w": 400.0},
     **{"throttled": [], "other_processes": 0},
@@ -18,5 +20,5 @@ GPU = {
 }
 
 
-def state(**changes: Any) -> dict[str, Any]:
-    return {**STATE, **changes}
+def state(**changes: Any) -> GpuState:
+    return GpuState(**{**STATE, **changes})

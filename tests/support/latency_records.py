@@ -12,7 +12,7 @@ from tightrope.jobs.child import Limits
 from tightrope.jobs.execution import Execution
 from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, TimedShape
 from tiny_model import LIMITS, LONGEST
 
 Blocks = list[list[float]]
@@ -25,14 +25,14 @@ PLAN = {
 }
 
 
-def latency_shape(blocks: Blocks, baseline: Blocks | None = None, **changes: Any) -> dict[str, Any]:
+def latency_shape(blocks: Blocks, baseline: Blocks | None = None, **changes: Any) -> TimedShape:
     """A shape of these blocks, of which other load disturbed none."""
     known = {"first_call_s": 0.1, "stop": "width", "threads_busy": 1, "cores_used": 1.0}
     both = {"blocks_s": blocks, "baseline_blocks_s": baseline, **facts(0, len(blocks))}
-    return {**SHAPE, **known, "idle_share": 0.0, **both, **changes}
+    return TimedShape(**{**SHAPE, **known, **both, **changes})
 
 
-def latency_record(variant: str, *shapes: dict[str, Any], **changes: Any) -> LatencyRecord:
+def latency_record(variant: str, *shapes: TimedShape, **changes: Any) -> LatencyRecord:
     """A record of model m with these shapes."""
     known = {
         **{"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 1},

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tightrope.machine.interference import Block
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.timed_engine import TimedEngine
 
@@ -72,13 +73,13 @@ class Played(TimedEngine):
         made = 3 if calls is None else calls
         return {"calls": made, "seconds": 0.0, "stable": True if calls is None else None}
 
-    def block(self, index: int, seconds: float, calls: int, limit: float) -> dict[str, Any]:
+    def block(self, index: int, seconds: float, calls: int, limit: float) -> Block:
         number = self.counts["block"] - 1
         each = self.seconds(self.place, number) if callable(self.seconds) else self.seconds
         samples = [each] * max(calls, math.ceil(seconds / each))
-        quiet = {"waited_s": 0.0, "preempted": 0, "stolen_s": 0.0, "idle_s": 0.0}
-        known = {"samples_s": samples, "seconds": sum(samples), "energy_j": None, "gpu": None}
-        return {**known, **quiet, **self.facts(self.place, number)}
+        quiet = {"waited_s": 0.0, "preempted": 0, "stolen_s": 0.0}
+        known = {"samples_s": samples, "seconds": sum(samples), **quiet}
+        return Block(**{**known, **self.facts(self.place, number)})
 
     def threads(self) -> dict[str, float]:
         return {"busy": 1, "cores": 1.0}

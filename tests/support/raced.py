@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from disturbed import BUSY, QUIET, WAITED
 from tightrope.machine.host import fingerprint
-from tightrope.records.race import RaceRecord, beaten_by
+from tightrope.records.race import Elimination, Heat, RacedShape, RaceRecord, beaten_by
 from tightrope.records.record import RACE
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
@@ -33,7 +33,7 @@ def race_shape(
     pairs: Iterable[tuple[str, str]] = (),
     disturbed: int = 0,
     **changes: Any,
-) -> dict[str, Any]:
+) -> RacedShape:
     """A shape of a race record: a call a round, half of the rounds with each load.
 
     In the first `disturbed` rounds another program had the processor.
@@ -46,29 +46,30 @@ def race_shape(
         blocks[name] = [None if one is None else [one] for one in calls]
         both = zip(calls, pairs_of_blocks, strict=False)
         facts[name] = [None if one is None else pair for one, pair in both]
-    return {
-        **SHAPE,
+    measured = {
         "contenders": list(known) if contenders is None else contenders,
-        **{"pairs": [list(pair) for pair in pairs], "blocks_s": blocks, "facts": facts},
+        **{"pairs": list(pairs), "blocks_s": blocks, "facts": facts},
         "loads": [0] * (rounds // 2) + [1] * (rounds - rounds // 2),
-        **{"foreign_cores": BUSY, "out": {}, "stop": "one left", "seconds": 1.0, **changes},
+        **{"foreign_cores": BUSY, "stop": "one left", "seconds": 1.0},
     }
+    return RacedShape(**{**SHAPE, **measured, **changes})
 
 
-def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any) -> dict[str, Any]:
+def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any) -> RacedShape:
     """The shape of a race of these, by their seconds a call, at its first look."""
     spread = {"spread": changes.pop("spread")} if "spread" in changes else {}
     shape = race_shape(planted(seconds, rounds, **spread), **changes)
-    beaten = beaten_by(shape, list(seconds), 1).items()
-    return {**shape, "out": {loser: {"round": rounds, "by": by} for loser, by in beaten}}
+    for loser, by in beaten_by(shape, list(seconds), 1).items():
+        shape.out[loser] = Elimination(round=rounds, by=by)
+    return shape
 
 
-def race_record(*heats: list[dict[str, Any]], **changes: Any) -> RaceRecord:
+def race_record(*heats: list[RacedShape], **changes: Any) -> RaceRecord:
     """The record of a race on the CPU of model m; a heat is a list of its shapes."""
     known = {
         **{"model": "m", "variant": RACE, "device": "cpu", "host": HOST, "libraries": {}},
         **{"plan": {"pairs": 12, "loads": 1}, "decision": {"seconds": 60, "equal_within": 0.02}},
         **{"threads": 1, "processors": [0], "engines_sha256": {}},
-        "heats": [{"shapes": heat} for heat in heats],
+        "heats": [Heat(shapes=heat) for heat in heats],
     }
     return RaceRecord(**{**known, **changes})

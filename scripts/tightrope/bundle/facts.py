@@ -9,9 +9,8 @@ from typing import Any, TypedDict
 from tightrope.bundle.subject import Subject
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
-from tightrope.machine.interference import undisturbed
 from tightrope.measure.answers import largest_batch
-from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord
+from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord, TimedShape
 from tightrope.report.style.numbers import shape_label, shape_of
 from tightrope.signature import IMAGE
 from tightrope.statistics import LEVEL
@@ -93,22 +92,22 @@ def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
     and from loading the engine anew.
     """
     by_shape = {shape_of(row): row for row in rows}
-    found = (interval(shape, by_shape[shape_of(shape)]) for shape in record.shapes)
+    found = (interval(shape, by_shape[shape_of(shape.sizes)]) for shape in record.shapes)
     return [one for one in found if one is not None]
 
 
-def interval(shape: dict[str, Any], row: LatencyRow) -> Stated | None:
+def interval(shape: TimedShape, row: LatencyRow) -> Stated | None:
     """Return the latency at one shape; None where other load left less than two blocks."""
     provisional = row.get("provisional", False)
-    kept = range(len(shape["pairs"])) if provisional else undisturbed(shape)
-    logs = [math.log(statistics.median(shape["blocks_s"][at])) for at in kept]
+    kept = range(len(shape.pairs)) if provisional else shape.undisturbed()
+    logs = [math.log(statistics.median(shape.blocks_s[at])) for at in kept]
     if len(logs) < 2:
         return None
     spread = row.get("machine_spread", 0.0)
     seconds = row.get("paired_s")
     middle = math.log(seconds) if seconds else statistics.median(logs)
     deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
-    sizes = shape_of(shape)
+    sizes = shape_of(shape.sizes)
     return {
         "name": shape_label(sizes),
         "shape": dict(sizes),
@@ -122,7 +121,5 @@ def interval(shape: dict[str, Any], row: LatencyRow) -> Stated | None:
 
 def workload_s(record: LatencyRecord) -> float | None:
     """Return the median seconds of the fixed workload around the measurement, None without it."""
-    if record.reference is None:
-        return None
-    rounds = [record.reference[when]["rounds_s"] for when in ("before", "after")]
-    return statistics.median([seconds for one in rounds for seconds in one])
+    both = record.reference
+    return statistics.median(both.before.rounds_s + both.after.rounds_s) if both else None

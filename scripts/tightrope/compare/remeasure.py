@@ -4,9 +4,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import psutil
+from msgspec.structs import replace
 
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
@@ -20,7 +21,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import rounds_of
 from tightrope.measure.timed_engine import timed_engine
-from tightrope.records.record import FEWEST_ROUNDS, blocks_of, undisturbed_rounds
+from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, undisturbed_rounds
 from tightrope.statistics import Interval, speedup
 
 # for both engines of a variant, at all shapes
@@ -94,11 +95,11 @@ def times_of(
     machine = QuietMachine(pinned_processors(threads), QUIET_SECONDS, terminal)
     limits = Limits(memory_bytes=float(psutil.virtual_memory().total), seconds=SECONDS)
     engines = [timed_engine(*side[:2], batches, threads=side[3]) for side in sides]
-    rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
+    rounds: list[list[Round]] = [[] for _ in rows]
     for turn in (1, -1)[:LOADS]:
         found = rounds_of(engines[::turn], limits, machine, title, range(len(batches)))
         for own, measured in zip(rounds, found, strict=True):
-            own += [{**one, "blocks_s": one["blocks_s"][::turn]} for one in measured]
+            own += [replace(one, blocks_s=one.blocks_s[::turn]) for one in measured]
     times: list[Interval | str] = []
     for own in rounds:
         kept = undisturbed_rounds(own)

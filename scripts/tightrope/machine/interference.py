@@ -8,8 +8,10 @@ down or shared.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from tightrope.machine.foreign_load import TICKS, idle_seconds
 
@@ -27,40 +29,71 @@ SLOWDOWNS = frozenset(
 # standard deviation of the foreign cores of a window that clock ticks cause
 BLUR = 0.04
 
-Facts = dict[str, Any]
+
+class GpuState(Struct, kw_only=True, forbid_unknown_fields=True):
+    """State of a GPU directly after a block, see `nvml.GpuState.read`."""
+
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    throttled: list[str] | None = None
+    application_clocks: bool | None = None
+    other_processes: int | None = None
+    computing_processes: int | None = None
+    memory_bytes: int | None = None
 
 
-def of_pair(blocks: list[Facts], threads: int, window: int) -> Facts:
-    """Return the counters of a pair: the larger value of its blocks, see `TimedEngine.block`.
+class Block(Struct, kw_only=True):
+    """A block of calls, see `TimedEngine.block`."""
+
+    samples_s: list[float]
+    seconds: float
+    waited_s: float | None
+    preempted: int
+    stolen_s: float
+    idle_s: float = 0.0
+    energy_j: float | None = None
+    gpu: GpuState | None = None
+
+
+class Counters(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the kernel counted of a pair of blocks or of one: the larger value of its blocks.
 
     `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
     not report it. `preempted` is per second and thread, `window` the index in `Windows`. On a GPU
-    also `throttled` and `computing_processes`, see `GpuState.read`, and the clock of each block.
+    also `throttled` and `computing_processes`, see `nvml.GpuState.read`, and the clock of each
+    block.
     """
-    waited = [one["waited_s"] / one["seconds"] for one in blocks if one["waited_s"] is not None]
-    return {
-        "waited": max(waited) if len(waited) == len(blocks) else None,
-        "stolen": max(one["stolen_s"] / one["seconds"] for one in blocks),
+
+    waited: float | None
+    stolen: float
+    preempted: float
+    window: int
+    throttled: list[str] | None = None
+    computing_processes: int | None = None
+    sm_clocks_mhz: list[int | None] = []
+
+
+def of_pair(blocks: Sequence[Block], threads: int, window: int) -> Counters:
+    """Return the counters of a pair of blocks, or of one."""
+    waited = [one.waited_s / one.seconds for one in blocks if one.waited_s is not None]
+    states = [one.gpu for one in blocks if one.gpu]
+    computing = [one.computing_processes for one in states if one.computing_processes is not None]
+    throttled = {reason for one in states for reason in one.throttled or ()}
+    return Counters(
+        waited=max(waited) if len(waited) == len(blocks) else None,
+        stolen=max(one.stolen_s / one.seconds for one in blocks),
         # a short block may be preempted once
-        "preempted": max((one["preempted"] - 1) / (one["seconds"] * threads) for one in blocks),
-        "window": window,
-        **of_states([one["gpu"] for one in blocks if one.get("gpu")]),
-    }
+        preempted=max((one.preempted - 1) / (one.seconds * threads) for one in blocks),
+        window=window,
+        throttled=sorted(throttled) if states else None,
+        computing_processes=max(computing, default=None),
+        sm_clocks_mhz=[one.sm_clock_mhz for one in states],
+    )
 
 
-def of_states(states: list[Facts]) -> Facts:
-    """Return what the states of a GPU say of throttling and computing, {} without any."""
-    if not states:
-        return {}
-    computing = [one["computing_processes"] for one in states]
-    return {
-        "throttled": sorted({reason for one in states for reason in one["throttled"] or ()}),
-        "computing_processes": max((one for one in computing if one is not None), default=None),
-        "sm_clocks_mhz": [one.get("sm_clock_mhz") for one in states],
-    }
-
-
-def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
+def disturbance(pair: Counters, foreign_cores: Sequence[float | None]) -> str | None:
     """Return why a pair does not count, None where it counts.
 
     The reasons are `throttled`, `shared`, `stolen`, `waited` and `preempted`.
@@ -73,39 +106,32 @@ def disturbance(pair: Facts, foreign_cores: list[float | None]) -> str | None:
     """
     if reason := gpu_disturbance(pair):
         return reason
-    if pair["stolen"] > MAX_WAITED_SHARE:
+    if pair.stolen > MAX_WAITED_SHARE:
         return "stolen"
-    place = pair["window"]
+    place = pair.window
     if place < len(foreign_cores) and foreign_cores[place] is not None:
         near = foreign_cores[max(0, place - 1) : place + 2]
         if max(cores or 0.0 for cores in near) <= MAX_FOREIGN_CORES:
             return None
-    if pair["waited"] is not None:
-        return "waited" if pair["waited"] > MAX_WAITED_SHARE else None
-    return "preempted" if pair["preempted"] > MAX_PREEMPTIONS_PER_S else None
+    if pair.waited is not None:
+        return "waited" if pair.waited > MAX_WAITED_SHARE else None
+    return "preempted" if pair.preempted > MAX_PREEMPTIONS_PER_S else None
 
 
-def gpu_disturbance(facts: Facts) -> str | None:
+def gpu_disturbance(facts: Counters | GpuState | None) -> str | None:
     """Return `throttled` or `shared` for a GPU that was slowed down or shared, None for another.
 
     A process that holds memory there and does not compute, such as an open notebook, costs no time.
     `facts` are those of a pair, or a state of the GPU; without a GPU they say nothing of it.
     """
-    throttled = facts.get("throttled")
-    if throttled and not SLOWDOWNS.isdisjoint(throttled):
+    if facts is None:
+        return None
+    if facts.throttled and not SLOWDOWNS.isdisjoint(facts.throttled):
         return "throttled"
-    return "shared" if facts.get("computing_processes") else None
+    return "shared" if facts.computing_processes else None
 
 
-def undisturbed(shape: Facts) -> list[int]:
-    """Return the indices of the undisturbed pairs of a recorded shape."""
-    windows = shape["foreign_cores"]
-    return [
-        index for index, pair in enumerate(shape["pairs"]) if disturbance(pair, windows) is None
-    ]
-
-
-def fewest_pairs(pairs: int, plan: Facts) -> int:
+def fewest_pairs(pairs: int, plan: Mapping[str, Any]) -> int:
     """Return the minimum of undisturbed pairs for a result, given the number of measured pairs.
 
     More than half of `plan["pairs"]`: a pair that was disturbed near the time limit, or with a

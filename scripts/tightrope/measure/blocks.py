@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 from tightrope.jobs.child import GRACE_SECONDS, Child
-from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
+from tightrope.machine.interference import MAX_FOREIGN_CORES, Block, Windows
 from tightrope.machine.quiet import QuietMachine
+from tightrope.records.record import WarmUp
 
 Plan = dict[str, Any]
 
@@ -19,13 +20,13 @@ class Stopwatch:
         self.seconds = sum(sum(block) for block in blocks)
         self.calls = sum(len(block) for block in blocks)
 
-    def warm_up(self, index: int, plan: Plan) -> dict[str, Any]:
+    def warm_up(self, index: int, plan: Plan) -> WarmUp:
         """Warm up, see `TimedEngine.warm_up`; a window is as long as a default block."""
         calls, window = plan["warmup_calls"], plan["min_seconds"] / plan["pairs"]
         seconds = self.left_s if calls is not None else min(plan["warmup_seconds"], self.left_s)
         return self.asked("warm_up", index, calls, seconds, window)
 
-    def block(self, index: int, seconds: float, calls: int) -> dict[str, Any]:
+    def block(self, index: int, seconds: float, calls: int) -> Block:
         """Run a block, see `TimedEngine.block`; raises WorkFailed beyond the limit."""
         return self.asked("block", index, seconds, calls, self.left_s)
 
@@ -34,12 +35,12 @@ class Stopwatch:
         """Return the seconds until the limit."""
         return self.max_seconds - self.seconds
 
-    def asked(self, *request: Any) -> dict[str, Any]:
+    def asked(self, *request: Any) -> Any:
         """Return the answer to a request, whose time and calls count."""
         began = time.monotonic()
         answer = self.worker.ask(*request, seconds=self.left_s + GRACE_SECONDS)
         self.seconds += time.monotonic() - began
-        self.calls += answer["calls"] if "calls" in answer else len(answer["samples_s"])
+        self.calls += len(answer.samples_s) if isinstance(answer, Block) else answer["calls"]
         if self.seconds > self.max_seconds:
             reason = f"too slow ({self.calls} calls in {self.seconds:.0f} s)"
             raise self.worker.failed(reason, transient=False)

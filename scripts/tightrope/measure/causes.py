@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from msgspec import convert
+
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -23,7 +25,14 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import rounds_of
 from tightrope.measure.run import TimingSettings, batches_of, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
-from tightrope.records.profile import PREFIX, CausesRecord, ProfileRecord
+from tightrope.records.profile import (
+    PREFIX,
+    CausesRecord,
+    Group,
+    ProfiledShape,
+    ProfileRecord,
+    RemovedCause,
+)
 from tightrope.runtimes.operator_times import ATTENTION, ELEMENTWISE, PRODUCTS
 from tightrope.variants import UNQUANTIZED, Variant, parse
 
@@ -58,7 +67,7 @@ class Profiled(NamedTuple):
     `cores` are those that the machine has, `peaks` its own.
     """
 
-    call: Mapping[str, Any]
+    call: ProfiledShape
     variant: Variant
     options: Mapping[str, Any]
     threads: int
@@ -72,18 +81,17 @@ class Profiled(NamedTuple):
 
     def share(self, *groups: str) -> float:
         """Return the share of the call that the operators of some groups take."""
-        factor = self.call["profiler_factor"] / self.call["call_s"]
-        return float(factor * self.total("seconds", groups))
+        factor = (self.call.profiler_factor or 1.0) / self.call.call_s
+        return factor * sum(group.seconds for group in self.among(groups))
 
-    def total(self, what: str, groups: Iterable[str]) -> float:
-        """Return the sum of `seconds`, `operations` or `bytes` over some groups."""
-        found = self.call["groups"]
-        return float(sum(found[group][what] for group in groups if group in found))
+    def among(self, groups: Iterable[str]) -> list[Group]:
+        """Return those of these groups of operators that the call has."""
+        return [self.call.groups[name] for name in groups if name in self.call.groups]
 
 
 def causes(profiled: Profiled) -> list[Cause]:
     """Return the causes of a call whose operators are timed, none where they are not."""
-    if not profiled.call.get("groups"):
+    if not profiled.call.groups:
         return []
     found = (cause for rule in RULES for cause in rule(profiled))
     return [one for one in found if one.high >= LEAST]
@@ -97,18 +105,18 @@ def padding(profiled: Profiled) -> Iterator[Cause]:
     because it fits in caches.
     """
     call, buckets = profiled.call, profiled.options.get("buckets")
-    share = call["padding"] or 0.0
+    share = call.padding or 0.0
     if not buckets or share < NAMED:
         return
-    exact = {axis: [call[axis]] for axis in buckets}
+    exact = {axis: [call.sizes[axis]] for axis in buckets}
     words = ", ".join(f"{axis}: {sizes}" for axis, sizes in exact.items())
     square = profiled.share(ATTENTION, SOFTMAX) * share * (1 - share)
-    cached = call["shares"]["memory"] * (1 - share)
+    cached = call.shares["memory"] * (1 - share)
     yield Cause(
         f"{100 * share:.0f} % of the request is padding",
         f"buckets: {{{words}}}",
         profiled.changed(options={**profiled.options, "buckets": exact}),
-        share * call["shares"]["compute"],
+        share * call.shares["compute"],
         min(1.0, share + square + cached),
     )
 
@@ -125,7 +133,7 @@ def idle_cores(profiled: Profiled) -> Iterator[Cause]:
         f"{profiled.threads} of {profiled.cores} cores are used",
         f"threads: {profiled.cores}",
         profiled.changed(threads=profiled.cores),
-        idle * profiled.call["shares"]["compute"],
+        idle * profiled.call.shares["compute"],
         idle,
     )
 
@@ -145,13 +153,14 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     if not peaks.get("bf16", 0.0) > peaks["fp32"]:
         return
     heavy = [ATTENTION] if variant.precision == "int8" else [PRODUCTS, ATTENTION]
-    light = set(profiled.call["groups"]) - {PRODUCTS, ATTENTION}
+    light = profiled.call.groups.keys() - {PRODUCTS, ATTENTION}
     share = profiled.share(*heavy)
     if share < NAMED:
         return
-    call_s = profiled.call["call_s"]
-    products = profiled.total("operations", set(heavy) - {ATTENTION}) / call_s
-    least = profiled.total("operations", heavy) / call_s / peaks["bf16"]
+    call_s = profiled.call.call_s
+    compute = profiled.among(set(heavy) - {ATTENTION})
+    products = sum(group.operations for group in compute) / call_s
+    least = sum(group.operations for group in profiled.among(heavy)) / call_s / peaks["bf16"]
     yield Cause(
         f"{' and '.join(heavy)} in fp32: {100 * share:.0f} % of the time",
         f"engines: {{{variant.engine}: [{other}]}}",
@@ -166,7 +175,7 @@ def separate_operators(profiled: Profiled) -> Iterator[Cause]:
 
     Low: nothing, because the products in it stay. High: all that is between the products.
     """
-    groups, options = profiled.call["groups"], profiled.options
+    groups, options = profiled.call.groups, profiled.options
     separate = SOFTMAX in groups and ATTENTION not in groups
     if profiled.variant.precision not in UNQUANTIZED or not separate:
         return
@@ -186,9 +195,8 @@ Rule = Callable[[Profiled], Iterator[Cause]]
 RULES: Sequence[Rule] = (padding, idle_cores, fp32, separate_operators)
 
 
-SIZES = ("batch", "sequence", "tokens", "height", "width")
 # an entry of `causes` of the record, the index of its shape, and the engine without the cause
-Entry = tuple[dict[str, Any], int, Change]
+Entry = tuple[RemovedCause, int, Change]
 
 
 def sources_of(inputs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -238,11 +246,10 @@ def entries_of(profiled: ProfileRecord, engine: Path, cores: int) -> list[Entry]
     found: list[Entry] = []
     for index, call in enumerate(profiled.shapes):
         variant, peaks = parse(profiled.variant), profiled.peaks
-        sizes = {name: call[name] for name in SIZES if name in call}
         for one in causes(Profiled(call, variant, options, profiled.threads, cores, peaks)):
             words = {"cause": one.cause, "setting": one.setting, "low": one.low, "high": one.high}
-            entry = {**sizes, **words, "profiled_s": call["call_s"], "reason": None, "rounds": []}
-            found.append((entry, index, one.change))
+            own = {**call.sizes, **words, "profiled_s": call.call_s}
+            found.append((convert(own, RemovedCause), index, one.change))
     return found
 
 
@@ -273,9 +280,9 @@ class Pairs:
             except WorkFailed as error:
                 reason = failure(error, change.variant, self.settings.execution.limits)["reason"]
                 for entry, _ in alike:
-                    entry["reason"] = None if entry["rounds"] else reason
+                    entry.reason = None if entry.rounds else reason
 
-    def measure(self, change: Change, alike: Sequence[tuple[dict[str, Any], int]]) -> None:
+    def measure(self, change: Change, alike: Sequence[tuple[RemovedCause, int]]) -> None:
         """Build the engine of `change` and set `rounds` of each entry, with its shape's index."""
         work = self.artifacts.engine.parents[2] / "work"
         work.mkdir(parents=True, exist_ok=True)
@@ -289,7 +296,7 @@ class Pairs:
             indices = [index for _, index in alike]
             measured = rounds_of(engines, execution.limits, self.machine, "causes", indices)
             for rounds, (entry, _) in zip(measured, alike, strict=True):
-                entry["rounds"] = rounds
+                entry.rounds = rounds
 
     def built(self, change: Change, folder: Path) -> Path:
         """Build the engine of `change` in `folder`; return its manifest, raise WorkFailed."""

@@ -12,15 +12,16 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits, cpu_seconds
 from tightrope.jobs.progress import ProgressBar, Tell, untold
-from tightrope.machine.interference import Windows, fewest_pairs, of_pair, undisturbed
+from tightrope.machine.interference import Block, Windows, fewest_pairs, of_pair
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE, speedup
 
 # pairs between two checks of the interval: checked after every pair, a comparison would stop at the
@@ -32,13 +33,8 @@ FEWEST_PAIRS = 12
 IN_VAIN_SECONDS = 5.0
 FEWEST_IN_VAIN = 4
 
-Shape = dict[str, Any]
+Kind = TypeVar("Kind")
 Blocks = list[list[float]]
-NAMES = ("blocks_s", "baseline_blocks_s")
-# what is kept of each block of the candidate: None where all are unknown
-OF_BLOCKS = ("energy_j", "gpu")
-# facts of each load of the engines: the record keeps the highest value
-FACTS = ("threads_busy", "cores_used", "idle_share")
 # time in which a worker that was killed ends
 GRACE_SECONDS = 1.0
 
@@ -47,62 +43,53 @@ def compare(
     workers: list[Child],
     index: int,
     plan: Plan,
+    shape: TimedShape,
     *,
     threads: int,
     machine: QuietMachine,
-    earlier: Shape | None = None,
     tell: Tell = untold,
-) -> Shape:
-    """Time inputs `index` on one worker, or on two in alternating blocks.
+) -> None:
+    """Time inputs `index` on one worker, or on two in alternating blocks; add them to `shape`.
 
-    Return a shape of a LatencyRecord, without its size. It continues the `earlier` shape, which
-    other workers measured with the same engines. `plan` holds the `latency` settings.
+    It continues what other workers measured there with the same engines. `plan` holds the
+    `latency` settings.
 
     Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
     engine goes first. Pairs that other load disturbed do not count and are measured again while
     time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
     `tell` gets the share done. Raises WorkFailed where calls of one engine exceed `max_seconds`.
     """
-    earlier = earlier or {}
-    began = time.monotonic() - earlier.get("seconds", 0.0)
-    comparison = Comparison(workers, index, plan, threads, earlier)
+    spent, before = shape.seconds, len(shape.pairs)
+    began = time.monotonic() - spent
+    comparison = Comparison(workers, index, plan, threads, shape)
     windows = Windows(machine.processors, lambda: cpu_seconds(workers))
-    windows.cores = comparison.foreign_cores
+    windows.cores = shape.foreign_cores
     stop, rule = None, StopRule(plan, p99_bound(plan, index))
     while stop is None:
         comparison.measure_pair(windows.index, rule.more_calls)
         began += lost_to_other_load(windows, machine)
-        stop = rule.why(comparison.blocks, comparison.shape(), time.monotonic() - began)
-        tell(rule.share_done(len(comparison.pairs), time.monotonic() - began, earlier))
+        seconds = time.monotonic() - began
+        stop = rule.why(shape, seconds)
+        tell(rule.share_done(len(shape.pairs), seconds, before, spent))
     windows.close_when_due(last=True)
-    shape = {
-        **comparison.shape(),
-        "warmups": [*earlier.get("warmups", ()), comparison.warmup],
-        "stop": stop,
-        "seconds": time.monotonic() - began,
-        **comparison.facts(),
-    }
-    return shape | {name: max(shape[name], earlier.get(name, 0)) for name in FACTS}
+    shape.stop, shape.seconds = stop, time.monotonic() - began
+    comparison.add_use()
 
 
 class Comparison:
     """Pairs of blocks of one or two engines; creating it warms up the engines."""
 
     def __init__(
-        self, workers: list[Child], index: int, plan: Plan, threads: int, earlier: Shape
+        self, workers: list[Child], index: int, plan: Plan, threads: int, shape: TimedShape
     ) -> None:
         self.workers = workers
         self.index = index
         self.threads = threads
-        self.blocks: list[Blocks] = [
-            list(earlier.get(name, ())) for name, _ in zip(NAMES, workers, strict=False)
-        ]
-        self.pairs: list[dict[str, Any]] = list(earlier.get("pairs", ()))
-        self.foreign_cores: list[float | None] = list(earlier.get("foreign_cores", ()))
-        self.of_blocks: dict[str, list[Any]] = {
-            name: list(earlier.get(name) or [None] * len(self.pairs)) for name in OF_BLOCKS
-        }
-        self.order = random.Random(f"{index}, {len(self.pairs)}")
+        self.shape = shape
+        if len(workers) > 1 and shape.baseline_blocks_s is None:
+            shape.baseline_blocks_s = []
+        self.blocks = blocks_of(shape)
+        self.order = random.Random(f"{index}, {len(shape.pairs)}")
         self.clocks = [
             Stopwatch(worker, plan["max_seconds"], own)
             for worker, own in zip(workers, self.blocks, strict=True)
@@ -110,46 +97,56 @@ class Comparison:
         # enough for a p99 of calls that take as long as its bound
         own_s = 2 * SAMPLES_FOR_PERCENTILE[99] * p99_bound(plan, index)
         self.clocks[0].max_seconds = max(plan["max_seconds"], own_s)
-        self.warmup, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
+        warm_up, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
+        shape.warmups.append(warm_up)
         self.seconds, self.counts = block_sizes(plan)
-        self.used: list[dict[str, Any]] = []
+        self.used: list[Block] = []
 
     def measure_pair(self, window: int, more: int = 0) -> None:
         """Measure a block of each engine in random order; `window` is the index in `Windows`.
 
         The block of the candidate has at least `more` calls.
         """
-        calls = self.counts[len(self.pairs) % len(self.counts)]
-        pair: list[dict[str, Any]] = [{} for _ in self.workers]
-        for which in self.order.sample(range(len(pair)), len(pair)):
+        shape, measured = self.shape, len(self.shape.pairs)
+        calls = self.counts[measured % len(self.counts)]
+        found: dict[int, Block] = {}
+        for which in self.order.sample(range(len(self.clocks)), len(self.clocks)):
             wanted = calls if which else max(calls, more)
-            pair[which] = self.clocks[which].block(self.index, self.seconds, wanted)
+            found[which] = self.clocks[which].block(self.index, self.seconds, wanted)
+        pair = [found[which] for which in sorted(found)]
         for own, block in zip(self.blocks, pair, strict=True):
-            own.append(block["samples_s"])
-        for name, values in self.of_blocks.items():
-            values.append(pair[0][name])
+            own.append(block.samples_s)
+        shape.energy_j = with_value(shape.energy_j, measured, pair[0].energy_j)
+        shape.gpu = with_value(shape.gpu, measured, pair[0].gpu)
+        shape.pairs.append(of_pair(pair, self.threads, window))
         self.used += pair
-        self.pairs.append(of_pair(pair, self.threads, window))
 
-    def shape(self) -> Shape:
-        """Return the pairs measured so far as fields of a shape."""
-        measured = {"pairs": self.pairs, "foreign_cores": self.foreign_cores}
-        known = {
-            name: values if any(value is not None for value in values) else None
-            for name, values in self.of_blocks.items()
-        }
-        blocks = dict.fromkeys(NAMES) | dict(zip(NAMES, self.blocks, strict=False))
-        return measured | known | blocks
+    def add_use(self) -> None:
+        """Record what the candidate used, and the CPU share of workers between blocks.
 
-    def facts(self) -> dict[str, float]:
-        """Return what the candidate used, and the CPU share of workers between blocks."""
+        The highest value of both loads is kept.
+        """
         own, *_ = [worker.ask("threads") for worker in self.workers]
-        idle, seconds = (sum(one[name] for one in self.used) for name in ("idle_s", "seconds"))
-        return {
-            "threads_busy": own["busy"],
-            "cores_used": own["cores"],
-            "idle_share": idle / seconds,
-        }
+        idle = sum(one.idle_s for one in self.used) / sum(one.seconds for one in self.used)
+        shape = self.shape
+        shape.threads_busy = max(own["busy"], shape.threads_busy)
+        shape.cores_used = max(own["cores"], shape.cores_used)
+        shape.idle_share = max(idle, shape.idle_share)
+
+
+def blocks_of(shape: TimedShape) -> list[Blocks]:
+    """Return the blocks of the candidate, and of the baseline if there is one."""
+    beside = shape.baseline_blocks_s
+    return [shape.blocks_s] if beside is None else [shape.blocks_s, beside]
+
+
+def with_value(
+    known: list[Kind | None] | None, count: int, value: Kind | None
+) -> list[Kind | None] | None:
+    """Return the values of `count` blocks and of the next one; None where all are unknown."""
+    if known is None and value is None:
+        return None
+    return [*(known or [None] * count), value]
 
 
 class StopRule:
@@ -165,22 +162,22 @@ class StopRule:
         self.next_look = plan["pairs"]
         self.more_calls = 0
 
-    def why(self, blocks: list[list[list[float]]], shape: Shape, seconds: float) -> str | None:
-        """Return why measuring stops, None where it continues; `blocks` are those of each engine.
+    def why(self, shape: TimedShape, seconds: float) -> str | None:
+        """Return why measuring stops after `seconds`, None where it continues.
 
         `width`, `time limit` or `calls`; `minimum`: an engine measured alone has no interval and
         stops at the minima; `disturbed`: stopped before `FEWEST_PAIRS` are undisturbed, because an
         engine that other load slows down many times would take minutes for pairs that do not count.
         """
-        plan, measured = self.plan, len(shape["pairs"])
+        plan, measured = self.plan, len(shape.pairs)
         if plan["calls"] is not None:
             return "calls" if measured == len(block_sizes(plan)[1]) else None
-        kept, over_s = undisturbed(shape), seconds - plan["comparison_seconds"]
+        kept, over_s = shape.undisturbed(), seconds - plan["comparison_seconds"]
         in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
         fewest = plan.get("fewest", min(FEWEST_PAIRS, plan["pairs"]))
         if len(kept) < max(fewest, fewest_pairs(measured, plan)):
             return "disturbed" if in_vain and over_s >= IN_VAIN_SECONDS else None
-        own, *theirs = ([one[index] for index in kept] for one in blocks)
+        own, *theirs = ([one[index] for index in kept] for one in blocks_of(shape))
         stop = "time limit" if over_s >= 0 else None
         if len(kept) >= self.next_look and sum(map(len, own)) >= plan["min_calls"]:
             if not theirs:
@@ -193,13 +190,16 @@ class StopRule:
         self.more_calls = max(self.more_calls, missing)
         return None if missing else stop
 
-    def share_done(self, pairs: int, seconds: float, earlier: Shape) -> float:
-        """Return the share of the pairs to measure after `earlier`, or of the time if less."""
-        before, plan = len(earlier.get("pairs", ())), self.plan
+    def share_done(self, pairs: int, seconds: float, before: int, spent: float) -> float:
+        """Return the share of the pairs to measure, or of the time if less.
+
+        `before` pairs in `spent` seconds are those of earlier workers.
+        """
+        plan = self.plan
         if plan["calls"] is not None:
             return (pairs - before) / max(1, len(block_sizes(plan)[1]) - before)
         measured = (pairs - before) / max(1, plan["pairs"] - before)
-        spent, limit = earlier.get("seconds", 0.0), plan["comparison_seconds"]
+        limit = plan["comparison_seconds"]
         timed = (seconds - spent) / (limit - spent) if limit > spent else 1.0
         return min(1.0, measured, timed)
 
@@ -229,13 +229,14 @@ def width(own: list[list[float]], theirs: list[list[float]]) -> float:
 
 def compare_loads(
     engines: dict[str, TimedEngine],
+    shapes: Sequence[TimedShape],
     plan: Plan,
     threads: int,
     limits: Limits,
     machine: QuietMachine,
     streams: Sequence[int] = (),
-) -> tuple[list[Shape], dict[str, float]]:
-    """Return a shape of a LatencyRecord per input, without its size, and facts of the loads.
+) -> dict[str, float]:
+    """Fill in each shape, of which the engines have an input; return facts of the loads.
 
     `engines` maps a role, which prefixes the reason of a failure, to an engine: "" to the
     candidate, and another role to the baseline, if any. Both have the same inputs. `plan` holds
@@ -244,7 +245,6 @@ def compare_loads(
     load, and its `peak_rss_bytes`. Raises WorkFailed as `compare` does, or beyond the limits.
     """
     began = time.monotonic()
-    shapes: list[Shape] = [{} for _ in engines[""].inputs]
     facts: dict[str, float] = {}
     # of a second attempt without the baseline, the bar is another one
     step = "timing" if len(engines) > 1 else "timing alone"
@@ -258,62 +258,58 @@ def compare_loads(
                 loads = {worker: worker.ask("load") for worker in workers[::turn]}
                 facts = facts or loads[workers[0]]
                 machine.wait()
-                for index, earlier in enumerate(shapes):
+                for index, shape in enumerate(shapes):
                     first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
-                    half = second_half(plan, earlier) if earlier else first_half(plan)
+                    if shape.first_call_s is None:
+                        shape.first_call_s = first[workers[0]]
+                    half = second_half(plan, shape) if load else first_half(plan)
                     part = half if plan["loads"] > 1 else plan
-                    quiet: dict[str, Any] = {"threads": threads, "machine": machine}
                     tell = bar.after(load * len(shapes) + index)
-                    shape = compare(workers, index, part, earlier=earlier, tell=tell, **quiet)
-                    shape |= measured_alone(workers[0], index, plan, earlier, streams)
-                    shapes[index] = {"first_call_s": first[workers[0]], **earlier, **shape}
+                    quiet: dict[str, Any] = {"threads": threads, "machine": machine}
+                    compare(workers, index, part, shape, tell=tell, **quiet)
+                    measure_alone(workers[0], index, plan, shape, streams)
                 peak = workers[0].ask("peak_rss_bytes")
                 facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
-    return shapes, facts
+    return facts
 
 
-def measured_alone(
-    worker: Child, index: int, plan: Plan, earlier: Shape, streams: Sequence[int]
-) -> Shape:
-    """Return what is measured of the candidate alone, after a shape's blocks, of both loads."""
-    device = worker.ask("device", index) or []
-    block = worker.ask("long_block", index, plan["max_seconds"])
-    return {
-        # of calls on inputs that are on the GPU, None on a CPU
-        "device_s": [*(earlier.get("device_s") or []), *device] or None,
-        # long enough for a GPU's energy counter, None where each block is
-        "long_blocks": [*(earlier.get("long_blocks") or []), *([block] if block else [])] or None,
-        "streams": on_streams(worker, index, plan, earlier, streams),
-    }
+def measure_alone(
+    worker: Child, index: int, plan: Plan, shape: TimedShape, streams: Sequence[int]
+) -> None:
+    """Add what is measured of the candidate alone, after the blocks of a load."""
+    if device := worker.ask("device", index):
+        shape.device_s = [*(shape.device_s or []), *device]
+    if block := worker.ask("long_block", index, plan["max_seconds"]):
+        shape.long_blocks = [*(shape.long_blocks or []), block]
+    shape.streams = on_streams(worker, index, plan, shape, streams)
 
 
 def on_streams(
-    worker: Child, index: int, plan: Plan, earlier: Shape, streams: Sequence[int]
-) -> list[dict[str, Any]] | None:
+    worker: Child, index: int, plan: Plan, shape: TimedShape, streams: Sequence[int]
+) -> list[StreamBlocks] | None:
     """Return blocks of calls on each number of `streams`, of both loads; None where there are none.
 
     Where an engine fails on several streams, such as for memory, `reason` says why, and its other
     measurements hold.
     """
-    before = {one["streams"]: one for one in earlier.get("streams") or ()}
+    before = {one.streams: one for one in shape.streams or ()}
     found = []
     for count in streams:
-        reason, blocks = None, None
+        own = before.get(count) or StreamBlocks(streams=count)
         try:
-            blocks = worker.ask("streams", index, count, plan["max_seconds"])
+            blocks: StreamBlocks | None = worker.ask("streams", index, count, plan["max_seconds"])
         except WorkFailed as error:
             worker.process.join(GRACE_SECONDS)
             if not worker.process.is_alive():
                 raise
-            reason = error.reason
-        if blocks or reason:
-            parts = before.get(count, {}), blocks or {}
-            lists = {
-                name: [value for part in parts for value in part.get(name) or ()]
-                for name in ("calls", "seconds", "gpu")
-            }
-            reason = reason or parts[0].get("reason")
-            found.append({"streams": count, "reason": reason, **lists})
+            own.reason = error.reason
+        else:
+            if blocks is None:
+                continue
+            own.calls += blocks.calls
+            own.seconds += blocks.seconds
+            own.gpu += blocks.gpu
+        found.append(own)
     return found or None
 
 
@@ -334,11 +330,11 @@ def first_half(plan: Plan) -> Plan:
     return plan | {"pairs": len(first), "calls": sum(first)}
 
 
-def second_half(plan: Plan, first: Shape) -> Plan:
+def second_half(plan: Plan, first: TimedShape) -> Plan:
     """Return the target of both loads: the second load measures at least as many pairs."""
     if plan["calls"] is not None:
         return plan
-    kept = 2 * len(undisturbed(first))
+    kept = 2 * len(first.undisturbed())
     fewest = max(kept, min(FEWEST_PAIRS, plan["pairs"]))
     return scaled(plan, max(plan["pairs"], kept)) | {"fewest": fewest}
 

@@ -4,14 +4,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from msgspec import convert
 
 from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.jobs.child import Limits
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.race import (
     facts_of_race,
@@ -27,7 +28,7 @@ from tightrope.measure.race_rounds import RaceAtShape
 from tightrope.measure.run import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.family import FAMILY, FamilyRecord, engine_name
+from tightrope.records.family import FAMILY, FamilyRecord, FamilyShape, engine_name
 from tightrope.records.finalists import Candidate, Finalists, best
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord, race_choice, ratio
@@ -144,9 +145,10 @@ class Comparison(NamedTuple):
     root: str
     parents: Mapping[str, str]
 
-    def recorded(self) -> dict[str, Any]:
-        """Return the fields of a shape of the record."""
-        return {"chosen": self.chosen, "baseline": self.baseline, "quantized": self.quantized}
+    def shape(self, sizes: Mapping[str, int]) -> FamilyShape:
+        """Return a shape of the record of these sizes, without rounds."""
+        roles = {"chosen": self.chosen, "baseline": self.baseline, "quantized": self.quantized}
+        return convert({**sizes, **roles}, FamilyShape)
 
     def references(self) -> list[str]:
         """Return the engines to which those of all models are compared."""
@@ -196,7 +198,7 @@ class FamilyAtShape(RaceAtShape):
 
     def running(self) -> list[str]:
         """Return the engines of the next round: all that have not failed."""
-        names = [name for name in self.blocks if name not in self.dead]
+        names = [name for name in self.shape.blocks_s if name not in self.dead]
         return names if len(names) > 1 else []
 
     def look(self) -> None:
@@ -204,15 +206,14 @@ class FamilyAtShape(RaceAtShape):
         if not self.begins_look():
             return
         if self.is_precise():
-            self.stop = PRECISE
+            self.shape.stop = PRECISE
         else:
             self.other_load = self.is_precise(loads=2)
 
     def is_precise(self, *, loads: int | None = None) -> bool:
         """Return whether all ratios are precise, or would be if the rounds had so many loads."""
-        shape = self.recorded()
-        pairs = [pair for pair in self.finalists.pairs if not self.dead & set(pair)]
-        found = [ratio(shape, *pair, loads=loads) for pair in pairs]
+        pairs = [pair for pair in self.shape.pairs if not self.dead & set(pair)]
+        found = [ratio(self.shape, *pair, loads=loads) for pair in pairs]
         return all(one is not None and one.high <= (1 + self.within) * one.value for one in found)
 
 
@@ -222,12 +223,13 @@ def run_heats(
     measured: Mapping[str, Measured],
     compared: Sequence[Comparison],
     machine: QuietMachine,
-    limits: Limits,
+    settings: TimingSettings,
 ) -> None:
-    """Time the engines of all shapes, and add the heats to `record`.
+    """Time the engines of all shapes, and add the heats and the engines' digests to `record`.
 
     The root's engines, to which all others are compared, run in each heat.
     """
+    limits = settings.execution.limits
     chosen = [one.engines() for one in compared]
     names = list(dict.fromkeys(name for one in chosen for name in one.names))
     memory = {name: memory_bytes(measured[name], record.device) for name in names}
@@ -242,10 +244,12 @@ def run_heats(
     within = record.decision["equal_within"]
     for going in groups:
         races: list[RaceAtShape] = [
-            FamilyAtShape(place, only(one, going), within) for place, one in enumerate(chosen)
+            FamilyAtShape(place, roles.shape(sizes), only(roles.engines(), going), within)
+            for place, (sizes, roles) in enumerate(zip(settings.shapes, compared, strict=True))
         ]
         seconds = record.decision["seconds"] / len(groups)
         run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
+    record.engines_sha256 = {name: sha256(measured[name].engine) for name in names}
 
 
 def in_groups(
@@ -286,9 +290,7 @@ def race_family(
     machine = settings.machine(record.processors)
     ended = settings.execution.limits.ended
     if ended is None and any(len(one.engines().names) > 1 for one in compared):
-        measured = measured_of(left)
-        run_heats(record, timed, measured, compared, machine, settings.execution.limits)
-        add_shapes(record, settings, measured, compared)
+        run_heats(record, timed, measured_of(left), compared, machine, settings)
     else:
         record.status, record.reason = "failed", ended or why_not_raced(record)
         record.transient = ended is not None
@@ -330,21 +332,6 @@ def measured_of(members: Mapping[str, Member]) -> dict[str, Measured]:
         for model, one in members.items()
         for variant, measured in one.measured.items()
     }
-
-
-def add_shapes(
-    record: FamilyRecord,
-    settings: TimingSettings,
-    measured: Mapping[str, Measured],
-    compared: Sequence[Comparison],
-) -> None:
-    """Add its sizes and the roles of its engines to each shape, and the raced engines' digests."""
-    for heat in record.heats:
-        known = zip(settings.shapes, heat["shapes"], compared, strict=True)
-        heat["shapes"] = [{**shape, **one, **roles.recorded()} for shape, one, roles in known]
-        for shape in heat["shapes"]:
-            names = shape["blocks_s"]
-            record.engines_sha256 |= {name: sha256(measured[name].engine) for name in names}
 
 
 def why_not_raced(record: FamilyRecord) -> str:

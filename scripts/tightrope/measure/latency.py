@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+from msgspec import convert
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -20,7 +21,7 @@ from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.comparison import compare_loads
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, Reference, TimedShape, Workload
 
 ROUNDS = 20
 # about 5 ms per round on a CPU with SHA-256 instructions
@@ -29,19 +30,14 @@ LIMITS = Limits(memory_bytes=8e9, seconds=120)
 BASELINE = "baseline "
 
 
-def reference_workload(processors: list[int]) -> dict[str, Any]:
-    """Return the current speed of these processors, measured in a child process.
-
-    `rounds_s`: seconds of each of 20 rounds in which all processors hash the same 8 MiB (SHA-256)
-    in parallel. `load_average`: that of the last minute, including this program.
-    `frequency_khz`: of each processor, None where the kernel does not report it.
-    """
+def reference_workload(processors: list[int]) -> Workload:
+    """Return the current speed of these processors, measured in a child process."""
     rounds = supervised(timed_rounds, processors, limits=LIMITS)
-    return {
-        "rounds_s": rounds,
-        "load_average": os.getloadavg()[0],
-        "frequency_khz": [frequency(number) for number in processors],
-    }
+    return Workload(
+        rounds_s=rounds,
+        load_average=os.getloadavg()[0],
+        frequency_khz=[frequency(number) for number in processors],
+    )
 
 
 def timed_rounds(processors: list[int]) -> list[float]:
@@ -106,7 +102,7 @@ def time_engines(
         record.shapes = []
         set_failure(record, error, record.variant, limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
-    record.reference = {"before": before, "after": reference_workload(record.processors)}
+    record.reference = Reference(before=before, after=reference_workload(record.processors))
 
 
 def measure(
@@ -146,8 +142,10 @@ def measure_side_by_side(
         for path, role in zip(engines, ("", BASELINE), strict=False)
     }
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
-    compared, facts = compare_loads(timed, record.plan, threads, limits, machine, settings.streams)
+    record.shapes = convert(settings.shapes, list[TimedShape])
+    facts = compare_loads(
+        timed, record.shapes, record.plan, threads, limits, machine, settings.streams
+    )
     for name, value in facts.items():
         setattr(record, name, value)
-    record.shapes = [{**shape, **one} for shape, one in zip(settings.shapes, compared, strict=True)]
-    record.first_call_s = record.shapes[0]["first_call_s"]
+    record.first_call_s = record.shapes[0].first_call_s

@@ -15,6 +15,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -29,7 +31,14 @@ from tightrope.measure.peaks import read_peaks
 from tightrope.measure.requests import read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.measure.timing import FEWEST, mean_call
-from tightrope.records.profile import ProfileRecord
+from tightrope.records.profile import (
+    Bound,
+    Group,
+    ModelWork,
+    Operator,
+    ProfiledShape,
+    ProfileRecord,
+)
 from tightrope.runtimes.buckets import Buckets, in_words
 from tightrope.runtimes.operator_times import (
     ATTENTION,
@@ -43,11 +52,13 @@ from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
-COMPUTE, MEMORY, OVERHEAD = "compute", "memory", "overhead"
+COMPUTE: Bound = "compute"
+MEMORY: Bound = "memory"
+OVERHEAD: Bound = "overhead"
 # share of an operator's time that a bound has to explain
 EXPLAINED = 0.1
 # what bounds an operator of unknown sizes
-UNSIZED = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
+UNSIZED: dict[str, Bound] = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
 # bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
@@ -59,36 +70,31 @@ PROFILED_S = 0.15
 MOST = 100
 # operators that a record keeps; the rest is in the groups
 KEPT = 40
-# what is known of a shape before the variant runs, and a batch of it
-Request = tuple[dict[str, Any], Arrays]
+# a shape before the variant runs, and a batch of it
+Request = tuple[ProfiledShape, Arrays]
 
 
-def verdict(
-    operators: Sequence[OperatorTime], call_s: float, peaks: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what bounds a call of `call_s` seconds, and the share of each of the three.
+def add_verdict(
+    shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: Mapping[str, Any]
+) -> None:
+    """Add to a shape what bounds its call, and the share of each of the three.
 
-    `peaks` are those of `measure.profile.peaks`. A profiler adds to the time of
-    each operator: where they add up to more than the call, they are scaled down to it, by
-    `profiler_factor`. `outside_s` is what no operator takes.
+    `peaks` are those of `measure.peaks`. A profiler adds to the time of each operator: where they
+    add up to more than the call, they are scaled down to it, by `profiler_factor`.
     """
-    total = sum(one.seconds for one in operators)
+    call_s, total = shape.call_s, sum(one.seconds for one in operators)
     factor = min(1.0, call_s / total) if total else 1.0
-    seconds = {COMPUTE: 0.0, MEMORY: 0.0, OVERHEAD: 0.0}
+    seconds: dict[Bound, float] = {COMPUTE: 0.0, MEMORY: 0.0, OVERHEAD: 0.0}
     for one in operators:
         seconds[bound_of(one, factor * one.seconds, peaks)] += factor * one.seconds
-    outside = max(0.0, call_s - total)
-    seconds[OVERHEAD] += outside
+    shape.outside_s, shape.profiler_factor = max(0.0, call_s - total), factor
+    seconds[OVERHEAD] += shape.outside_s
     shares = {name: value / call_s for name, value in seconds.items()}
-    return {
-        "bound": max(shares, key=shares.__getitem__),
-        "shares": shares,
-        "outside_s": outside,
-        "profiler_factor": factor,
-    }
+    longest = max(shares, key=shares.__getitem__)
+    shape.bound, shape.shares = longest, shares
 
 
-def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> str:
+def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> Bound:
     """Return what bounds an operator that takes `seconds`."""
     if operator.group in UNSIZED and not operator.operations:
         long = seconds > FEW * peaks["smallest_operator_s"]
@@ -106,8 +112,8 @@ def bounds(operator: OperatorTime, peaks: Mapping[str, Any]) -> tuple[float, flo
     return operator.operations / peak, operator.bytes / peaks["copy_bytes_per_s"]
 
 
-def work_in(precision: str, work: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `operations`, `least_bytes` and `groups` of a call, see `model_works`.
+def work_in(precision: str, work: Mapping[str, Any]) -> ModelWork:
+    """Return what a call takes at least, from `model_works`.
 
     The bytes are those of the inputs, of the logits, and of each weight once in the type of
     `precision`.
@@ -115,7 +121,7 @@ def work_in(precision: str, work: Mapping[str, Any]) -> dict[str, Any]:
     name = precision.partition("-")[0]
     width = OTHER_WIDTHS.get(name) or WIDTHS[name]
     moved = work["weights"] * width + work["other_bytes"]
-    return {"operations": work["operations"], "least_bytes": moved, "groups": work["groups"]}
+    return ModelWork(operations=work["operations"], least_bytes=moved, groups=work["groups"])
 
 
 def operator_times(
@@ -272,10 +278,10 @@ def requests_of(
     batches = timing_batches(*files, shapes, max_sequence=max_sequence)
     found = []
     for one, batch in zip(measured, batches, strict=True):
-        known = {**one["shape"], "around": one["around"]}
+        shape = convert({**one["shape"], "around": one["around"]}, ProfiledShape)
         if one["work"] is not None:
-            known["model"] = work_in(precision, one["work"])
-        found.append((known, batch))
+            shape.model = work_in(precision, one["work"])
+        found.append((shape, batch))
     return found
 
 
@@ -290,22 +296,21 @@ def profiled(
     options = {**manifest["options"]}
     if options.get("graphs") is False or manifest.get("graphs_refused"):
         options["buckets"] = None  # only CUDA graphs pad requests to them
-    found: list[dict[str, Any]] = [
-        {**known, "call_s": mean_call(run, batch), "padding": padding_share(options, batch)}
-        for known, batch in requests
-    ]
+    for shape, batch in requests:
+        shape.call_s, shape.padding = mean_call(run, batch), padding_share(options, batch)
     calls = [
-        (batch, min(MOST, max(FEWEST, round(PROFILED_S / shape["call_s"]))))
-        for (_, batch), shape in zip(requests, found, strict=True)
+        (batch, min(MOST, max(FEWEST, round(PROFILED_S / shape.call_s))))
+        for shape, batch in requests
     ]
+    found = [shape for shape, _ in requests]
     try:
         times = operator_times(engine, run, calls, threads=threads)
     except WorkFailed as error:
         return {"shapes": found, "unprofiled": error.reason}
     for shape, operators in zip(found, times, strict=True):
-        shape["operators"] = [one._asdict() for one in operators[:KEPT]]
-        shape["groups"] = groups_of(operators)
-        shape |= verdict(operators, shape["call_s"], peaks)
+        shape.operators = [Operator(**one._asdict()) for one in operators[:KEPT]]
+        shape.groups = groups_of(operators)
+        add_verdict(shape, operators, peaks)
     return {"shapes": found, "unprofiled": None}
 
 
@@ -317,19 +322,14 @@ def padding_share(options: Mapping[str, Any], inputs: Arrays) -> float:
     return 1 - prod(request) / prod(whole)
 
 
-def groups_of(operators: Sequence[OperatorTime]) -> dict[str, dict[str, Any]]:
-    """Return seconds, operations, bytes and number of the operators of each group.
-
-    `types` has the seconds by the type that they computed in.
-    """
-    found: dict[str, dict[str, Any]] = {}
+def groups_of(operators: Sequence[OperatorTime]) -> dict[str, Group]:
+    """Return the operators of each group added up, the longest group first."""
+    found: dict[str, Group] = {}
     for one in operators:
-        group = found.setdefault(
-            one.group, {"seconds": 0.0, "operations": 0.0, "bytes": 0.0, "count": 0, "types": {}}
-        )
-        group["seconds"] += one.seconds
-        group["operations"] += one.operations
-        group["bytes"] += one.bytes
-        group["count"] += 1
-        group["types"][one.type] = group["types"].get(one.type, 0.0) + one.seconds
-    return dict(sorted(found.items(), key=lambda item: -item[1]["seconds"]))
+        group = found.setdefault(one.group, Group())
+        group.seconds += one.seconds
+        group.operations += one.operations
+        group.bytes += one.bytes
+        group.count += 1
+        group.types[one.type] = group.types.get(one.type, 0.0) + one.seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1].seconds))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec import convert
 
 from tightrope.artifacts.files import sha256
 from tightrope.errors import WorkFailed
@@ -25,7 +26,7 @@ from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.run import TimingSettings, batches_of
 from tightrope.measure.timed_engine import TimedEngine, timed_engine
 from tightrope.records.finalists import Candidate, Finalists, finalists
-from tightrope.records.race import RaceRecord
+from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 
 # share of the free memory that the engines may use together
@@ -71,12 +72,10 @@ def race_finalists(
     machine = settings.machine(record.processors)
     if any(len(one.names) > 1 for one in chosen):
         timed = timed_engines(entrants.checkpoint, entrants.data, measured, settings)
-        run_heats(record, timed, measured, chosen, machine, settings.execution.limits)
+        run_heats(record, timed, measured, chosen, machine, settings)
     else:
-        record.heats = [{"shapes": [one.recorded() for one in races_of(chosen, race.decision)]}]
-    for heat in record.heats:
-        pairs = zip(settings.shapes, heat["shapes"], strict=True)
-        heat["shapes"] = [{**shape, **one} for shape, one in pairs]
+        races = races_of(settings, chosen, race.decision)
+        record.heats = [Heat(shapes=[one.shape for one in races])]
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
@@ -132,12 +131,13 @@ def run_heats(
     measured: Mapping[str, Measured],
     chosen: list[Finalists],
     machine: QuietMachine,
-    limits: Limits,
+    settings: TimingSettings,
 ) -> None:
     """Race the finalists `chosen` per shape, in heats of as many as fit in memory together.
 
     Remaining contenders enter the next heat.
     """
+    limits = settings.execution.limits
     if limits.ended is not None:
         set_failure(record, WorkFailed(limits.ended, True), record.variant, limits)
     waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
@@ -152,7 +152,7 @@ def run_heats(
         if waiting:
             words = f"{len(going)} finalists fit in memory together, {len(waiting)} more follow"
             print(f"{record.model}: {words}", file=machine.terminal, flush=True)
-        races = races_of([only(one, going) for one in chosen], record.decision)
+        races = races_of(settings, [only(one, going) for one in chosen], record.decision)
         run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
         still = list(dict.fromkeys(name for one in races for name in one.contenders()))
 
@@ -177,12 +177,16 @@ def run_heat(
     )
     race.run()
     record.left_out |= race.died
-    record.heats.append({"shapes": [one.recorded() for one in races]})
+    record.heats = [*record.heats, Heat(shapes=[one.shape for one in races])]
 
 
-def races_of(chosen: list[Finalists], decision: Mapping[str, Any]) -> list[RaceAtShape]:
+def races_of(
+    settings: TimingSettings, chosen: list[Finalists], decision: Mapping[str, Any]
+) -> list[RaceAtShape]:
     """Return a new race per shape."""
-    return [RaceAtShape(place, one, decision["equal_within"]) for place, one in enumerate(chosen)]
+    shapes = zip(convert(settings.shapes, list[RacedShape]), chosen, strict=True)
+    within = decision["equal_within"]
+    return [RaceAtShape(place, *one, within) for place, one in enumerate(shapes)]
 
 
 def only(chosen: Finalists, names: Iterable[str]) -> Finalists:

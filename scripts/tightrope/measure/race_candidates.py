@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import fewest_pairs, undisturbed
+from tightrope.machine.interference import fewest_pairs
 from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std, joules_per_call
@@ -107,18 +107,18 @@ def speed(
     `UNPAIRED`. Without a `reference` the value is calls per second.
     """
     shape = one.latency.shapes[place]
-    kept = undisturbed(shape)
-    if len(kept) < fewest_pairs(len(shape["pairs"]), one.latency.plan):
+    kept = shape.undisturbed()
+    if len(kept) < fewest_pairs(len(shape.pairs), one.latency.plan):
         if not accept_disturbed:
             return None
-        kept = list(range(len(shape["pairs"])))
+        kept = list(range(len(shape.pairs)))
     if one is reference:
         return Interval(1.0, 1.0, 1.0)
-    own = [shape["blocks_s"][index] for index in kept]
-    if shape["baseline_blocks_s"] is not None:
-        theirs = [shape["baseline_blocks_s"][index] for index in kept]
+    own = [shape.blocks_s[index] for index in kept]
+    if shape.baseline_blocks_s is not None:
+        theirs = [shape.baseline_blocks_s[index] for index in kept]
         return speedup(own, theirs, loads=one.latency.plan["loads"], unsteady=unsteady)
-    theirs = reference.latency.shapes[place]["blocks_s"] if reference else [[1.0]]
+    theirs = reference.latency.shapes[place].blocks_s if reference else [[1.0]]
     ratio = mean_seconds(theirs) / mean_seconds(own)
     return Interval(ratio, ratio / UNPAIRED, ratio * UNPAIRED)
 
@@ -179,7 +179,7 @@ def meets(bounds: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
 
 def p99_ms(record: LatencyRecord, place: int) -> float | None:
     """Return the p99 of the calls of undisturbed blocks at a shape in ms, None with too few."""
-    blocks = record.shapes[place]["blocks_s"]
+    blocks = record.shapes[place].blocks_s
     samples = [sample for index in counted(record, place) for sample in blocks[index]]
     seconds = percentile(samples, 99)
     return None if seconds is None else MILLISECONDS * seconds
@@ -188,7 +188,7 @@ def p99_ms(record: LatencyRecord, place: int) -> float | None:
 def counted(record: LatencyRecord, place: int) -> list[int]:
     """Return the undisturbed blocks at a shape, all of a candidate that was accepted disturbed."""
     shape = record.shapes[place]
-    kept, pairs = undisturbed(shape), len(shape["pairs"])
+    kept, pairs = shape.undisturbed(), len(shape.pairs)
     return kept if len(kept) >= fewest_pairs(pairs, record.plan) else list(range(pairs))
 
 

@@ -10,7 +10,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.interference import Windows, of_pair
+from tightrope.machine.interference import Block, Windows, of_pair
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, lost_to_other_load
 from tightrope.measure.timed_engine import TimedEngine
@@ -18,6 +18,8 @@ from tightrope.records.finalists import Finalists
 from tightrope.records.race import (
     NONE_FASTER,
     TIME_LIMIT,
+    Elimination,
+    RacedShape,
     all_equal,
     beaten_by,
     is_decided,
@@ -30,117 +32,89 @@ FEWEST_OF_LOAD = 6
 # factor between the numbers of rounds of two consecutive looks
 LOOK_FACTOR = 1.5
 
-Facts = dict[str, Any]
-
 
 class RaceAtShape:
-    """Blocks of the finalists at one shape, and the finalists that are eliminated or failed.
+    """Fills in a `shape` of the record with rounds, and knows which of its finalists failed.
 
     Engines whose times differ by at most the share `within` are equal.
     """
 
-    def __init__(self, index: int, finalists: Finalists, within: float) -> None:
-        self.index = index
-        self.finalists = finalists
-        self.within = within
-        names = finalists.names
-        self.blocks: dict[str, list[list[float] | None]] = {name: [] for name in names}
-        self.facts: dict[str, list[Facts | None]] = {name: [] for name in names}
-        self.loads: list[int] = []
-        self.foreign_cores: list[float | None] = []
-        self.out: dict[str, Facts] = {}
+    def __init__(self, index: int, shape: RacedShape, finalists: Finalists, within: float) -> None:
+        self.index, self.shape, self.within = index, shape, within
+        shape.contenders, shape.pairs = finalists
+        shape.blocks_s = {name: [] for name in finalists.names}
+        shape.facts = {name: [] for name in finalists.names}
         self.dead: set[str] = set()
         self.looks, self.next_look = 0, FEWEST_OF_LOAD
-        self.stop: str | None = None
         # more rounds with this load would add little: the result needs the second load
         self.other_load = False
-        self.seconds = 0.0
         self.draw = random.Random(index)
-
-    def recorded(self) -> Facts:
-        """Return the fields of the record.
-
-        `contenders` and `pairs` are those of `Finalists`. `blocks_s` (seconds per call) and `facts`
-        (see `interference.of_pair`) have an entry per variant and round, None where the variant did
-        not run; `loads` has the load of each round. `out` maps an eliminated variant to the number
-        of the `round` and to the significantly faster variant (`by`).
-        """
-        return {
-            "contenders": self.finalists.contenders,
-            "pairs": [list(pair) for pair in self.finalists.pairs],
-            "blocks_s": self.blocks,
-            "facts": self.facts,
-            "loads": self.loads,
-            "foreign_cores": self.foreign_cores,
-            "out": self.out,
-            "stop": self.stop,
-            "seconds": self.seconds,
-        }
 
     def contenders(self) -> list[str]:
         """Return the contenders that may still win."""
-        gone = self.dead | set(self.out)
-        return [name for name in self.finalists.contenders if name not in gone]
+        gone = self.dead | set(self.shape.out)
+        return [name for name in self.shape.contenders if name not in gone]
 
     def running(self) -> list[str]:
         """Return the engines of the next round: remaining contenders and undecided pairs."""
         still = set(self.contenders())
-        shape = self.recorded()
-        for pair in self.finalists.pairs:
-            if not self.dead & set(pair) and not is_decided(shape, pair, self.within):
+        for pair in self.shape.pairs:
+            if not self.dead & set(pair) and not is_decided(self.shape, pair, self.within):
                 still |= set(pair)
-        names = [name for name in self.blocks if name in still]
+        names = [name for name in self.shape.blocks_s if name in still]
         return names if len(names) > 1 else []
 
     def begins_look(self) -> bool:
         """Return whether there are enough rounds for a look, which then counts as taken."""
-        if len(self.loads) < self.next_look:
+        rounds = len(self.shape.loads)
+        if rounds < self.next_look:
             return False
         self.looks += 1
-        self.next_look = int(LOOK_FACTOR * len(self.loads)) + 1
+        self.next_look = int(LOOK_FACTOR * rounds) + 1
         return True
 
     def look(self) -> None:
         """After enough rounds, eliminate significantly slower engines; stop if all is decided."""
         if not self.begins_look():
             return
-        shape = self.recorded()
+        shape = self.shape
         for loser, winner in beaten_by(shape, self.contenders(), self.looks).items():
-            self.out[loser] = {"round": len(self.loads), "by": winner}
+            shape.out[loser] = Elimination(round=len(shape.loads), by=winner)
         names = self.contenders()
         if not self.running():
-            self.stop = "one left"
+            shape.stop = "one left"
         elif set(self.running()) == set(names) and leader(shape, names):
             if all_equal(shape, names, self.within):
-                self.stop = "equal"
+                shape.stop = "equal"
             elif none_faster(shape, names, self.within):
-                self.stop = NONE_FASTER
+                shape.stop = NONE_FASTER
             else:
                 self.other_load = none_faster(shape, names, self.within, loads=2)
 
     def finish(self) -> None:
         """Take a last look that includes the latest rounds, and set the reason `stop`."""
-        if self.stop is None and self.loads:
-            self.next_look = len(self.loads)
+        shape = self.shape
+        if shape.stop is None and shape.loads:
+            self.next_look = len(shape.loads)
             self.look()
-        self.stop = self.stop or (TIME_LIMIT if self.running() else "one left")
+        shape.stop = shape.stop or (TIME_LIMIT if self.running() else "one left")
 
     def bury(self, name: str) -> None:
         """Remove a failed engine; engines that it had eliminated return."""
         self.dead.add(name)
-        back = [loser for loser, one in self.out.items() if one["by"] == name]
+        back = [loser for loser, one in self.shape.out.items() if one.by == name]
         for loser in back:
-            del self.out[loser]
+            del self.shape.out[loser]
         if back:
-            self.stop = None
+            self.shape.stop = None
 
-    def keep(self, round_blocks: Mapping[str, Facts], load: int, window: int, threads: int) -> None:
+    def keep(self, round_blocks: Mapping[str, Block], load: int, window: int, threads: int) -> None:
         """Record a round: blocks by variant."""
-        self.loads.append(load)
-        for name in self.blocks:
+        self.shape.loads.append(load)
+        for name, blocks in self.shape.blocks_s.items():
             block = round_blocks.get(name)
-            self.blocks[name].append(block["samples_s"] if block else None)
-            self.facts[name].append(of_pair([block], threads, window) if block else None)
+            blocks.append(block.samples_s if block else None)
+            self.shape.facts[name].append(of_pair([block], threads, window) if block else None)
 
 
 class Race:
@@ -183,7 +157,7 @@ class Race:
     def run_loads(self, began: float) -> None:
         """Load the engines twice, and run rounds at each shape with each load."""
         for load in (0, 1):
-            open_races = [race for race in self.races if race.stop is None and race.running()]
+            open_races = [one for one in self.races if one.shape.stop is None and one.running()]
             names = {name for race in open_races for name in race.running()}
             order = [name for name in self.engines if name in names]
             with ExitStack() as stack:
@@ -209,12 +183,13 @@ class Race:
 
         The first load ends early where only the second load can add information.
         """
-        began, first = time.monotonic(), len(race.loads)
+        began, shape = time.monotonic(), race.shape
+        first = len(shape.loads)
         clocks = self.warmed_up(race)
         windows = Windows(self.machine.processors, self.cpu_seconds)
-        windows.cores = race.foreign_cores
-        while race.stop is None and len(names := [n for n in race.running() if n in clocks]) > 1:
-            done = len(race.loads) - first
+        windows.cores = shape.foreign_cores
+        while shape.stop is None and len(names := [n for n in race.running() if n in clocks]) > 1:
+            done = len(shape.loads) - first
             over = time.monotonic() - began > seconds or (load == 0 and race.other_load)
             if done >= FEWEST_OF_LOAD and over:
                 break
@@ -224,7 +199,7 @@ class Race:
             race.look()
             self.bar.reach(self.seconds - (self.deadline - time.monotonic()))
         windows.close_when_due(last=True)
-        race.seconds += time.monotonic() - began
+        shape.seconds += time.monotonic() - began
 
     def warmed_up(self, race: RaceAtShape) -> dict[str, Stopwatch]:
         """Return a stopwatch per engine still running, after its first call and warm-up."""
@@ -232,7 +207,7 @@ class Race:
         for name in race.running():
             if name not in self.workers or self.asked(name, "first_call", race.index) is None:
                 continue
-            seen = [block for block in race.blocks[name] if block is not None]
+            seen = [block for block in race.shape.blocks_s[name] if block is not None]
             clocks[name] = Stopwatch(self.workers[name], self.plan["max_seconds"], seen)
             try:
                 clocks[name].warm_up(race.index, self.plan)

@@ -5,14 +5,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from tightrope.jobs.child import Child, Limits, cpu_seconds
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.record import FEWEST_ROUNDS
+from tightrope.records.record import FEWEST_ROUNDS, Round
 
 ROUNDS = 24
 # rounds end after so long, once there are `FEWEST_ROUNDS`
@@ -28,7 +27,7 @@ def rounds_of(
     machine: QuietMachine,
     title: str,
     indices: Iterable[int] = (0,),
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Round]]:
     """Yield the rounds of each of these inputs, see `measure_rounds`, with engines loaded once.
 
     They are loaded in their order and share the memory of `limits`. Raises as `Child.ask` does.
@@ -48,15 +47,15 @@ def rounds_of(
 
 def measure_rounds(
     workers: list[Child], machine: QuietMachine, title: str, index: int
-) -> list[dict[str, Any]]:
-    """Return the rounds of inputs `index`, see `tightrope.records.rounds`.
+) -> list[Round]:
+    """Return the rounds of inputs `index`.
 
     Those that other load disturbed are repeated while time may be lost. `title` is that of the
     progress bar.
     """
     windows = Windows(machine.processors, lambda: cpu_seconds(workers))
     order = random.Random(0)
-    rounds: list[dict[str, Any]] = []
+    rounds: list[Round] = []
     counted, began, lost = 0, time.monotonic(), machine.lost_s
     with ProgressBar(title, ROUNDS) as bar:
         while counted < ROUNDS:
@@ -68,9 +67,9 @@ def measure_rounds(
             blocks: list[list[float]] = [[] for _ in workers]
             for which in order.sample(range(len(workers)), len(workers)):
                 answer = workers[which].ask("block", index, BLOCK_S, 1, LIMIT_S)
-                blocks[which] = answer["samples_s"]
+                blocks[which] = answer.samples_s
             foreign = windows.close()
-            rounds.append({"blocks_s": blocks, "foreign_cores": foreign})
+            rounds.append(Round(blocks_s=blocks, foreign_cores=foreign))
             if foreign > MAX_FOREIGN_CORES and machine.left_s:
                 machine.lose(time.monotonic() - started)
                 machine.wait_for_idle_gap()

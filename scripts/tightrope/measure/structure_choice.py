@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from tightrope.artifacts.content import write_artifact
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.machine.cores import intra_op_threads
@@ -18,12 +20,13 @@ from tightrope.measure.structures import (
     timed_structures,
 )
 from tightrope.model.structures import Judged, Structure, Table, choose, kept_parts, with_all_heads
+from tightrope.records.record import Round
 
 SCHEMA = 1
 # a measured speed-up may miss the asked one by this share; after so many tries the best is kept
 TOLERANCE, TRIES = 0.05, 3
 # from a structure to its rounds beside the model itself
-Measure = Callable[[Structure], list[dict[str, Any]]]
+Measure = Callable[[Structure], list[Round]]
 
 
 @dataclass
@@ -36,11 +39,12 @@ class Choice:
     structure: Structure
     predicted: float
     measured: float
-    rounds: list[dict[str, Any]]
+    rounds: list[Round]
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {**self.structure.document(), "predicted": self.predicted, "rounds": self.rounds}
+        rounds = to_builtins(self.rounds)
+        return {**self.structure.document(), "predicted": self.predicted, "rounds": rounds}
 
 
 def analysis(*files: Path | str, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, convert, to_builtins
 
 from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256
@@ -33,7 +33,7 @@ from tightrope.model.structures import (
     width_step,
     widths_up_to,
 )
-from tightrope.records.record import FEWEST_ROUNDS, blocks_of, time_ratio, undisturbed_rounds
+from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, time_ratio, undisturbed_rounds
 
 # seconds of a call over those of the parent's
 Ratios = Mapping[Structure, float]
@@ -170,8 +170,8 @@ class TimedStructures:
     parent: Structure
     folder: Path
 
-    def rounds(self, structures: Sequence[Structure]) -> list[dict[str, Any]]:
-        """Return rounds of the parent and then these structures, see `tightrope.records.rounds`.
+    def rounds(self, structures: Sequence[Structure]) -> list[Round]:
+        """Return rounds of the parent and then these structures.
 
         Raises TightropeError where one cannot be built or run.
         """
@@ -248,10 +248,9 @@ def measure_structures(
 ) -> None:
     """Write the rounds of the structures of `points.points`, the raw samples of the latency table.
 
-    Each of `groups` has `structures`, the model itself first, and `rounds` with a block of each,
-    see `tightrope.records.rounds`. The engines are built from the model with manifest `checkpoint`
-    and deleted. Raises TightropeError where one cannot be built or run, and for a model whose
-    blocks are not found.
+    Each of `groups` has `structures`, the model itself first, and `rounds` with a block of each.
+    The engines are built from the model with manifest `checkpoint` and deleted. Raises
+    TightropeError where one cannot be built or run, and for a model whose blocks are not found.
     """
     execution = settings.execution
     limits = execution.limits
@@ -262,7 +261,8 @@ def measure_structures(
         for first in range(0, len(smaller), GROUP):
             group = smaller[first : first + GROUP]
             structures = [one.document() for one in (parent, *group)]
-            groups.append({"structures": structures, "rounds": timed.rounds(group)})
+            rounds = to_builtins(timed.rounds(group))
+            groups.append({"structures": structures, "rounds": rounds})
     write_artifact(
         target,
         {
@@ -292,7 +292,7 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
     ratios = {parent: 1.0}
     try:
         for group in document["groups"]:
-            rounds = rounds_that_count(group["rounds"])
+            rounds = rounds_that_count(convert(group["rounds"], list[Round]))
             for number, one in enumerate(group["structures"][1:], start=1):
                 ratios[structure_from(one)] = ratio(rounds, number)
     except (ArithmeticError, LookupError, ValueError) as error:
@@ -308,18 +308,11 @@ class Form(TypedDict):
     heads: NotRequired[int | None]
 
 
-class TimedRound(TypedDict):
-    """A round, see `tightrope.records.rounds`."""
-
-    blocks_s: list[list[float]]
-    foreign_cores: float
-
-
 class Group(TypedDict):
     """Structures that were measured in the same rounds, the parent first."""
 
     structures: list[Form]
-    rounds: Annotated[list[TimedRound], Meta(min_length=1)]
+    rounds: Annotated[list[Round], Meta(min_length=1)]
 
 
 class TableDocument(TypedDict):
@@ -334,7 +327,7 @@ def structure_from(document: dict[str, Any]) -> Structure:
     return Structure(tuple(document["depths"]), document["width"], document.get("heads"))
 
 
-def rounds_that_count(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def rounds_that_count(rounds: Sequence[Round]) -> list[Round]:
     """Return the undisturbed rounds, or where these are too few all of them, which is printed.
 
     They choose a structure and are no result; on a machine that is never quiet there would be none.
@@ -346,6 +339,6 @@ def rounds_that_count(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*rounds]
 
 
-def ratio(rounds: Sequence[dict[str, Any]], engine: int) -> float:
+def ratio(rounds: Sequence[Round], engine: int) -> float:
     """Return the seconds per call of an engine over those of the first."""
     return time_ratio(blocks_of(rounds, engine), blocks_of(rounds, 0)).value

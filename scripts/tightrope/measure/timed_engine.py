@@ -16,10 +16,13 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
 from tightrope.machine.foreign_load import counters, settle
-from tightrope.machine.nvml import GpuState, held_gpu
+from tightrope.machine.interference import Block, GpuState
+from tightrope.machine.nvml import GpuState as GpuReader
+from tightrope.machine.nvml import held_gpu
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.answers import check_logits
 from tightrope.measure.timing import blocks_on_streams, closed_loop, timed_calls
+from tightrope.records.latency import LongBlock, StreamBlocks
 from tightrope.variants import parse
 
 Run = Callable[[Any], Any]
@@ -55,7 +58,7 @@ class TimedEngine:
         self.device_name = device
         self.run: Run  # after `load`
         self.meter: EnergyMeter | None = None
-        self.gpu: GpuState | None = None
+        self.gpu: GpuReader | None = None
         self.first_s = [0.0] * len(inputs)
         self.typical_s = [0.0] * len(inputs)
         self.used: Counter[int] = Counter()
@@ -73,7 +76,7 @@ class TimedEngine:
         self.run, seconds = self.loader()
         if self.device_name == "cuda":
             gpu = held_gpu()
-            self.meter, self.gpu = gpu_meter(gpu), GpuState(gpu) if gpu else None
+            self.meter, self.gpu = gpu_meter(gpu), GpuReader(gpu) if gpu else None
         else:
             self.meter = package_meter()
         return seconds
@@ -115,7 +118,7 @@ class TimedEngine:
             "stable": None if calls is not None else stable(medians),
         }
 
-    def block(self, index: int, seconds: float, calls: int, limit: float) -> dict[str, Any]:
+    def block(self, index: int, seconds: float, calls: int, limit: float) -> Block:
         """Time at least `calls` for at least `seconds`, and for at most about `limit` seconds.
 
         Caches are cold after another engine ran: where a call is shorter than the block, calls in
@@ -134,21 +137,25 @@ class TimedEngine:
         elapsed = time.perf_counter() - began
         joules = self.joules_since(energy, elapsed)
         counted = counters().since(before)
-        state = self.gpu.read() if self.gpu else None
+        state = self.state()
         self.used.update(counted.threads)
         self.timed_s += elapsed
         settle()
         self.settled_s = time.process_time()
-        return {
-            "samples_s": samples,
-            "seconds": elapsed,
-            "waited_s": counted.waited_s,
-            "preempted": counted.preempted,
-            "stolen_s": counted.stolen_s,
-            "idle_s": idle,
-            "energy_j": joules,
-            "gpu": state,
-        }
+        return Block(
+            samples_s=samples,
+            seconds=elapsed,
+            waited_s=counted.waited_s,
+            preempted=counted.preempted,
+            stolen_s=counted.stolen_s,
+            idle_s=idle,
+            energy_j=joules,
+            gpu=state,
+        )
+
+    def state(self) -> GpuState | None:
+        """Return the state of the GPU now, None on a CPU."""
+        return GpuState(**self.gpu.read()) if self.gpu else None
 
     def plain_calls(self, index: int, seconds: float, calls: int, limit: float) -> dict[str, Any]:
         """Time calls as `block` does, with nothing before the first or between them.
@@ -187,11 +194,11 @@ class TimedEngine:
             return None
         return self.meter.joules_since(before)
 
-    def long_block(self, index: int, limit: float) -> dict[str, Any] | None:
+    def long_block(self, index: int, limit: float) -> LongBlock | None:
         """Run calls for as long as the energy counter needs; None where each block is enough.
 
-        Returns `energy_j`, the number of `calls`, and the state of the `gpu` after them. Calls in a
-        lead-in of a tenth of that time come first, so that the counter has seen them alone.
+        Calls in a lead-in of a tenth of that time come first, so that the counter has seen them
+        alone.
         """
         if self.meter is None or not self.meter.shortest_s:
             return None
@@ -200,8 +207,7 @@ class TimedEngine:
         before, began = self.meter.read(), time.perf_counter()
         samples = timed_calls(run, inputs, seconds=seconds, calls=1, limit_seconds=limit)
         joules = self.joules_since(before, time.perf_counter() - began)
-        state = self.gpu.read() if self.gpu else None
-        return {"energy_j": joules, "calls": len(samples), "gpu": state}
+        return LongBlock(energy_j=joules, calls=len(samples), gpu=self.state())
 
     def device(self, index: int) -> list[float] | None:
         """Return seconds of calls on inputs that are on the GPU, None for an engine on the CPU.
@@ -214,7 +220,7 @@ class TimedEngine:
         calls = int(DEVICE_SECONDS / max(self.typical_s[index], DEVICE_SECONDS / MOST_CALLS))
         return timed(self.inputs[index], max(calls, FEWEST_CALLS))
 
-    def streams(self, index: int, count: int, limit: float) -> dict[str, Any] | None:
+    def streams(self, index: int, count: int, limit: float) -> StreamBlocks | None:
         """Return blocks of calls on `count` streams, see `blocks_on_streams`; None without streams.
 
         They are in no count of time and threads, and take at most about `limit` seconds.
@@ -223,9 +229,8 @@ class TimedEngine:
         if on_streams is None:
             return None
         programs, inputs = on_streams(self.inputs[index], count)
-        state = self.gpu.read if self.gpu else lambda: None
         return blocks_on_streams(
-            programs, inputs, check=self.check, state=state, limit_seconds=limit
+            programs, inputs, check=self.check, state=self.state, limit_seconds=limit
         )
 
     def threads(self) -> dict[str, float]:

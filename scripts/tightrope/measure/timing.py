@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tightrope.machine.interference import GpuState
+from tightrope.records.latency import StreamBlocks
+
 BLOCKS = 5
 BLOCK_SECONDS = 0.2
 LEAD_SHARE = 0.1
@@ -85,16 +88,16 @@ def blocks_on_streams(
     inputs: Any,
     *,
     check: Callable[[Any, Any], None] | None,
-    state: Callable[[], dict[str, Any] | None],
+    state: Callable[[], GpuState | None],
     limit_seconds: float,
-) -> dict[str, Any]:
-    """Return `calls`, `seconds` and `gpu` of each of `BLOCKS` blocks.
+) -> StreamBlocks:
+    """Return what is measured of `BLOCKS` blocks.
 
     `check(outputs, inputs)` raises for outputs of a program that cannot be right; `state()` is
     asked for the state of the GPU after each block. The programs are released at the end.
     """
     each = {"seconds": BLOCK_SECONDS, "limit_seconds": limit_seconds / BLOCKS}
-    blocks, states = [], []
+    found = StreamBlocks(streams=len(programs))
     try:
         for program in programs:
             program.enqueue(inputs)
@@ -103,16 +106,14 @@ def blocks_on_streams(
             if check is not None:
                 check(outputs, inputs)
         for _ in range(BLOCKS):
-            blocks.append(timed_streams(programs, inputs, **each))
-            states.append(state())
+            calls, seconds = timed_streams(programs, inputs, **each)
+            found.calls.append(calls)
+            found.seconds.append(seconds)
+            found.gpu.append(state())
     finally:
         for program in programs:
             program.release()
-    return {
-        "calls": [calls for calls, _ in blocks],
-        "seconds": [seconds for _, seconds in blocks],
-        "gpu": states,
-    }
+    return found
 
 
 def closed_loop(

@@ -38,7 +38,7 @@ def is_disturbed(path: Path) -> bool:
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
     return any(
-        len(kept) < fewest_pairs(len(shape["pairs"]), record.plan)
+        len(kept) < fewest_pairs(len(shape.pairs), record.plan)
         for shape, kept in zip(record.shapes, record.undisturbed_pairs, strict=True)
     )
 
@@ -60,7 +60,7 @@ KINDS: dict[str, tuple[Callable[[Path], Record], Callable[[Any], bool]]] = {
     ),
     "causes": (
         CausesRecord.read,
-        lambda record: any(why_causes_were(record, one["rounds"]) for one in record.causes),
+        lambda record: any(why_causes_were(record, one.rounds) for one in record.causes),
     ),
     "training": (TrainingRecord.read, lambda record: why_training_was(record) is not None),
     **{name: (study.read, partial(any_row, study)) for name, study in STUDIES.items()},

@@ -1,42 +1,41 @@
 """Record of a family: models and those that start from them, timed in the same rounds."""
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, TypedDict
+from collections.abc import Iterable, Sequence
 
-from tightrope.records.race import RacedShape, RaceRecord, common_rounds, ratio
+from tightrope.records.race import Heat, RacedShape, RaceRecord, common_rounds, ratio
 from tightrope.statistics import Interval
 
 # `variant` of these records
 FAMILY = "family"
 
 
-class FamilyShape(RacedShape, total=False):
-    """An entry of `shapes` of a heat, see `FamilyRecord`."""
+class FamilyShape(RacedShape, kw_only=True):
+    """The rounds of a heat at one shape; nobody is eliminated.
 
-    chosen: dict[str, str]
-    baseline: str | None
-    quantized: str | None
+    `chosen` has the engine of each model that its race chose, `baseline` is the root's baseline and
+    `quantized` its best quantized engine, each None where it was not measured. `pairs` are the
+    engines whose ratios are measured until they are known to `decision.equal_within`.
+    """
+
+    chosen: dict[str, str] = {}
+    baseline: str | None = None
+    quantized: str | None = None
 
 
-class FamilyHeat(TypedDict, total=False):
-    """An entry of `heats` of a FamilyRecord: engines that fit in memory together."""
+class FamilyHeat(Heat, kw_only=True):
+    """The shapes of engines that fit in memory together."""
 
-    shapes: list[FamilyShape]
+    shapes: Sequence[FamilyShape] = ()
 
 
 class FamilyRecord(RaceRecord, kw_only=True):
     """Times of the engines of several models on one device, measured in the same rounds.
 
     `model` is the root, from which all others start, directly or through another one. Engines are
-    named `model/variant`. At each shape `chosen` has the engine of each model that its race chose,
-    `baseline` is the root's baseline and `quantized` its best quantized engine, each None where it
-    was not measured. Nobody is eliminated: `pairs` are the engines whose ratios are measured until
-    they are known to `decision.equal_within`. `unraced` maps a model without an engine to the
-    reason.
+    named `model/variant`. `unraced` maps a model without an engine to the reason.
     """
 
-    CONTENTS: ClassVar[dict[str, Any]] = {"heats": list[FamilyHeat]}
-
+    heats: Sequence[FamilyHeat] = ()
     unraced: dict[str, str] = {}
 
 
@@ -51,29 +50,24 @@ def model_and_variant(name: str) -> tuple[str, str]:
     return model, variant
 
 
-def shapes_at(record: FamilyRecord, place: int) -> list[dict[str, Any]]:
-    """Return the shape with index `place` of each heat."""
-    return [heat["shapes"][place] for heat in record.heats]
-
-
 def measured_ratio(
-    heats: Iterable[dict[str, Any]], one: str, other: str, *, all_rounds: bool = False
+    heats: Iterable[RacedShape], one: str, other: str, *, all_rounds: bool = False
 ) -> Interval | None:
     """Return the speed-up of `one` over `other` at a shape, from the rounds of both.
 
-    `heats` are those of `shapes_at`. None where they did not run in the same rounds, or where other
-    load disturbed too many of these; with `all_rounds` disturbed ones count too.
+    `heats` has that shape of each heat. None where they did not run in the same rounds, or where
+    other load disturbed too many of these; with `all_rounds` disturbed ones count too.
     """
     for shape in heats:
-        if {one, other} <= set(shape["blocks_s"]):
+        if {one, other} <= shape.blocks_s.keys():
             return ratio(shape, one, other, all_rounds=all_rounds)
     return None
 
 
-def has_rounds(heats: Iterable[dict[str, Any]], one: str, other: str) -> bool:
+def has_rounds(heats: Iterable[RacedShape], one: str, other: str) -> bool:
     """Return whether both ran in the same rounds, disturbed or not."""
     return any(
-        {one, other} <= set(shape["blocks_s"])
+        {one, other} <= shape.blocks_s.keys()
         and bool(common_rounds(shape, one, other, all_rounds=True))
         for shape in heats
     )
@@ -82,8 +76,8 @@ def has_rounds(heats: Iterable[dict[str, Any]], one: str, other: str) -> bool:
 def is_disturbed(record: FamilyRecord) -> bool:
     """Return whether other load left too few rounds for the ratio of a pair."""
     for heat in record.heats:
-        for shape in heat["shapes"]:
-            for one, other in shape["pairs"]:
+        for shape in heat.shapes:
+            for one, other in shape.pairs:
                 if has_rounds([shape], one, other) and not measured_ratio([shape], one, other):
                     return True
     return False

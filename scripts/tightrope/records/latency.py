@@ -4,13 +4,14 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict
+from typing import Any
+
+from msgspec import Struct
 
 from tightrope.machine.host import host_key
-from tightrope.machine.interference import gpu_disturbance, undisturbed
-from tightrope.records.record import Counters, Record, Sized, WarmUp
+from tightrope.machine.interference import Counters, GpuState, disturbance, gpu_disturbance
+from tightrope.records.record import Sized, TimedRecord, WarmUp
 
-Facts = dict[str, Any]
 # share of a change of machine speed that shows in the ratio of two engines:
 # docs/results/decision.md
 DRIFT_SHARE = 0.3
@@ -22,109 +23,117 @@ LOAD_ORDER_STD = 0.012
 Group = tuple[str, str, str]
 
 
-class GpuState(TypedDict, total=False):
-    """State of a GPU directly after a block, see `nvml.GpuState.read`."""
+class Workload(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The speed of processors at a fixed workload.
 
-    sm_clock_mhz: int | None
-    memory_clock_mhz: int | None
-    temperature_c: int | None
-    power_w: float | None
-    throttled: list[str] | None
-    application_clocks: bool | None
-    other_processes: int | None
-    computing_processes: int | None
-    memory_bytes: int | None
+    `rounds_s`: seconds of each of 20 rounds in which all processors hash the same 8 MiB (SHA-256)
+    in parallel. `load_average`: that of the last minute, including this program.
+    `frequency_khz`: of each processor, None where the kernel does not report it.
+    """
+
+    rounds_s: list[float]
+    load_average: float = 0.0
+    frequency_khz: list[int | None] = []
 
 
-class LongBlock(TypedDict, total=False):
+class Reference(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The fixed workload before and after a measurement."""
+
+    before: Workload
+    after: Workload
+
+
+class LongBlock(Struct, kw_only=True, forbid_unknown_fields=True):
     """Calls for as long as a GPU's energy counter needs, see `TimedEngine.long_block`."""
 
-    energy_j: float | None
+    energy_j: float | None = None
     calls: int
-    gpu: GpuState | None
+    gpu: GpuState | None = None
 
 
-class StreamBlocks(TypedDict, total=False):
-    """Calls on several streams of a GPU, see `measure.streams`: a value per block in each list."""
+class StreamBlocks(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Calls on several streams of a GPU; `reason` says why they failed, None where they did not.
+
+    Each list has a value per block: `calls` that ended in its `seconds`, and the state of the GPU
+    after it.
+    """
 
     streams: int
-    reason: str | None
-    calls: list[int]
-    seconds: list[float]
-    gpu: list[GpuState | None]
+    reason: str | None = None
+    calls: list[int] = []
+    seconds: list[float] = []
+    gpu: list[GpuState | None] = []
 
 
-class TimedShape(Sized, total=False):
-    """An entry of `shapes` of a LatencyRecord."""
+class TimedShape(Sized, kw_only=True):
+    """Times at one shape; `first_call_s` is that of the first load.
 
-    first_call_s: float | None
-    blocks_s: list[list[float]]
-    baseline_blocks_s: list[list[float]] | None
-    device_s: list[float] | None
-    energy_j: list[float | None] | None
-    gpu: list[GpuState | None] | None
-    long_blocks: list[LongBlock] | None
-    streams: list[StreamBlocks] | None
-    pairs: list[Counters]
-    foreign_cores: list[float | None]
-    warmups: list[WarmUp]
-    seconds: float
-    stop: str
-    threads_busy: int | None
-    cores_used: float | None
-    idle_share: float | None
-
-
-class LatencyRecord(Record, kw_only=True, dict=True):
-    """Times of one variant, and of its baseline in alternating blocks.
-
-    Each of `shapes` holds the shape (`batch`, `sequence`), `first_call_s` (the first call at that
-    shape) and the result of `comparison.compare`:
-    - `warmups`, one per load of the engine;
     - `blocks_s` and `baseline_blocks_s`, one list of seconds per call for each block; blocks of the
-      same index were measured next to each other;
+      same index were measured next to each other. None where there is no baseline beside;
     - `device_s`, seconds of calls on inputs that are on the GPU, None on the CPU;
     - `energy_j`, joules of each of `blocks_s`, None where the machine shows no energy or each block
       is too short; `long_blocks`, one per load, from which the energy on a GPU comes, else None;
-    - `streams`, for each number of streams that was asked for: `calls` that ended in the `seconds`
-      of each block, the state of the `gpu` after it, and the `reason` where it failed; else None;
     - `gpu`, the state of the GPU directly after each of `blocks_s`, None on the CPU;
-    - `pairs`, the counters of each pair (`interference.of_pair`), and `foreign_cores`, the cores
-      that other programs used in each window;
-    - `stop`, why the measurement ended.
+    - `streams`, for each number of streams that was asked for, else None;
+    - `pairs`, the counters of each pair, and `foreign_cores`, the cores that other programs used in
+      each window;
+    - `warmups`, one per load of the engine;
+    - `seconds` of the measurement and why it ended, `stop`;
+    - `threads_busy` and `cores_used` in the blocks of the candidate, and `idle_share`, the CPU
+      share of engines between their blocks.
+    """
 
-    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
-    by name. `baseline` and its blocks are None for the baseline itself, or where the baseline
-    cannot run: then `baseline_failed` has the reason. `plan` holds the `latency` settings,
-    `processors` those that both processes were pinned to, `reference` the fixed workload `before`
-    and `after`.
+    first_call_s: float | None = None
+    blocks_s: list[list[float]] = []
+    baseline_blocks_s: list[list[float]] | None = None
+    device_s: list[float] | None = None
+    energy_j: list[float | None] | None = None
+    gpu: list[GpuState | None] | None = None
+    long_blocks: list[LongBlock] | None = None
+    streams: list[StreamBlocks] | None = None
+    pairs: list[Counters] = []
+    foreign_cores: list[float | None] = []
+    warmups: list[WarmUp] = []
+    seconds: float = 0.0
+    stop: str = ""
+    threads_busy: int = 0
+    cores_used: float = 0.0
+    idle_share: float = 0.0
+
+    def undisturbed(self) -> list[int]:
+        """Return the indices of the pairs that other load did not disturb."""
+        pairs, windows = enumerate(self.pairs), self.foreign_cores
+        return [index for index, pair in pairs if disturbance(pair, windows) is None]
+
+
+class LatencyRecord(TimedRecord, kw_only=True, dict=True):
+    """Times of one variant, and of its baseline in alternating blocks.
+
+    `baseline` and its blocks are None for the baseline itself, or where the baseline cannot run:
+    then `baseline_failed` has the reason. `plan` holds the `latency` settings, `processors` those
+    that both processes were pinned to, `reference` the fixed workload before and after.
 
     `undisturbed_pairs` are computed once: no shape changes.
     """
 
-    CONTENTS: ClassVar[dict[str, Any]] = {"shapes": list[TimedShape]}
-
-    threads: int
     plan: dict[str, Any]
     processors: list[int]
     baseline: str | None = None
     baseline_failed: str | None = None
-    reference: dict[str, Any] | None = None
-    lost_s: float = 0.0
-    busiest: dict[str, float] = {}
+    reference: Reference | None = None
     import_s: float | None = None
     load_s: float | None = None
     first_call_s: float | None = None
     peak_rss_bytes: int | None = None
-    shapes: list[dict[str, Any]] = []
+    shapes: list[TimedShape] = []
 
     @cached_property
     def undisturbed_pairs(self) -> list[list[int]]:
         """For each shape the indices of its undisturbed pairs."""
-        return [undisturbed(shape) for shape in self.shapes]
+        return [shape.undisturbed() for shape in self.shapes]
 
 
-def joules_per_call(shape: Facts, kept: Sequence[int]) -> float | None:
+def joules_per_call(shape: TimedShape, kept: Sequence[int]) -> float | None:
     """Return the joules per call over the blocks `kept`, None where they are unknown.
 
     On a GPU they come from the long blocks instead, of which those count in which it was neither
@@ -132,15 +141,12 @@ def joules_per_call(shape: Facts, kept: Sequence[int]) -> float | None:
     """
     if not kept:
         return None
-    if shape.get("long_blocks"):
-        blocks = [
-            (block["energy_j"], block["calls"])
-            for block in shape["long_blocks"]
-            if gpu_disturbance(block["gpu"] or {}) is None
-        ]
+    if shape.long_blocks:
+        free = [one for one in shape.long_blocks if gpu_disturbance(one.gpu) is None]
+        blocks = [(one.energy_j, one.calls) for one in free]
     else:
-        joules = shape.get("energy_j") or [None] * len(shape["blocks_s"])
-        blocks = [(joules[index], len(shape["blocks_s"][index])) for index in kept]
+        joules = shape.energy_j or [None] * len(shape.blocks_s)
+        blocks = [(joules[index], len(shape.blocks_s[index])) for index in kept]
     known = [(joules, calls) for joules, calls in blocks if joules is not None]
     if not known:
         return None
@@ -161,7 +167,7 @@ class MachineSpeed:
         for record in records:
             group = group_of(record)
             for place, shape in enumerate(record.shapes):
-                blocks = shape["baseline_blocks_s"] or shape["blocks_s"]
+                blocks = shape.baseline_blocks_s or shape.blocks_s
                 kept = [statistics.median(blocks[at]) for at in record.undisturbed_pairs[place]]
                 if kept:
                     logs.setdefault((group, place), []).append(math.log(statistics.median(kept)))

@@ -1,14 +1,17 @@
 """Records of the operators of a call, and of causes of its time that were removed."""
 
-from typing import Any, ClassVar, TypedDict
+from typing import Any, Literal
 
-from tightrope.records.record import Record, Round, Sized
+from msgspec import Struct
+
+from tightrope.records.record import Record, Round, Sized, TimedRecord
 
 # begins the names of the inputs of a build among those of the job
 PREFIX = "build_"
+Bound = Literal["compute", "memory", "overhead"]
 
 
-class Operator(TypedDict):
+class Operator(Struct, kw_only=True, forbid_unknown_fields=True):
     """One operator of a call, see `runtimes.operator_times.OperatorTime`."""
 
     name: str
@@ -20,37 +23,27 @@ class Operator(TypedDict):
     bytes: float
 
 
-class Group(TypedDict):
+class Group(Struct, kw_only=True, forbid_unknown_fields=True):
     """The operators of one group in a call, added up; `types` has their seconds by type."""
 
-    seconds: float
-    operations: float
-    bytes: float
-    count: int
-    types: dict[str, float]
+    seconds: float = 0.0
+    operations: float = 0.0
+    bytes: float = 0.0
+    count: int = 0
+    types: dict[str, float] = {}
 
 
-class ProfiledShape(Sized, total=False):
-    """Where the time of a call of one shape goes, see `ProfileRecord`."""
+class Around(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Seconds from raw examples to inputs, and from logits to labels.
 
-    call_s: float
-    padding: float
-    operators: list[Operator]
-    groups: dict[str, Group]
-    bound: str
-    shares: dict[str, float]
-    outside_s: float
-    profiler_factor: float
+    `prepare_s` is None for random inputs, which nothing prepares.
+    """
 
-
-class Around(TypedDict):
-    """Seconds around a call; `prepare_s` is None for random inputs, which nothing prepares."""
-
-    prepare_s: float | None
+    prepare_s: float | None = None
     finish_s: float
 
 
-class ModelWork(TypedDict):
+class ModelWork(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a call of the model takes at least, whatever the engine.
 
     `groups` has the operations by group of operators.
@@ -61,64 +54,62 @@ class ModelWork(TypedDict):
     groups: dict[str, float]
 
 
-# here and not in `contents`, which is in the digest of every measurement
-class ProfiledRequest(ProfiledShape, total=False):
-    """A shape of a profile, with what goes around its call and what the model takes at least."""
+class ProfiledShape(Sized, kw_only=True):
+    """Where the time of a call of one shape goes, with what goes around it.
 
+    `call_s` is the mean of calls without a profiler, `padding` the share of its tokens or images
+    that only pads the request. `operators` are the longest, with seconds per call; `groups` cover
+    all. Both are empty where the runtime has no profiler, and the verdict on them is None or empty: what
+    `bound` the call, the `shares` of compute, memory and overhead, `outside_s`, which no operator
+    takes, and the `profiler_factor` that scales operators down to the call. `model` is None without
+    an ONNX file in the plan.
+    """
+
+    call_s: float = 0.0
+    padding: float | None = None
+    operators: list[Operator] = []
+    groups: dict[str, Group] = {}
+    bound: Bound | None = None
+    shares: dict[Bound, float] = {}
+    outside_s: float | None = None
+    profiler_factor: float | None = None
     around: Around
-    model: ModelWork
+    model: ModelWork | None = None
 
 
 class ProfileRecord(Record, kw_only=True):
     """Where the time of a call goes, for each of `shapes`.
 
-    A shape holds its sizes, `call_s` (the mean of calls without a profiler), `padding` (the share
-    of its tokens or images that only pads the request), `operators` (the longest, see
-    `OperatorTime`; seconds per call), `groups` (seconds, operations and bytes of all operators, by
-    group, and seconds by type), and `bound`, `shares`, `outside_s` and `profiler_factor` of
-    `measure.profile.bounds.verdict`. Where the runtime has no profiler, `operators` is empty and
-    `unprofiled` has the reason. `around` has the seconds from raw examples to inputs and from
-    logits to labels, `model` what the model takes at least; without an ONNX file in the plan it is
-    missing. `peaks` are those of the machine, empty where they or the requests have failed.
+    Where the runtime has no profiler, `unprofiled` has the reason. `peaks` are those of the
+    machine, empty where they or the requests have failed.
     """
-
-    CONTENTS: ClassVar[dict[str, Any]] = {"shapes": list[ProfiledRequest]}
 
     threads: int
     peaks: dict[str, Any]
     unprofiled: str | None = None
-    shapes: list[dict[str, Any]] = []
+    shapes: list[ProfiledShape] = []
 
 
-class RemovedCause(Sized, total=False):
-    """An entry of `causes` of a CausesRecord, see there."""
+class RemovedCause(Sized, kw_only=True):
+    """A call beside that of an engine without a cause of its time, at one shape.
+
+    `setting` removes the `cause`, which is in words. The saving is predicted from `low` to `high`
+    as shares of the call, see `measure.causes`; the call took `profiled_s` when it was profiled.
+    `rounds` are those of two engines, the variant and the one without the cause; where that could
+    not be built or run there are none, and `reason` says why.
+    """
 
     cause: str
     setting: str
     low: float
     high: float
     profiled_s: float
-    reason: str | None
-    rounds: list[Round]
+    reason: str | None = None
+    rounds: list[Round] = []
 
 
-class CausesRecord(Record, kw_only=True):
-    """Calls of a variant beside those of an engine without the cause, for each cause and shape.
+class CausesRecord(TimedRecord, kw_only=True):
+    """Calls of a variant beside those of an engine without the cause, for each cause and shape."""
 
-    Each of `causes` holds the sizes of its shape, the `cause` in words, the `setting` that removes
-    it, the predicted saving from `low` to `high` as shares of a call, see `measure.causes.predict`,
-    and `profiled_s`, its seconds when it was profiled. `rounds` are those of two engines, the
-    variant and the one without the cause; where that could not be built or run there are none, and
-    `reason` says why.
-
-    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
-    by name.
-    """
-
-    CONTENTS: ClassVar[dict[str, Any]] = {"causes": list[RemovedCause]}
-
-    threads: int
     processors: list[int]
-    lost_s: float = 0.0
-    busiest: dict[str, float] = {}
-    causes: list[dict[str, Any]] = []
+    causes: list[RemovedCause] = []

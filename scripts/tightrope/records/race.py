@@ -1,13 +1,15 @@
 """Record of a race of finalists, its statistics, and which variant it chooses."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-from tightrope.machine.interference import disturbance
+from msgspec import Struct
+
+from tightrope.machine.interference import Counters, disturbance
 from tightrope.records.latency import drift_std
-from tightrope.records.record import Counters, Record, Sized
+from tightrope.records.record import Sized, TimedRecord
 from tightrope.statistics import LEVEL, Interval, speedup
 
 # fewest common undisturbed rounds for a ratio of two engines
@@ -16,77 +18,74 @@ FEWEST_ROUNDS = 6
 FEWEST_TO_CHOOSE = 10
 # why a race ended: see `none_faster`; `decision.seconds` elapsed
 NONE_FASTER, TIME_LIMIT = "none faster", "time limit"
-Shape = dict[str, Any]
-Raced = dict[str, Any]
 
 
-class Elimination(TypedDict):
-    """When a variant left a race, and the significantly faster one."""
+class Elimination(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The number of the round in which a variant left a race, and the significantly faster one."""
 
     round: int
     by: str
 
 
-class RacedShape(Sized, total=False):
-    """An entry of `shapes` of a heat: per variant, a list with an entry or None per round."""
+class RacedShape(Sized, kw_only=True):
+    """The rounds of a heat at one shape; `contenders` and `pairs` are those of `Finalists`.
 
-    contenders: list[str]
-    pairs: list[list[str]]
-    blocks_s: dict[str, list[list[float] | None]]
-    facts: dict[str, list[Counters | None]]
-    loads: list[int]
-    foreign_cores: list[float | None]
-    out: dict[str, Elimination]
-    stop: str | None
-    seconds: float
-
-
-class Heat(TypedDict, total=False):
-    """An entry of `heats` of a RaceRecord: finalists that fit in memory together."""
-
-    shapes: list[RacedShape]
-
-
-class RaceRecord(Record, kw_only=True):
-    """Times of the finalists of a model on one device, all measured in the same rounds.
-
-    Each of `heats` covers finalists that fit in memory together; its `shapes` hold
-    `RaceAtShape.recorded` per shape. `left_out` maps a variant that died to the reason.
-    `engines_sha256` are those of the manifests; `plan` holds the `latency` settings, `decision`
-    the settings of that name.
+    `blocks_s` (seconds per call) and `facts` have an entry per variant and round, None where the
+    variant did not run; `loads` has the load of each round. `out` has the eliminated variants.
     """
 
-    CONTENTS: ClassVar[dict[str, Any]] = {"heats": list[Heat]}
+    contenders: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    blocks_s: dict[str, list[list[float] | None]] = {}
+    facts: dict[str, list[Counters | None]] = {}
+    loads: list[int] = []
+    foreign_cores: list[float | None] = []
+    out: dict[str, Elimination] = {}
+    stop: str | None = None
+    seconds: float = 0.0
+
+
+class Heat(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The shapes of finalists that fit in memory together."""
+
+    shapes: Sequence[RacedShape] = ()
+
+
+class RaceRecord(TimedRecord, kw_only=True):
+    """Times of the finalists of a model on one device, all measured in the same rounds.
+
+    `left_out` maps a variant that died to the reason. `engines_sha256` are those of the manifests;
+    `plan` holds the `latency` settings, `decision` the settings of that name.
+    """
 
     device: str
-    threads: int
     plan: dict[str, Any]
     decision: dict[str, Any]
     processors: list[int]
     engines_sha256: dict[str, str]
     left_out: dict[str, str] = {}
-    heats: list[dict[str, Any]] = []
+    heats: Sequence[Heat] = ()
     seconds: float = 0.0
-    lost_s: float = 0.0
-    busiest: dict[str, float] = {}
 
 
-def common_rounds(shape: Shape, one: str, other: str, *, all_rounds: bool = False) -> list[int]:
+def common_rounds(
+    shape: RacedShape, one: str, other: str, *, all_rounds: bool = False
+) -> list[int]:
     """Return the rounds in which both engines ran and other load disturbed neither.
 
     With `all_rounds` disturbed rounds are included.
     """
-    windows = shape["foreign_cores"]
-    found = []
-    for index, facts in enumerate(zip(shape["facts"][one], shape["facts"][other], strict=True)):
-        ran = None not in facts
+    windows, found = shape.foreign_cores, []
+    for index, both in enumerate(zip(shape.facts[one], shape.facts[other], strict=True)):
+        facts = [fact for fact in both if fact is not None]
+        ran = len(facts) == len(both)
         if ran and (all_rounds or not any(disturbance(fact, windows) for fact in facts)):
             found.append(index)
     return found
 
 
 def ratio(
-    shape: Shape,
+    shape: RacedShape,
     one: str,
     other: str,
     *,
@@ -103,12 +102,12 @@ def ratio(
     rounds = common_rounds(shape, one, other, all_rounds=all_rounds)
     if len(rounds) < FEWEST_ROUNDS:
         return None
-    ours, theirs = ([shape["blocks_s"][name][at] for at in rounds] for name in (one, other))
-    loads = loads or len({shape["loads"][at] for at in rounds})
+    ours, theirs = ([shape.blocks_s[name][at] or [] for at in rounds] for name in (one, other))
+    loads = loads or len({shape.loads[at] for at in rounds})
     return speedup(ours, theirs, loads=loads, level=level, unsteady=drift_std(0.0, loads))
 
 
-def beaten_by(shape: Shape, names: list[str], look: int) -> dict[str, str]:
+def beaten_by(shape: RacedShape, names: list[str], look: int) -> dict[str, str]:
     """Map each significantly slower engine to the engine with the largest lead over it.
 
     The error of 5 % is divided over all pairs (Bonferroni), and over looks as 6 / (pi k)^2, which
@@ -134,18 +133,20 @@ def is_equal(found: Interval | None, within: float) -> bool:
     return found is not None and 1 / (1 + within) <= found.low and found.high <= 1 + within
 
 
-def is_decided(shape: Shape, pair: Iterable[str], within: float) -> bool:
+def is_decided(shape: RacedShape, pair: tuple[str, str], within: float) -> bool:
     """Return whether one of two engines is significantly faster, or both are equal."""
     found = ratio(shape, *pair)
     return found is not None and (not found.low <= 1 <= found.high or is_equal(found, within))
 
 
-def all_equal(shape: Shape, names: list[str], within: float) -> bool:
+def all_equal(shape: RacedShape, names: list[str], within: float) -> bool:
     """Return whether the intervals show that any two engines differ by at most `within`."""
     return all(is_equal(ratio(shape, *pair), within) for pair in combinations(names, 2))
 
 
-def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | None = None) -> bool:
+def none_faster(
+    shape: RacedShape, names: list[str], within: float, *, loads: int | None = None
+) -> bool:
     """Return whether no engine is faster than the estimated leader by more than `within`.
 
     With `loads` whether that would hold if the rounds had that many loads.
@@ -157,14 +158,14 @@ def none_faster(shape: Shape, names: list[str], within: float, *, loads: int | N
     return all(one is not None and one.low >= 1 / (1 + within) for one in found)
 
 
-def winner(shape: Shape, names: list[str]) -> str | None:
+def winner(shape: RacedShape, names: list[str]) -> str | None:
     """Return the fastest of the remaining engines, None where other load prevents a decision.
 
     That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
     or more were disturbed.
     """
     first = leader(shape, names)
-    if first is None or shape["stop"] != TIME_LIMIT:
+    if first is None or shape.stop != TIME_LIMIT:
         return first
     many = [
         2 * len(common_rounds(shape, first, name))
@@ -174,7 +175,7 @@ def winner(shape: Shape, names: list[str]) -> str | None:
     return first if all(many) else None
 
 
-def leader(shape: Shape, names: list[str], *, all_rounds: bool = False) -> str | None:
+def leader(shape: RacedShape, names: list[str], *, all_rounds: bool = False) -> str | None:
     """Return the fastest engine, by the rounds that each has in common with the first.
 
     None where one of them has fewer than `FEWEST_TO_CHOOSE` that count.
@@ -211,7 +212,7 @@ def race_choice(
     record: RaceRecord, place: int, sizes: Mapping[str, int], *, accept_disturbed: bool
 ) -> RaceChoice:
     """Return the choice at the shape with index `place`; `sizes` of files are by variant."""
-    last = record.heats[-1]["shapes"][place]
+    last = record.heats[-1].shapes[place]
     still = still_in(record, last)
     first = winner(last, still) if still else None
     provisional = bool(still and first is None and accept_disturbed)
@@ -225,14 +226,14 @@ def race_choice(
 
 
 def close_to(
-    first: str, shape: Raced, still: Iterable[str], within: float, *, all_rounds: bool
+    first: str, shape: RacedShape, still: Iterable[str], within: float, *, all_rounds: bool
 ) -> list[str]:
     """Return `first` and those that are slower by at most the share `within`, by estimate."""
     leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
     return [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
 
 
-def still_in(record: RaceRecord, shape: Raced) -> list[str]:
+def still_in(record: RaceRecord, shape: RacedShape) -> list[str]:
     """Return the contenders of the last heat that were not beaten and did not fail."""
-    gone = set(shape["out"]) | set(record.left_out)
-    return [name for name in shape["contenders"] if name not in gone]
+    gone = set(shape.out) | set(record.left_out)
+    return [name for name in shape.contenders if name not in gone]

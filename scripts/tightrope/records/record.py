@@ -15,7 +15,7 @@ from tightrope.errors import ArtifactError
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.statistics import Interval, speedup, trimmed_mean
 
-SCHEMA = 5
+SCHEMA = 6
 # `variant` of the records of a training and of a race
 TRAINING, RACE = "training", "race"
 # fewest undisturbed rounds for numbers
@@ -27,19 +27,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# no field of what lists in records hold is required: a record has what its job got to know
-class Counters(TypedDict, total=False):
-    """What the kernel counted of a pair or block, see `interference.of_pair`."""
-
-    waited: float | None
-    stolen: float
-    preempted: float
-    window: int
-    throttled: list[str]
-    computing_processes: int | None
-    sm_clocks_mhz: list[int | None]
-
-
 class WarmUp(TypedDict, total=False):
     """The warm-up of one load."""
 
@@ -48,17 +35,23 @@ class WarmUp(TypedDict, total=False):
     stable: bool | None
 
 
-class Sized(TypedDict, total=False):
+class Sized(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A shape: `sequence` for texts, `height` and `width` for images.
 
     `tokens` is how many of the sequence are no padding; without it all of them.
     """
 
     batch: int
-    sequence: int
-    tokens: int
-    height: int
-    width: int
+    sequence: int | None = None
+    tokens: int | None = None
+    height: int | None = None
+    width: int | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that it has, by name."""
+        known = ((name, getattr(self, name)) for name in Sized.__struct_fields__)
+        return {name: size for name, size in known if size is not None}
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +105,18 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Read what belongs to the record in `path` and is in another file: nothing here."""
 
 
+class TimedRecord(Record, kw_only=True):
+    """A record of times on so many threads.
+
+    `lost_s` are the seconds lost to other load, `busiest` the cores that the busiest programs used,
+    by name.
+    """
+
+    threads: int
+    lost_s: float = 0.0
+    busiest: dict[str, float] = {}
+
+
 @cache
 def decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     """Return the decoder of the JSON of a record, which takes its fields and no others."""
@@ -134,7 +139,7 @@ def require_engine(path: Path | str, measured: str | None, in_use: str | None) -
         )
 
 
-class Round(TypedDict, total=False):
+class Round(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A block of calls of each engine, measured in random order.
 
     `blocks_s` holds, for each engine, the seconds per call; `foreign_cores` are the cores of their
@@ -145,14 +150,14 @@ class Round(TypedDict, total=False):
     foreign_cores: float
 
 
-def undisturbed_rounds(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def undisturbed_rounds(rounds: Sequence[Round]) -> list[Round]:
     """Return the rounds that no other load disturbed."""
-    return [one for one in rounds if one["foreign_cores"] <= MAX_FOREIGN_CORES]
+    return [one for one in rounds if one.foreign_cores <= MAX_FOREIGN_CORES]
 
 
-def blocks_of(rounds: Sequence[dict[str, Any]], engine: int) -> list[list[float]]:
+def blocks_of(rounds: Sequence[Round], engine: int) -> list[list[float]]:
     """Return the blocks of an engine, by its index."""
-    return [one["blocks_s"][engine] for one in rounds]
+    return [one.blocks_s[engine] for one in rounds]
 
 
 def call_seconds(blocks: Sequence[list[float]]) -> Interval:

@@ -1,11 +1,13 @@
 """Causes entries of summary.json. Times are in seconds per call; None means not known."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from tightrope.records.profile import CausesRecord
+from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import (
     FEWEST_ROUNDS,
+    Round,
     blocks_of,
     call_seconds,
     time_ratio,
@@ -13,7 +15,7 @@ from tightrope.records.record import (
 )
 from tightrope.summary.measured import Measured, measured_entry, too_few_rounds
 
-Rounds = Sequence[dict[str, Any]]
+Rounds = Sequence[Round]
 
 
 class Saving(TypedDict):
@@ -70,23 +72,23 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
     }
 
 
-def removed(record: CausesRecord, cause: dict[str, Any], accept_disturbed: bool) -> RemovedCause:
+def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
     """Return the entry of one cause."""
-    rounds = cause["rounds"]
+    rounds = cause.rounds
     kept, why = undisturbed_rounds(rounds), why_disturbed(record, rounds)
     provisional = why is not None and accept_disturbed
     counted = rounds if provisional else kept
     measured = len(counted) >= FEWEST_ROUNDS
     saved = saving(counted) if measured else None
     call_s = call_seconds(blocks_of(counted, 0)).value if measured else None
-    low, high = (cause[end] * (call_s or cause["profiled_s"]) for end in ("low", "high"))
+    low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
     return {
-        "batch": cause["batch"],
-        "sequence": cause.get("sequence"),
-        "height": cause.get("height"),
-        "width": cause.get("width"),
-        "cause": cause["cause"],
-        "setting": cause["setting"],
+        "batch": cause.batch,
+        "sequence": cause.sequence,
+        "height": cause.height,
+        "width": cause.width,
+        "cause": cause.cause,
+        "setting": cause.setting,
         "predicted_low": low,
         "predicted_high": high,
         "call_s": call_s,
@@ -96,7 +98,7 @@ def removed(record: CausesRecord, cause: dict[str, Any], accept_disturbed: bool)
         "disturbed_rounds": len(rounds) - len(kept),
         "disturbed": why,
         "provisional": provisional,
-        "reason": cause["reason"],
+        "reason": cause.reason,
     }
 
 

@@ -156,7 +156,7 @@ def family_entries(records: Iterable[FamilyRecord], known: Known) -> list[Family
 def family_entry(record: FamilyRecord, known: Known) -> Family:
     """Return the entry of a record; without shapes where nothing could be timed."""
     members = member_entries(record.model, known.checkpoints, record.unraced)
-    places = range(len(record.heats[0]["shapes"])) if record.heats else range(0)
+    places = range(len(record.heats[0].shapes)) if record.heats else range(0)
     rounds = [FamilyRounds(record, place, known.accept_disturbed) for place in places]
     return {
         "root": record.model,
@@ -181,7 +181,7 @@ class AtShape(NamedTuple):
     @classmethod
     def of(cls, rounds: FamilyRounds, members: list[FamilyMember], known: Known) -> "AtShape":
         """Return the family at the shape of the rounds."""
-        record, shape = rounds.record, shape_of(rounds.heats[0])
+        record, shape = rounds.record, shape_of(rounds.heats[0].sizes)
         names = {one["model"] for one in members}
         results = [one for one in known.results if one["model"] in names]
         rows = rows_at(results, host_key(record.host), record.device, shape)
@@ -196,10 +196,10 @@ class AtShape(NamedTuple):
         points = family_points(self.rounds, names, *given)
         engines, disturbed = self.engines(points), self.rounds.disturbed()
         return {
-            "shape": shape_of(self.rounds.heats[0]),
+            "shape": shape_of(self.rounds.heats[0].sizes),
             "fastest": fastest(engines),
             "rounds": self.rounds.rounds(),
-            "stop": self.rounds.heats[-1]["stop"],
+            "stop": self.rounds.heats[-1].stop,
             "disturbed": disturbed,
             "provisional": bool(disturbed and known.accept_disturbed),
             "engines": engines,

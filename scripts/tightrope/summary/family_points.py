@@ -15,8 +15,8 @@ from tightrope.records.family import (
     has_rounds,
     measured_ratio,
     model_and_variant,
-    shapes_at,
 )
+from tightrope.records.family import FamilyShape as RecordedShape
 from tightrope.records.race import FEWEST_ROUNDS, common_rounds
 from tightrope.records.record import call_seconds
 from tightrope.statistics import AccuracyVerdict, Interval
@@ -198,19 +198,19 @@ class FamilyRounds:
     accept_disturbed: bool
 
     @property
-    def heats(self) -> list[dict[str, Any]]:
+    def heats(self) -> list[RecordedShape]:
         """Return the shape of each heat."""
-        return shapes_at(self.record, self.place)
+        return [heat.shapes[self.place] for heat in self.record.heats]
 
     @property
     def chosen(self) -> dict[str, str]:
         """Return the recommended engine of each model, without those that failed."""
-        known: dict[str, str] = self.heats[0]["chosen"]
-        return {model: name for model, name in known.items() if name not in self.record.left_out}
+        chosen = self.heats[0].chosen
+        return {model: name for model, name in chosen.items() if name not in self.record.left_out}
 
-    def engine(self, role: str) -> str | None:
+    def engine(self, role: Literal["baseline", "quantized"]) -> str | None:
         """Return the root's `baseline` or its best `quantized` engine, None if it failed."""
-        name: str | None = self.heats[0][role]
+        name: str | None = getattr(self.heats[0], role)
         return None if name in self.record.left_out else name
 
     def interval(self, one: str, other: str) -> Interval | None:
@@ -252,30 +252,30 @@ class FamilyRounds:
     def disturbed(self) -> str | None:
         """Return why other load left too few rounds for the ratio of a pair; None if it did not."""
         for heat in self.heats:
-            for one, other in heat["pairs"]:
+            for one, other in heat.pairs:
                 rounds = common_rounds(heat, one, other, all_rounds=True)
                 kept = len(common_rounds(heat, one, other))
                 if kept < FEWEST_ROUNDS <= len(rounds):
-                    facts = [fact for name in (one, other) for fact in heat["facts"][name] if fact]
-                    words = causes(facts, heat["foreign_cores"], self.record.busiest)
+                    facts = [fact for name in (one, other) for fact in heat.facts[name] if fact]
+                    words = causes(facts, heat.foreign_cores, self.record.busiest)
                     left = f"{kept} of {len(rounds)} rounds are left of {one} and {other}"
                     return f"other load disturbed the rounds: {left}; {words}"
         return None
 
     def rounds(self) -> int:
         """Return how many rounds were measured."""
-        return sum(len(heat["loads"]) for heat in self.heats)
+        return sum(len(heat.loads) for heat in self.heats)
 
 
-def call_time(heats: list[dict[str, Any]], name: str) -> float | None:
+def call_time(heats: list[RecordedShape], name: str) -> float | None:
     """Return the seconds per call of an engine; of all its rounds if all were disturbed."""
     for heat in heats:
         for all_rounds in (False, True):
-            if name not in heat["blocks_s"]:
+            if name not in heat.blocks_s:
                 continue
             rounds = common_rounds(heat, name, name, all_rounds=all_rounds)
             if rounds:
-                return call_seconds([heat["blocks_s"][name][at] for at in rounds]).value
+                return call_seconds([heat.blocks_s[name][at] or [] for at in rounds]).value
     return None
 
 

@@ -3,12 +3,13 @@
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from tightrope.machine.host import host_key
-from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, disturbance
+from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
 from tightrope.records.kept import disturbed_while, named
-from tightrope.records.record import FEWEST_ROUNDS, Record, undisturbed_rounds
+from tightrope.records.latency import Reference, TimedShape
+from tightrope.records.record import FEWEST_ROUNDS, Record, Round, undisturbed_rounds
 from tightrope.summary.result_types import Attempt
 
 # share of a core that the idle engine of a pair may use during a block
@@ -22,7 +23,6 @@ CAUSES = {
     "shared": "other processes on the GPU",
 }
 OF_THE_GPU = {"throttled", "shared"}
-Facts = dict[str, Any]
 
 
 class Measured(TypedDict):
@@ -48,56 +48,54 @@ def measured_entry(record: Record) -> Measured:
     }
 
 
-def why_disturbed(shape: Facts, kept: int, fewest: int, busiest: dict[str, float]) -> str:
+def why_disturbed(shape: TimedShape, kept: int, fewest: int, busiest: dict[str, float]) -> str:
     """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
-    pairs = shape["pairs"]
     return (
-        f"only {kept} of {len(pairs)} pairs of blocks were undisturbed, {fewest} are needed: "
-        f"{causes(pairs, shape['foreign_cores'], busiest)}"
+        f"only {kept} of {len(shape.pairs)} pairs of blocks were undisturbed, {fewest} are needed: "
+        f"{causes(shape.pairs, shape.foreign_cores, busiest)}"
     )
 
 
-def causes(pairs: list[Facts], windows: list[float | None], busiest: dict[str, float]) -> str:
+def causes(pairs: list[Counters], windows: list[float | None], busiest: dict[str, float]) -> str:
     """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
     counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
     words = " and ".join(in_words(cause, pairs) for cause, _ in counts.most_common())
     return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")
 
 
-def in_words(cause: str, pairs: list[Facts]) -> str:
+def in_words(cause: str, pairs: list[Counters]) -> str:
     """Describe a cause of disturbance; where the GPU was throttled, with the reasons."""
     if cause != "throttled":
         return CAUSES[cause]
-    reasons = {reason for pair in pairs for reason in pair.get("throttled", ())}
+    reasons = {reason for pair in pairs for reason in pair.throttled or ()}
     return f"{CAUSES[cause]} ({', '.join(sorted(reasons & SLOWDOWNS))})"
 
 
-def too_few_rounds(rounds: Sequence[Facts], what: str, busiest: dict[str, float]) -> str | None:
+def too_few_rounds(rounds: Sequence[Round], what: str, busiest: dict[str, float]) -> str | None:
     """Return why other load left too few of the rounds of `what`; None where it did not."""
     few = len(undisturbed_rounds(rounds)) < FEWEST_ROUNDS
     if not few or len(rounds) < FEWEST_ROUNDS:
         return None
-    return disturbed_while(what, max(one["foreign_cores"] for one in rounds), busiest)
+    return disturbed_while(what, max(one.foreign_cores for one in rounds), busiest)
 
 
-def why_noisy(shape: Facts, reference: Facts | None) -> list[str]:
+def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
     """Explain why the latencies of a shape are noisy; empty if they are not."""
     found = []
-    known = [cores for cores in shape["foreign_cores"] if cores is not None]
+    known = [cores for cores in shape.foreign_cores if cores is not None]
     if known and (foreign := statistics.fmean(known)) > MAX_FOREIGN_CORES:
         found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
-    if shape["idle_share"] > IDLE_SHARE:
-        found.append(
-            f"the engine that was not timed used {100 * shape['idle_share']:.0f} % of a core"
-        )
+    if shape.idle_share > IDLE_SHARE:
+        found.append(f"the engine that was not timed used {100 * shape.idle_share:.0f} % of a core")
     return found + drift(reference)
 
 
-def drift(reference: Facts | None) -> list[str]:
+def drift(reference: Reference | None) -> list[str]:
     """Report a change in time of the fixed workload between before and after the measurement."""
     if reference is None:
         return []
-    before, after = (statistics.median(reference[when]["rounds_s"]) for when in ("before", "after"))
+    both = (reference.before, reference.after)
+    before, after = (statistics.median(one.rounds_s) for one in both)
     change = after / before - 1
     if abs(change) <= DRIFT:
         return []

@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 from tightrope.machine.lacks import missing_instructions
-from tightrope.records.profile import ProfileRecord
+from tightrope.records.profile import (
+    Around,
+    Bound,
+    Group,
+    ModelWork,
+    Operator,
+    ProfiledShape,
+    ProfileRecord,
+)
 from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.result_types import picked
 from tightrope.variants import GIVEN, parse
 
-Bound = Literal["compute", "memory", "overhead"]
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
 Relation = Literal["float", "baseline", "best"]
 # a file that is quantized already is in int8, or in fp8, which is as fast on GPUs that have it
@@ -128,7 +134,7 @@ class Explanation(TypedDict):
 
 
 def roofline_entry(
-    work: Mapping[str, Any] | None, call_s: float, precision: str, peaks: Mapping[str, Any]
+    work: ModelWork | None, call_s: float, precision: str, peaks: Mapping[str, Any]
 ) -> Roofline | None:
     """Return the point of a call of `call_s` seconds, None where the model's work is not known.
 
@@ -139,27 +145,26 @@ def roofline_entry(
         return None
     name = PEAK_OF.get(precision, precision.partition("-")[0])
     peak = peaks["operations_per_s"].get(name)
-    by_memory = peaks["copy_bytes_per_s"] * work["operations"] / work["least_bytes"]
+    by_memory = peaks["copy_bytes_per_s"] * work.operations / work.least_bytes
     return {
-        "operations": work["operations"],
-        "least_bytes": work["least_bytes"],
-        "groups": work["groups"],
+        "operations": work.operations,
+        "least_bytes": work.least_bytes,
+        "groups": work.groups,
         "type": name,
-        "operations_per_s": work["operations"] / call_s,
+        "operations_per_s": work.operations / call_s,
         "peak_per_s": peak,
         "roof_per_s": None if peak is None else min(peak, by_memory),
     }
 
 
-def ceiling_of(call_s: float, around: Mapping[str, float | None]) -> float | None:
+def ceiling_of(call_s: float, around: Around) -> float | None:
     """Return how many times faster a request gets if the call takes no time (Amdahl's law).
 
     None where the time to prepare the inputs is not known.
     """
-    prepare_s, finish_s = around.get("prepare_s"), around.get("finish_s")
-    if prepare_s is None or finish_s is None:
+    if around.prepare_s is None:
         return None
-    rest = prepare_s + finish_s
+    rest = around.prepare_s + around.finish_s
     return (rest + call_s) / rest
 
 
@@ -173,47 +178,52 @@ def profile_entry(record: ProfileRecord) -> Profile:
     }
 
 
-def call_entry(shape: Mapping[str, Any], record: ProfileRecord) -> ProfiledCall:
+def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
     """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
-    call_s, factor = shape["call_s"], shape.get("profiler_factor")
-    outside, around = shape.get("outside_s"), shape.get("around", {})
+    call_s, scale = shape.call_s, shape.profiler_factor or 1.0
     precision = parse(record.variant).precision
-    scale = factor or 1.0
     return {
-        "batch": shape["batch"],
-        "sequence": shape.get("sequence"),
-        "height": shape.get("height"),
-        "width": shape.get("width"),
+        "batch": shape.batch,
+        "sequence": shape.sequence,
+        "height": shape.height,
+        "width": shape.width,
         "call_s": call_s,
-        "bound": shape.get("bound"),
-        "shares": shape.get("shares"),
-        "outside": None if outside is None else outside / call_s,
-        "profiler_factor": factor,
-        "padding": shape.get("padding"),
-        "prepare_s": around.get("prepare_s"),
-        "finish_s": around.get("finish_s"),
-        "ceiling": ceiling_of(call_s, around),
-        "roofline": roofline_entry(shape.get("model"), call_s, precision, record.peaks),
-        "groups": [
-            group_entry(name, group, scale, call_s)
-            for name, group in shape.get("groups", {}).items()
-        ],
-        "operators": [
-            operator_entry(one, scale, call_s) for one in shape.get("operators", [])[:LONGEST]
-        ],
+        "bound": shape.bound,
+        "shares": shape.shares or None,
+        "outside": None if shape.outside_s is None else shape.outside_s / call_s,
+        "profiler_factor": shape.profiler_factor,
+        "padding": shape.padding,
+        "prepare_s": shape.around.prepare_s,
+        "finish_s": shape.around.finish_s,
+        "ceiling": ceiling_of(call_s, shape.around),
+        "roofline": roofline_entry(shape.model, call_s, precision, record.peaks),
+        "groups": [group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
+        "operators": [operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
     }
 
 
-def group_entry(name: str, group: Mapping[str, Any], scale: float, call_s: float) -> OperatorGroup:
+def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
     """Return the entry of a group of operators."""
-    seconds = scale * group["seconds"]
-    types = {kind: scale * value / call_s for kind, value in group["types"].items()}
-    own = {**group, "seconds": seconds, "share": seconds / call_s, "types": types}
-    return picked(OperatorGroup, {**own, "group": name})
+    seconds = scale * group.seconds
+    return {
+        "group": name,
+        "seconds": seconds,
+        "share": seconds / call_s,
+        "types": {kind: scale * value / call_s for kind, value in group.types.items()},
+        "operations": group.operations,
+        "bytes": group.bytes,
+        "count": group.count,
+    }
 
 
-def operator_entry(operator: Mapping[str, Any], scale: float, call_s: float) -> LongOperator:
+def operator_entry(operator: Operator, scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
-    seconds = scale * operator["seconds"]
-    own = {**operator, "seconds": seconds, "share": seconds / call_s}
-    return picked(LongOperator, own)
+    seconds = scale * operator.seconds
+    return {
+        "name": operator.name,
+        "kind": operator.kind,
+        "group": operator.group,
+        "type": operator.type,
+        "seconds": seconds,
+        "share": seconds / call_s,
+    }

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from tightrope.machine.host import host_key
 from tightrope.records.race import (
+    RacedShape,
     RaceRecord,
     common_rounds,
     is_equal,
@@ -22,8 +23,6 @@ from tightrope.summary.measured import causes
 from tightrope.summary.result_types import LatencyRow, Ratio, Result, interval_of, ratio_entry
 from tightrope.summary.results import DISTURBED, shape_of
 
-# a shape of a race record
-Raced = dict[str, Any]
 DECIDED: Literal["decided"] = "decided"
 
 
@@ -48,15 +47,15 @@ def race_entries(
     found: dict[RaceKey, Race] = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
-        places = range(len(record.heats[-1]["shapes"])) if record.heats else ()
+        places = range(len(record.heats[-1].shapes)) if record.heats else ()
         for place in places:
-            heats = [heat["shapes"][place] for heat in record.heats]
-            host = host_key(record.host)
-            found[race_key(record.model, host, record.device, heats[0])] = {
+            heats = [heat.shapes[place] for heat in record.heats]
+            host, shape = host_key(record.host), heats[0].sizes
+            found[race_key(record.model, host, record.device, shape)] = {
                 "model": record.model,
                 "host": host,
                 "device": record.device,
-                "shape": shape_of(heats[0]),
+                "shape": shape_of(shape),
                 **outcome_of(record, heats, place, own, accept_disturbed),
             }
     return found
@@ -64,14 +63,14 @@ def race_entries(
 
 def outcome_of(
     record: RaceRecord,
-    heats: list[Raced],
+    heats: list[RacedShape],
     place: int,
     sizes: Mapping[str, int],
     accept_disturbed: bool,
 ) -> RaceOutcome:
     """Summarize a race at one shape, see docs/summary-json.md."""
     within = record.decision["equal_within"]
-    names = list(dict.fromkeys(name for heat in heats for name in heat["blocks_s"]))
+    names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
     last = heats[-1]
     found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
     still, first, close, chosen, provisional = found
@@ -89,37 +88,37 @@ def outcome_of(
         "reason": why_not(record, last, still) if still and not chosen else None,
         "raced": names,
         "left_out": {name: why for name, why in record.left_out.items() if name in names},
-        "out": {name: one["by"] for heat in heats for name, one in heat["out"].items()},
-        "rounds": sum(len(heat["loads"]) for heat in heats),
+        "out": {name: one.by for heat in heats for name, one in heat.out.items()},
+        "rounds": sum(len(heat.loads) for heat in heats),
         "heats": len(heats),
-        "stop": last["stop"],
+        "stop": last.stop,
         "ratios": ratios(heats, names, all_rounds=provisional),
     }
 
 
 def is_undecided(record: RaceRecord) -> bool:
     """Return whether too few undisturbed rounds leave any shape of the race without a winner."""
-    for shape in record.heats[-1]["shapes"] if record.heats else ():
+    for shape in record.heats[-1].shapes if record.heats else ():
         still = still_in(record, shape)
         if still and winner(shape, still) is None:
             return True
     return False
 
 
-def why_not(record: RaceRecord, shape: Raced, still: list[str]) -> str:
+def why_not(record: RaceRecord, shape: RacedShape, still: list[str]) -> str:
     """Explain why a race has no winner."""
     kept = min(len(common_rounds(shape, still[0], one)) for one in still[1:])
-    facts = [fact for name in still for fact in shape["facts"][name] if fact]
-    words = causes(facts, shape["foreign_cores"], record.busiest)
-    left = f"other load disturbed the race: {kept} of {len(shape['loads'])} rounds are left"
+    facts = [fact for name in still for fact in shape.facts[name] if fact]
+    words = causes(facts, shape.foreign_cores, record.busiest)
+    left = f"other load disturbed the race: {kept} of {len(shape.loads)} rounds are left"
     return f"{left}; {words}" if words else left
 
 
-def ratios(heats: Iterable[Raced], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:
+def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:
     """Return the speed-up of `variant` over `other` for all pairs with enough rounds."""
     found: dict[tuple[str, str], Ratio] = {}
     for heat in heats:
-        here = [name for name in names if name in heat["blocks_s"]]
+        here = [name for name in names if name in heat.blocks_s]
         for one, other in combinations(here, 2):
             measured = ratio(heat, one, other, all_rounds=all_rounds)
             if measured is not None:

@@ -8,9 +8,16 @@ from typing import Any, Literal
 from msgspec.structs import asdict
 
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import fewest_pairs, gpu_disturbance, undisturbed
+from tightrope.machine.interference import GpuState, fewest_pairs, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std, joules_per_call
+from tightrope.records.latency import (
+    LatencyRecord,
+    MachineSpeed,
+    StreamBlocks,
+    TimedShape,
+    drift_std,
+    joules_per_call,
+)
 from tightrope.statistics import percentile, speedup, trimmed_mean
 from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
 from tightrope.summary.measured import why_disturbed, why_noisy
@@ -33,26 +40,24 @@ from tightrope.summary.result_types import (
 )
 from tightrope.variants import Variant, parse
 
-Facts = dict[str, Any]
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP: Ratio = {"ratio": None, "low": None, "high": None, "verdict": DISTURBED}
 
 
-def gpu_entry(shape: Facts) -> Gpu | None:
+def gpu_entry(shape: TimedShape) -> Gpu | None:
     """Return `gpu` of a latency row, over the states after all blocks; None without a GPU.
 
     The power is that after the long blocks, where there are some: drivers average it over up to a
     second, so that after a short block it includes the blocks of other engines.
     """
-    states = [state for state in shape.get("gpu") or () if state]
+    states = [state for state in shape.gpu or () if state]
     if not states:
         return None
-    after_long = [block["gpu"] for block in shape.get("long_blocks") or () if block["gpu"]]
+    after_long = [block.gpu for block in shape.long_blocks or () if block.gpu]
     clocks = values(states, "sm_clock_mhz")
     reasons = values(states, "throttled")
-    of_pairs = [pair.get("sm_clocks_mhz", ()) for pair in shape.get("pairs", ())]
-    theirs = [pair[1] for pair in of_pairs if len(pair) > 1]
+    theirs = [pair.sm_clocks_mhz[1] for pair in shape.pairs if len(pair.sm_clocks_mhz) > 1]
     return {
         "sm_clock_mhz": median(clocks),
         "lowest_sm_clock_mhz": min(clocks, default=None),
@@ -67,7 +72,7 @@ def gpu_entry(shape: Facts) -> Gpu | None:
     }
 
 
-def clocks_locked(states: list[Facts]) -> bool | None:
+def clocks_locked(states: list[GpuState]) -> bool | None:
     """Return whether a setting held the clock of the SMs, None where NVML does not tell.
 
     True where the driver names the setting of application clocks as their limit all the time, False
@@ -82,9 +87,10 @@ def clocks_locked(states: list[Facts]) -> bool | None:
     return False if changed and not throttled else None
 
 
-def values(states: list[Facts], name: str) -> list[Any]:
+def values(states: list[GpuState], name: str) -> list[Any]:
     """Return the known values of a field of the states."""
-    return [state[name] for state in states if state[name] is not None]
+    known = (getattr(state, name) for state in states)
+    return [value for value in known if value is not None]
 
 
 def median(numbers: list[float]) -> float | None:
@@ -92,9 +98,9 @@ def median(numbers: list[float]) -> float | None:
     return statistics.median(numbers) if numbers else None
 
 
-def streams_entry(shape: Facts) -> Streams | None:
+def streams_entry(shape: TimedShape) -> Streams | None:
     """Return `streams` of a latency row, None where the shape was timed on no number of them."""
-    rates = [rate(one, shape["batch"]) for one in shape.get("streams") or ()]
+    rates = [rate(one, shape.batch) for one in shape.streams or ()]
     if not rates:
         return None
     known = {
@@ -105,7 +111,7 @@ def streams_entry(shape: Facts) -> Streams | None:
     return {"rates": rates, "best": max(known, key=lambda count: known[count], default=None)}
 
 
-def rate(measured: Facts, batch: int) -> StreamRate:
+def rate(measured: StreamBlocks, batch: int) -> StreamRate:
     """Return the samples per second on a number of streams, over the blocks that count.
 
     Those do not in which the GPU was slowed down or shared. The estimate and its interval are those
@@ -114,17 +120,17 @@ def rate(measured: Facts, batch: int) -> StreamRate:
     values = [
         batch * calls / seconds
         for calls, seconds, state in zip(
-            measured["calls"], measured["seconds"], measured["gpu"], strict=True
+            measured.calls, measured.seconds, measured.gpu, strict=True
         )
-        if gpu_disturbance(state or {}) is None
+        if gpu_disturbance(state) is None
     ]
     middle = trimmed_mean(values) if values else None
     bounded = middle is not None and math.isfinite(middle.low)
-    reason = measured["reason"]
+    reason = measured.reason
     if middle is None and reason is None:
         reason = "the GPU was slowed down or shared in each block"
     return {
-        "streams": measured["streams"],
+        "streams": measured.streams,
         "throughput_per_s": middle.value if middle else None,
         "low": middle.low if middle and bounded else None,
         "high": middle.high if middle and bounded else None,
@@ -233,7 +239,7 @@ def shape_of(row: Mapping[str, Any]) -> Shape:
 
 
 def latency_entry(
-    shape: dict[str, Any],
+    shape: TimedShape,
     record: LatencyRecord,
     spread: float = 0.0,
     *,
@@ -246,46 +252,46 @@ def latency_entry(
     undisturbed pairs of blocks count, `kept` where they are known. With too few, `disturbed` gives
     the reason and statistics are None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    kept = undisturbed(shape) if kept is None else kept
-    disturbed_pairs = len(shape["pairs"]) - len(kept)
-    fewest = fewest_pairs(len(shape["pairs"]), record.plan)
+    kept = shape.undisturbed() if kept is None else kept
+    disturbed_pairs = len(shape.pairs) - len(kept)
+    fewest = fewest_pairs(len(shape.pairs), record.plan)
     reasons, disturbed = why_noisy(shape, record.reference), None
     if len(kept) < fewest:
         disturbed = why_disturbed(shape, len(kept), fewest, record.busiest)
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
-        kept = list(range(len(shape["pairs"])))
+        kept = list(range(len(shape.pairs)))
     return {
-        **shape_of(shape),
+        **shape_of(shape.sizes),
         "pairs": len(kept),
         "disturbed_pairs": disturbed_pairs,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
-        "stop": shape["stop"],
+        "stop": shape.stop,
         **times(shape, kept if numbers else []),
-        "first_call_s": shape["first_call_s"],
+        "first_call_s": shape.first_call_s,
         "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
         "machine_spread": spread,
-        "threads_busy": shape["threads_busy"],
-        "cores_used": shape["cores_used"],
+        "threads_busy": shape.threads_busy,
+        "cores_used": shape.cores_used,
         "gpu": gpu_entry(shape),
         "noise": reasons,
         "noisy": bool(reasons),
     }
 
 
-def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
+def times(shape: TimedShape, kept: Sequence[int]) -> Times:
     """Return statistics over the calls in these blocks, all None without blocks."""
-    samples = [sample for index in kept for sample in shape["blocks_s"][index]]
+    samples = [sample for index in kept for sample in shape.blocks_s[index]]
     mean = statistics.fmean(samples) if samples else None
-    device = shape.get("device_s")
+    device = shape.device_s
     return {
         "samples": len(samples),
         "p50_s": percentile(samples, 50),
         "p90_s": percentile(samples, 90),
         "p99_s": percentile(samples, 99),
         "mean_s": mean,
-        "throughput_per_s": shape["batch"] / mean if mean else None,
+        "throughput_per_s": shape.batch / mean if mean else None,
         "device_p50_s": percentile(device, 50) if device and samples else None,
         "streams": streams_entry(shape) if samples else None,
         "energy_j": joules_per_call(shape, kept),
@@ -293,15 +299,14 @@ def times(shape: dict[str, Any], kept: Sequence[int]) -> Times:
 
 
 def speedup_entry(
-    shape: dict[str, Any], kept: Sequence[int], plan: Mapping[str, Any], spread: float
+    shape: TimedShape, kept: Sequence[int], plan: Mapping[str, Any], spread: float
 ) -> Ratio | None:
     """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
-    if shape["baseline_blocks_s"] is None:
+    if shape.baseline_blocks_s is None:
         return None
     if not kept:
         return NO_SPEEDUP
-    own, theirs = (
-        [shape[name][index] for index in kept] for name in ("blocks_s", "baseline_blocks_s")
-    )
+    own = [shape.blocks_s[index] for index in kept]
+    theirs = [shape.baseline_blocks_s[index] for index in kept]
     loads = plan["loads"]
     return ratio_entry(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

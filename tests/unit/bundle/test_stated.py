@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from disturbed import QUIET
+from msgspec.structs import replace
 from tightrope.bundle.card import decisions
 from tightrope.bundle.facts import interval
 from tightrope.bundle.subject import without_programs
-from tightrope.records.latency import LOAD_ORDER_STD
+from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 
-QUIET = {"waited": 0.0, "stolen": 0.0, "preempted": 0.0, "window": 0}
-HIT = {**QUIET, "stolen": 0.5}
+HIT = replace(QUIET, stolen=0.5)
 
 
-def shape(blocks: list[float], hit: int = 0) -> dict[str, Any]:
+def shape(blocks: list[float], hit: int = 0) -> TimedShape:
     pairs = [HIT] * hit + [QUIET] * (len(blocks) - hit)
     known = {"blocks_s": [[one] for one in blocks], "pairs": pairs, "foreign_cores": [0.0]}
-    return {"batch": 2, "sequence": 16, **known}
+    return TimedShape(batch=2, sequence=16, **known)
 
 
 def row(**fields: Any) -> Any:

@@ -3,17 +3,19 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from busy import PROCESSORS
 from disturbed import QUIET, WAITED
+from msgspec.structs import replace
 from tightrope.machine import foreign_load, interference
-from tightrope.machine.interference import Windows, of_pair
+from tightrope.machine.interference import Block, GpuState, Windows, of_pair
+from tightrope.records.latency import TimedShape
 
 ONE = PROCESSORS[-1]
-UNKNOWN = {**QUIET, "waited": None}
-BLOCK = {"seconds": 0.05, "waited_s": 0.0, "preempted": 1, "stolen_s": 0.0}
+NOTHING = dict.fromkeys(("waited", "stolen", "preempted"), 0.0)
+UNKNOWN = replace(QUIET, waited=None)
+BLOCK = Block(samples_s=[0.05], seconds=0.05, waited_s=0.0, preempted=1, stolen_s=0.0)
 
 
 def test_of_a_pair_the_block_that_had_it_worse_counts() -> None:
@@ -24,20 +26,23 @@ def test_of_a_pair_the_block_that_had_it_worse_counts() -> None:
         # a short block may lose its processor once
         ({"preempted": 1, "seconds": 1e-5}, 1, {"preempted": 0}),
     ):
-        for blocks in ([BLOCK | worse, BLOCK], [BLOCK, BLOCK | worse]):
-            assert of_pair(blocks, threads, 3) == pytest.approx({**QUIET, "window": 3} | expected)
+        other = replace(BLOCK, **worse)
+        for blocks in ([other, BLOCK], [BLOCK, other]):
+            pair = of_pair(blocks, threads, 3)
+            found = {name: getattr(pair, name) for name in NOTHING}
+            assert (found, pair.window) == (pytest.approx(NOTHING | expected), 3)
 
 
 def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
     for facts, foreign, expected in (
-        ({**QUIET, "waited": 0.05}, 1.0, None),
-        ({**QUIET, "waited": 0.051}, 1.0, "waited"),
-        ({**UNKNOWN, "preempted": 101}, 1.0, "preempted"),
-        ({**QUIET, "stolen": 0.05, "preempted": 10**6}, 1.0, None),
-        ({**QUIET, "stolen": 0.051}, 0.0, "stolen"),
+        (replace(QUIET, waited=0.05), 1.0, None),
+        (replace(QUIET, waited=0.051), 1.0, "waited"),
+        (replace(UNKNOWN, preempted=101), 1.0, "preempted"),
+        (replace(QUIET, stolen=0.05, preempted=10**6), 1.0, None),
+        (replace(QUIET, stolen=0.051), 0.0, "stolen"),
         (WAITED, interference.MAX_FOREIGN_CORES, None),
         (WAITED, interference.MAX_FOREIGN_CORES + 0.01, "waited"),
-        ({**UNKNOWN, "preempted": 500}, interference.MAX_FOREIGN_CORES, None),
+        (replace(UNKNOWN, preempted=500), interference.MAX_FOREIGN_CORES, None),
         (WAITED, None, "waited"),
     ):
         assert interference.disturbance(facts, [foreign]) == expected
@@ -49,20 +54,20 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
         (0, [0.0, None], None),
         (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
     ):
-        assert interference.disturbance({**WAITED, "window": place}, foreign_cores) == expected
-        assert interference.disturbance({**QUIET, "window": place}, foreign_cores) is None
-    later = {**WAITED, "window": 2}
-    shape = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
-    assert interference.undisturbed(shape) == [1, 2, 3]
+        waited, quiet = (replace(one, window=place) for one in (WAITED, QUIET))
+        assert interference.disturbance(waited, foreign_cores) == expected
+        assert interference.disturbance(quiet, foreign_cores) is None
+    later = replace(WAITED, window=2)
+    pairs = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
+    assert TimedShape(batch=1, **pairs).undisturbed() == [1, 2, 3]
     # a number takes more than half of the pairs that were asked for
     for asked, measured, fewest in ((20, 20, 11), (20, 40, 11), (20, 5, 3), (2, 2, 2), (12, 1, 1)):
         assert interference.fewest_pairs(measured, {"pairs": asked}) == fewest
 
 
-def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> dict[str, Any]:
-    return BLOCK | {
-        "gpu": {"throttled": throttled, "other_processes": 1, "computing_processes": others}
-    }
+def on_gpu(throttled: list[str] | None = None, others: int | None = 0) -> Block:
+    state = GpuState(throttled=throttled, other_processes=1, computing_processes=others)
+    return replace(BLOCK, gpu=state)
 
 
 def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None:
@@ -76,8 +81,8 @@ def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None
         for blocks in ([state, on_gpu([])], [on_gpu([]), state]):
             assert interference.disturbance(of_pair(blocks, 1, 0), [0.0]) == expected
     found = of_pair([on_gpu(["thermal slowdown", "power cap"]), on_gpu(["power cap"], 2)], 1, 0)
-    assert found["throttled"] == ["power cap", "thermal slowdown"]
-    assert found["computing_processes"] == 2
+    assert found.throttled == ["power cap", "thermal slowdown"]
+    assert found.computing_processes == 2
 
 
 @pytest.fixture

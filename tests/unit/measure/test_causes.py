@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tightrope.measure.causes import Cause, Profiled, causes
+from tightrope.records.profile import Around, Group, ProfiledShape
 from tightrope.variants import parse
 
 PEAKS = {"operations_per_s": {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}}
@@ -11,20 +12,19 @@ SLOW_BF16 = {"operations_per_s": {"fp32": 1e12, "bf16": 0.5e12, "int8": 2e12}}
 BUCKETS = {"batch": [1, 16], "sequence": [64, 128]}
 
 
-def groups(**seconds: float) -> dict[str, Any]:
+def groups(**seconds: float) -> dict[str, Group]:
     return {
-        name: {"seconds": value, "operations": 1e12 * value / 2, "bytes": 0.0}
-        for name, value in seconds.items()
+        name: Group(seconds=value, operations=1e12 * value / 2) for name, value in seconds.items()
     }
 
 
-def call(**changes: Any) -> dict[str, Any]:
-    return {
+def call(**changes: Any) -> ProfiledShape:
+    known = {
         **{"batch": 1, "sequence": 96, "call_s": 0.010, "padding": 0.0, "profiler_factor": 1.0},
         "shares": {"compute": 0.8, "memory": 0.1, "overhead": 0.1},
         "groups": groups(products=0.006, attention=0.002, elementwise=0.001),
-        **changes,
     }
+    return ProfiledShape(around=Around(finish_s=0.0), **{**known, **changes})
 
 
 def found(variant: str, *, cores: int = 2, peaks: Any = SLOW_BF16, **changes: Any) -> list[Cause]:

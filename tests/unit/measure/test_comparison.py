@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from busy import PROCESSORS, wait
+from disturbed import QUIET
 from energy_counter import Metered
 from latency_records import PLAN as SHORT_PLAN
 from played_engines import STOLEN, Played, asked, dies, fails, hangs, nowhere, raises
@@ -15,9 +16,9 @@ from played_streams import Device
 from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
-from tightrope.machine.interference import undisturbed
 from tightrope.measure import blocks, comparison, timing
 from tightrope.measure.comparison import FEWEST_IN_VAIN, compare_loads, second_half
+from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
 
@@ -29,8 +30,7 @@ PLAN = {
     "warmup_seconds": 0.5,
 }
 OWN, BASELINE = "", "baseline "
-BOTH = ("blocks_s", "baseline_blocks_s")
-Compare = Callable[..., dict[str, Any]]
+Compare = Callable[..., TimedShape]
 
 
 @pytest.fixture
@@ -40,20 +40,23 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compared(journal: Path) -> Compare:
-    """The last shape of a played engine and its baseline of these seconds per call, and facts.
+    """The last shape of a played engine and its baseline of these seconds per call.
 
-    By PLAN, with changes; `played` are options of either, `every` of both.
+    By PLAN, with changes; `played` are options of either, `every` of both. Adds to `facts`.
     """
 
-    def compared(own=0.001, baseline=0.002, *, limits=LIMITS, played=None, **changes):
+    def compared(own=0.001, baseline=0.002, *, limits=LIMITS, played=None, facts=None, **changes):
         roles = {OWN: own} | ({} if baseline is None else {BASELINE: baseline})
         every, each = changes.pop("every", {}), played or {}
         engines = {
             role: Played(journal, role, one, **{**every, **each.get(role, {})})
             for role, one in roles.items()
         }
-        shapes, facts = compare_loads(engines, {**PLAN, **changes}, 1, limits, nowhere())
-        return {**shapes[-1], **facts}
+        shapes = [TimedShape(batch=1) for _ in engines[OWN].inputs]
+        found = compare_loads(engines, shapes, {**PLAN, **changes}, 1, limits, nowhere())
+        if facts is not None:
+            facts |= found
+        return shapes[-1]
 
     return compared
 
@@ -68,9 +71,13 @@ def jumpy(seed: int) -> Callable[[int, int], float]:
     return lambda load, block: draw.choice([0.001, 0.003])
 
 
-def width(shape: dict[str, Any], pairs: int) -> float:
+def both(shape: TimedShape) -> list[list[list[float]]]:
+    return [shape.blocks_s, shape.baseline_blocks_s or []]
+
+
+def width(shape: TimedShape, pairs: int) -> float:
     """Of the interval of the speed-up over the first pairs, relative to it."""
-    found = speedup(*(shape[name][:pairs] for name in BOTH))
+    found = speedup(*(blocks[:pairs] for blocks in both(shape)))
     return (found.high - found.low) / found.value
 
 
@@ -86,13 +93,14 @@ def width(shape: dict[str, Any], pairs: int) -> float:
 def test_a_load_is_new_processes_in_the_other_order(
     compared, journal, told, loads, baseline, roles
 ) -> None:
-    shape = compared(baseline=baseline, loads=loads, every={"inputs": 2})
+    facts: dict[str, float] = {}
+    shape = compared(baseline=baseline, loads=loads, every={"inputs": 2}, facts=facts)
     assert [one.name for one in asked(journal, "load")] == roles
     assert len({one.process for one in asked(journal)}) == len(roles)
-    assert (len(shape["pairs"]), len(shape["warmups"])) == (PLAN["pairs"], loads)
-    assert (shape["import_s"], shape["load_s"]) == (1.0, 2.0), "of the first load"
-    assert (shape["first_call_s"], shape["peak_rss_bytes"] > 1e6) == (0.5, True)
-    assert (shape["baseline_blocks_s"] is None) is (baseline is None)
+    assert (len(shape.pairs), len(shape.warmups)) == (PLAN["pairs"], loads)
+    assert (facts["import_s"], facts["load_s"]) == (1.0, 2.0), "of the first load"
+    assert (shape.first_call_s, facts["peak_rss_bytes"] > 1e6) == (0.5, True)
+    assert (shape.baseline_blocks_s is None) is (baseline is None)
     # of two shapes, each of 4 pairs
     step = "timing" if baseline else "timing alone"
     assert told()[step] == pytest.approx([*(12.5 * pair for pair in range(8)), 99, 100], abs=1)
@@ -116,14 +124,14 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
     facts = {OWN: {"energy_j": 3.0, "idle_s": 0.005}, BASELINE: {"energy_j": 9.0}}
     played = {role: {"facts": lambda *_, one=one: one} for role, one in facts.items()}
     shape = compared(played=played)
-    assert shape["blocks_s"] == [[0.001] * 5] * 4
-    assert shape["baseline_blocks_s"] == [[0.002] * 3] * 4
-    assert shape["warmups"] == [{"calls": 2, "seconds": 0.0, "stable": None}]
-    assert (shape["threads_busy"], shape["cores_used"]) == (1, 1.0)
-    assert shape["idle_share"] == pytest.approx(4 * 0.005 / (20 * 0.001 + 12 * 0.002))
-    assert [pair["window"] for pair in shape["pairs"]] == [0, 1, 2, 3]
-    known = [shape[name] for name in ("energy_j", "gpu", "device_s", "long_blocks", "streams")]
-    assert known == [[3.0] * 4, None, None, None, None]
+    assert shape.blocks_s == [[0.001] * 5] * 4
+    assert shape.baseline_blocks_s == [[0.002] * 3] * 4
+    assert shape.warmups == [{"calls": 2, "seconds": 0.0, "stable": None}]
+    assert (shape.threads_busy, shape.cores_used) == (1, 1.0)
+    assert shape.idle_share == pytest.approx(4 * 0.005 / (20 * 0.001 + 12 * 0.002))
+    assert [pair.window for pair in shape.pairs] == [0, 1, 2, 3]
+    assert (shape.energy_j, shape.gpu, shape.device_s) == ([3.0] * 4, None, None)
+    assert shape.long_blocks is shape.streams is None
 
 
 @pytest.mark.parametrize(
@@ -144,53 +152,53 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
 )
 def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
     shape = compared(**changes)
-    assert (shape["stop"], len(shape["pairs"]), len(undisturbed(shape))) == (stop, pairs, kept)
+    assert (shape.stop, len(shape.pairs), len(shape.undisturbed())) == (stop, pairs, kept)
 
 
 def test_with_a_bound_of_p99_the_candidate_alone_has_the_calls_that_it_takes(compared) -> None:
     for bound_ms, seconds, enough in ((2.0, 0.001, True), (0.5, 0.001, False)):
         shape = compared(seconds, 0.002, p99_ms=[bound_ms])
-        calls, others = (sum(map(len, shape[name])) for name in BOTH)
+        calls, others = (sum(map(len, blocks)) for blocks in both(shape))
         assert (calls >= 662) is enough, "more would not help where the median is over the bound"
-        assert (shape["stop"], others < 60) == ("time limit", True)
+        assert (shape.stop, others < 60) == ("time limit", True)
     # a limit that calls within the bound cannot reach
     slow = compared(0.01, 0.002, p99_ms=[50.0], max_seconds=3.0)
-    assert sum(map(len, slow["blocks_s"])) >= 662
+    assert sum(map(len, slow.blocks_s)) >= 662
     # a slow one is not asked for more, however few calls tell its median
-    assert sum(map(len, compared(0.003, 0.002, p99_ms=[2.0], loads=2)["blocks_s"])) < 40
+    assert sum(map(len, compared(0.003, 0.002, p99_ms=[2.0], loads=2).blocks_s)) < 40
     tail = compared(lambda load, block: 0.003 if block % 9 == 8 else 0.001, 0.002, p99_ms=[2.0])
-    assert sum(map(len, tail["blocks_s"])) >= 662, "by how much they break it is known"
+    assert sum(map(len, tail.blocks_s)) >= 662, "by how much they break it is known"
     # nothing is known to keep it where most pairs do not count
-    assert compared(p99_ms=[2.0], played={OWN: stolen(*range(1, 100, 2))})["stop"] == "time limit"
+    assert compared(p99_ms=[2.0], played={OWN: stolen(*range(1, 100, 2))}).stop == "time limit"
 
 
 def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare) -> None:
     goal = {"pairs": 10, "width": 0.6, "comparison_seconds": 600.0, "min_seconds": 0.001}
     shape = compared(jumpy(1), 0.002, min_calls=10, **goal)
-    pairs = len(shape["pairs"])
-    assert (shape["stop"], pairs % 10) == ("width", 0)
+    pairs = len(shape.pairs)
+    assert (shape.stop, pairs % 10) == ("width", 0)
     assert pairs > 10
     assert width(shape, pairs) <= 0.6 < min(width(shape, n) for n in range(10, pairs, 10))
 
 
 def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(compared, monkeypatch):
     shape = compared(jumpy(1), 0.002, comparison_seconds=0.3, loads=2)
-    assert (shape["stop"], shape["seconds"] >= 0.3) == ("time limit", True)
+    assert (shape.stop, shape.seconds >= 0.3) == ("time limit", True)
     monkeypatch.setattr(comparison, "IN_VAIN_SECONDS", 0.0)
     shape = compared(pairs=100, played={OWN: stolen()})
-    assert (shape["stop"], len(shape["pairs"])) == ("disturbed", FEWEST_IN_VAIN)
+    assert (shape.stop, len(shape.pairs)) == ("disturbed", FEWEST_IN_VAIN)
     half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
-    assert (half["stop"], len(half["pairs"])) == ("time limit", 19), "10 count"
+    assert (half.stop, len(half.pairs)) == ("time limit", 19), "10 count"
 
 
 @pytest.mark.parametrize(("loads", "calls", "pairs"), [(2, 33, 20), (2, 7, 20), (1, 3, 2)])
 def test_a_fixed_protocol_makes_its_calls(compared, loads, calls, pairs) -> None:
     others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
     shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
-    assert (shape["stop"], len(shape["pairs"])) == ("calls", min(calls, pairs))
-    assert [warmup["calls"] for warmup in shape["warmups"]] == [5] * loads
-    for name in BOTH:
-        sizes = [len(block) for block in shape[name]]
+    assert (shape.stop, len(shape.pairs)) == ("calls", min(calls, pairs))
+    assert [warmup["calls"] for warmup in shape.warmups] == [5] * loads
+    for own in both(shape):
+        sizes = [len(block) for block in own]
         assert sum(sizes) == calls
         assert max(sizes) - min(sizes) <= 1
 
@@ -260,57 +268,55 @@ def test_what_is_loaded_first_has_no_handicap_over_both_loads(compared: Compare)
         return (0.0011 if load % 2 == 0 else 0.001) * draw.uniform(0.99, 1.01)
 
     shape = compared(handicap, handicap, pairs=20, loads=2, width=1e9, comparison_seconds=20.0)
-    own, theirs = (shape[name] for name in BOTH)
+    own, theirs = both(shape)
     parts = (slice(10), slice(10, None), slice(None))
     verdicts = [speed_verdict(speedup(own[part], theirs[part])) for part in parts]
     assert verdicts == ["slower", "faster", "tie"]
     assert len(own) == len(theirs) == 20
-    assert [pair["window"] for pair in shape["pairs"]] == sorted(
-        {pair["window"] for pair in shape["pairs"]}
-    )
+    assert [pair.window for pair in shape.pairs] == sorted({pair.window for pair in shape.pairs})
 
 
 def test_the_second_half_has_no_fewer_pairs_and_own_load_is_not_others(compared: Compare) -> None:
-    quiet = {"waited": 0.0, "stolen": 0.0, "preempted": 0, "window": 0}
     for count, pairs in ((10, 20), (30, 60)):
-        first = {"pairs": [quiet] * count, "foreign_cores": [0.0]}
+        first = TimedShape(batch=1, pairs=[QUIET] * count, foreign_cores=[0.0])
         half = second_half({**PLAN, "pairs": 20, "min_seconds": 1.0}, first)
         assert (half["pairs"], half["min_seconds"]) == (pairs, pairs / 20)
     # one uses ever less, as if other programs used more; the other one makes up for it
     less, more = {"used_s": -1e6}, {"used_s": 1e6}
-    assert set(compared(played={OWN: less, BASELINE: more})["foreign_cores"]) == {0.0}
+    assert set(compared(played={OWN: less, BASELINE: more}).foreign_cores) == {0.0}
     for role in (OWN, BASELINE):
-        assert min(compared(played={role: less})["foreign_cores"]) > 1
+        assert min(compared(played={role: less}).foreign_cores) > 1
 
 
 def test_the_energy_of_both_loads_is_kept(tmp_path: Path) -> None:
     """Of each block, or where the counter changes too seldom of a long block per load."""
 
-    def shape(shortest_s: float) -> dict[str, Any]:
+    def measured(shortest_s: float) -> TimedShape:
         zones = tmp_path / str(shortest_s)
         engine = Metered(lambda _: wait(0.001), zones, PROCESSORS[-1:], shortest_s)
-        ((shape,), _) = compare_loads({OWN: engine}, {**PLAN, "loads": 2}, 1, LIMITS, nowhere())
+        shape, plan = TimedShape(batch=1), {**PLAN, "loads": 2}
+        compare_loads({OWN: engine}, [shape], plan, 1, LIMITS, nowhere())
         return shape
 
-    each, long = shape(0.0), shape(0.1)
-    calls = [len(block) for block in each["blocks_s"]]
-    assert (each["energy_j"], each["long_blocks"]) == (pytest.approx(calls), None)
-    assert (long["energy_j"], len(long["long_blocks"])) == (None, 2)
-    assert all(one["energy_j"] == pytest.approx(one["calls"]) for one in long["long_blocks"])
+    each, long = measured(0.0), measured(0.1)
+    calls = [len(block) for block in each.blocks_s]
+    assert (each.energy_j, each.long_blocks) == (pytest.approx(calls), None)
+    assert (long.energy_j, len(long.long_blocks)) == (None, 2)
+    assert all(one.energy_j == pytest.approx(one.calls) for one in long.long_blocks)
 
 
 def test_streams_are_timed_in_both_loads_whichever_number_fails(journal, monkeypatch) -> None:
     monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(comparison, "GRACE_SECONDS", 0.3)
     engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
-    (shape,), _ = compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2, 4])
-    two, four = shape["streams"]
-    assert (two["streams"], two["reason"]) == (2, None)
-    assert len(two["calls"]) == len(two["seconds"]) == len(two["gpu"]) == 2 * timing.BLOCKS
-    failed = {"streams": 4, "reason": "out of memory"}
-    assert four == {**failed, "calls": [], "seconds": [], "gpu": []}
-    assert len(shape["pairs"]) == PLAN["pairs"]
+    shape = TimedShape(batch=1)
+    compare_loads({OWN: engine}, [shape], plan, 1, LIMITS, nowhere(), [2, 4])
+    two, four = shape.streams or ()
+    assert (two.streams, two.reason) == (2, None)
+    assert len(two.calls) == len(two.seconds) == len(two.gpu) == 2 * timing.BLOCKS
+    assert four == StreamBlocks(streams=4, reason="out of memory")
+    assert len(shape.pairs) == PLAN["pairs"]
     # one that dies ends the measurement
     engine = Played(journal, OWN, 0.001, before=fails("streams", 0, dies))
     with pytest.raises(WorkFailed, match="killed by SIGKILL"):
-        compare_loads({OWN: engine}, plan, 1, LIMITS, nowhere(), [2])
+        compare_loads({OWN: engine}, [shape], plan, 1, LIMITS, nowhere(), [2])

@@ -9,6 +9,7 @@ import pytest
 from artifact_files import rewrite
 from latency_records import SHAPES, race_settings, timing_settings_of_races, write_records
 from raced import race_record, race_shape
+from tightrope.machine.interference import Block
 from tightrope.measure.family import (
     PRECISE,
     Comparison,
@@ -17,7 +18,7 @@ from tightrope.measure.family import (
     in_groups,
     race_family,
 )
-from tightrope.records.family import FamilyRecord
+from tightrope.records.family import FamilyRecord, FamilyShape
 from tightrope.records.finalists import Finalists
 from tiny_model import name_variant
 
@@ -70,16 +71,16 @@ def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) 
 
 def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
     for within, stop in ((0.1, PRECISE), (1e-9, None)):
-        race = FamilyAtShape(0, Finalists([], [("a", "b"), ("a", "c")]), within)
-        race.foreign_cores.append(0.0)
+        shape, pairs = FamilyShape(batch=1, foreign_cores=[0.0]), [("a", "b"), ("a", "c")]
+        race = FamilyAtShape(0, shape, Finalists([], pairs), within)
         counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
         times = {"a": 0.01, "b": 0.02, "c": 0.03}
-        blocks = {name: {"samples_s": [one], **counted} for name, one in times.items()}
+        blocks = {name: Block(samples_s=[one], **counted) for name, one in times.items()}
         for number in range(20):
-            if race.stop is None:
+            if shape.stop is None:
                 race.keep(blocks, load=number % 2, window=0, threads=1)
                 race.look()
-        assert (race.stop, race.running(), race.out) == (stop, ["a", "b", "c"], {})
+        assert (shape.stop, race.running(), shape.out) == (stop, ["a", "b", "c"], {})
     race.bury("a")
     assert race.running() == ["b", "c"]
 

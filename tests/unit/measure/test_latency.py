@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from artifact_files import written
 from busy import PROCESSORS, busy_child
-from disturbed import QUIET
 from latency_records import PLAN as SHORT_PLAN
 from manifests import ENGINE
 from played_engines import dies
@@ -64,7 +63,7 @@ def measured(tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path) -> M
 
 def alone(record: LatencyRecord) -> bool:
     return record.baseline is None and all(
-        shape["baseline_blocks_s"] is None and shape["blocks_s"] for shape in record.shapes
+        shape.baseline_blocks_s is None and shape.blocks_s for shape in record.shapes
     )
 
 
@@ -114,18 +113,18 @@ def test_a_record_holds_all_samples_of_all_shapes(measured, engines, spoil, tmp_
     assert record.engine_sha256 == sha256(engines[QUICK])
     assert min(record.import_s, record.load_s) > 0
     assert 30e6 < record.peak_rss_bytes < 4e9
-    assert record.first_call_s == record.shapes[0]["first_call_s"] > 0
-    assert [{key: shape[key] for key in ("batch", "sequence")} for shape in record.shapes] == SHAPES
+    assert record.first_call_s == record.shapes[0].first_call_s > 0
+    assert [shape.sizes for shape in record.shapes] == SHAPES
     seen = set((tmp_path / "calls").read_text().splitlines())
     assert seen == {json.dumps(list(shape.values())) for shape in SHAPES}
     for shape in record.shapes:
-        for name in ("blocks_s", "baseline_blocks_s"):
-            samples = [sample for block in shape[name] for sample in block]
-            assert len(shape[name]) >= PLAN["pairs"]
+        for blocks in (shape.blocks_s, shape.baseline_blocks_s):
+            samples = [sample for block in blocks for sample in block]
+            assert len(blocks) >= PLAN["pairs"]
             assert len(samples) >= PLAN["min_calls"] and min(samples) > 0
-        assert all(set(pair) == set(QUIET) for pair in shape["pairs"])
-        assert max(pair["window"] for pair in shape["pairs"]) < len(shape["foreign_cores"])
-    assert [len(record.reference[when]["rounds_s"]) for when in ("before", "after")] == [ROUNDS] * 2
+        assert max(pair.window for pair in shape.pairs) < len(shape.foreign_cores)
+    for workload in (record.reference.before, record.reference.after):
+        assert len(workload.rounds_s) == ROUNDS
     assert sorted(os.sched_getaffinity(0)) == PROCESSORS
 
 
@@ -190,7 +189,7 @@ def test_one_that_was_not_built_or_has_collapsed_is_not_timed(measured, engines,
 def cpu_seconds(processors: list[int]) -> float:
     """Of the reference workload on these processors."""
     before = getrusage(RUSAGE_CHILDREN)
-    assert len(reference_workload(processors)["frequency_khz"]) == len(processors)
+    assert len(reference_workload(processors).frequency_khz) == len(processors)
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

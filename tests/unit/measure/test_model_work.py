@@ -74,15 +74,15 @@ def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path
     for precision, width in {"fp32": 4, "bf16": 2, "int8-dynamic": 1}.items():
         found = work_in(precision, known)
         weights = width * (batch * sequence * WIDTH + WIDTH * CLASSES)
-        assert found["least_bytes"] == inputs + logits + weights + AXES
-        assert found["groups"]["products"] == 2 * batch * WIDTH * CLASSES
-        assert sum(found["groups"].values()) == found["operations"]
+        assert found.least_bytes == inputs + logits + weights + AXES
+        assert found.groups["products"] == 2 * batch * WIDTH * CLASSES
+        assert sum(found.groups.values()) == found.operations
     # no more of a table is read than it has
     own = 2 * 8 * 16 * 500 + 4 * 16 * CLASSES
-    most = work_in("fp32", large)["least_bytes"]
+    most = work_in("fp32", large).least_bytes
     assert most == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
-    assert work_in("fp32", small)["least_bytes"] < most
+    assert work_in("fp32", small).least_bytes < most
     # one that is computed with as well is read as a whole
     file = write_model(tmp_path / "a.onnx", table_is_added=True)
     found = work_in("fp32", works_of(file, texts(1, 1))[0])
-    assert found["least_bytes"] == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
+    assert found.least_bytes == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from tightrope.measure import peaks
-from tightrope.measure.profile import verdict
+from tightrope.measure.profile import add_verdict
+from tightrope.records.profile import Around, ProfiledShape
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
@@ -90,13 +91,14 @@ def test_shares_are_computes_memorys_and_overheads() -> None:
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
     ):
-        found = verdict(operators, call_s, PEAKS)
+        shape = ProfiledShape(batch=1, call_s=call_s, around=Around(finish_s=0.0))
+        add_verdict(shape, operators, PEAKS)
         expected = [one / sum(shares) for one in shares]
-        assert list(found["shares"].values()) == pytest.approx(expected)
-        assert list(found["shares"]) == ["compute", "memory", "overhead"]
-        assert found["shares"][found["bound"]] == max(found["shares"].values())
-        assert found["outside_s"] == pytest.approx(outside_s, abs=1e-9)
-        assert found["profiler_factor"] == pytest.approx(factor)
+        assert list(shape.shares.values()) == pytest.approx(expected)
+        assert list(shape.shares) == ["compute", "memory", "overhead"]
+        assert shape.shares[shape.bound] == max(shape.shares.values())
+        assert shape.outside_s == pytest.approx(outside_s, abs=1e-9)
+        assert shape.profiler_factor == pytest.approx(factor)
 
 
 LOGGED = (

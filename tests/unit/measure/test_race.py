@@ -2,12 +2,14 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from latency_records import (
     PLAN,
+    SHAPES,
     latency_record,
     race_settings,
     timing_settings_of_races,
@@ -20,7 +22,7 @@ from tightrope.measure.race import Entrants, race_finalists, run_heats
 from tightrope.measure.race_candidates import Measured
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.finalists import Finalists
-from tightrope.records.race import RaceRecord
+from tightrope.records.race import RacedShape, RaceRecord
 from tiny_model import name_variant
 
 FLOAT, INT8 = name_variant("onnxruntime", "fp32"), name_variant("onnxruntime", "int8")
@@ -45,21 +47,21 @@ def raced(tiny, built, tmp_path) -> Callable[..., RaceRecord]:
     return raced
 
 
-def timed(shape: dict[str, Any]) -> set[str]:
+def timed(shape: RacedShape) -> set[str]:
     """The variants of which a block was timed."""
-    return {name for name, blocks in shape["blocks_s"].items() if any(blocks)}
+    return {name for name, blocks in shape.blocks_s.items() if any(blocks)}
 
 
 def test_failed_ones_take_no_part_nor_disturbed_ones_that_are_not_accepted(raced, tmp_path) -> None:
     for changes in ({"status": "failed", "reason": "too slow"}, {"disturbed": 10}):
         (heat,) = raced(1.0, **changes).heats
-        for shape in heat["shapes"]:
-            assert shape["contenders"] == [str(FLOAT)]
+        for shape in heat.shapes:
+            assert shape.contenders == [str(FLOAT)]
             # a single finalist wins without a process
-            assert (timed(shape), shape["loads"], shape["stop"]) == (set(), [], None)
+            assert (timed(shape), shape.loads, shape.stop) == (set(), [], None)
         assert not is_disturbed(tmp_path / "cpu.race.json")
     (heat,) = raced(9.0, disturbed=10, accept=True).heats
-    assert [shape["contenders"] for shape in heat["shapes"]] == [[str(INT8)]] * 2
+    assert [shape.contenders for shape in heat.shapes] == [[str(INT8)]] * 2
 
 
 @pytest.fixture
@@ -77,8 +79,9 @@ def heats(tmp_path: Path) -> Callable[..., tuple[RaceRecord, str]]:
             name: Measured(Path(name), latency_record(name, peak_rss_bytes=3 * 10**9), None, 1)  # type: ignore[arg-type]
             for name in times
         }
-        limits = Limits(memory_bytes=free, seconds=120)
-        run_heats(record, timed, measured, [finalists], nowhere(terminal=terminal), limits)
+        limits, machine = Limits(memory_bytes=free, seconds=120), nowhere(terminal=terminal)
+        settings = replace(timing_settings_of_races(limits), shapes=SHAPES[:1])
+        run_heats(record, timed, measured, [finalists], machine, settings)
         return record, terminal.getvalue()
 
     return heats
@@ -93,13 +96,13 @@ def test_those_that_do_not_fit_the_memory_together_race_in_heats(heats: Any) -> 
         (1e9, [["a"], ["a", "b"], ["a", "c"]]),
     ):
         record, said = heats(Finalists(["a", "b", "c"], []), free)
-        assert [sorted(one["shapes"][0]["blocks_s"]) for one in record.heats] == expected
+        assert [sorted(one.shapes[0].blocks_s) for one in record.heats] == expected
         first = len(expected[0])
         more = f"m: {first} finalists fit in memory together, {3 - first} more follow\n"
         assert said.startswith(more if first < 3 else "")
     # of the pairs those that fit together take part
     record, _ = heats(Finalists(["a"], [("b", "a"), ("c", "b")]), 6.5e9)
-    assert record.heats[0]["shapes"][0]["pairs"] == [["b", "a"]]
+    assert record.heats[0].shapes[0].pairs == [("b", "a")]
     # one that dies is left out with its reason
     dying = {"before": fails("block", 1, dies)}
     record, _ = heats(Finalists(["a", "b", "c"], []), 9e9, c=dying)

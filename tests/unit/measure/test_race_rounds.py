@@ -9,14 +9,20 @@ import pytest
 from busy import wait
 from latency_records import PLAN as SHORT_PLAN
 from played_engines import Played, asked, dies, fails, nowhere, raises
+from raced import SHAPE
+from tightrope.machine.interference import Block
 from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
 from tightrope.records.finalists import Finalists
-from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER, ratio
+from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER, Elimination, RacedShape, ratio
 from tiny_model import LIMITS
 
 PLAN = {**SHORT_PLAN, "pairs": 8, "loads": 2, "min_seconds": 0.08, "min_calls": 16}
 QUICK, SLOW, THIRD, INT8 = "quick", "slow", "third", "int8"
 EQUAL = {QUICK: 0.002, SLOW: 0.002}
+
+
+def race_at(place: int, finalists: Finalists, within: float) -> RaceAtShape:
+    return RaceAtShape(place, RacedShape(**SHAPE), finalists, within)
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def raced(journal: Path) -> Callable[..., Race]:
 
     def raced(times, *finalists, seconds=600.0, within=0.1, played=None, quiet_seconds=0.0) -> Race:
         chosen = finalists or (Finalists(list(times), []),)
-        races = [RaceAtShape(place, one, within) for place, one in enumerate(chosen)]
+        races = [race_at(place, one, within) for place, one in enumerate(chosen)]
         own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}
         engines = {name: Played(journal, name, one, **own[name]) for name, one in times.items()}
         quiet: dict[str, Any] = {"limits": LIMITS, "machine": nowhere(quiet_seconds)}
@@ -50,23 +56,23 @@ def loaded(journal: Path) -> list[str]:
 
 def test_who_is_slower_drops_out_and_is_not_timed_any_more(raced: Any, journal: Path) -> None:
     (found,) = raced({THIRD: 0.004, QUICK: 0.002, SLOW: 0.003}).races
-    assert (found.contenders(), found.stop) == ([QUICK], "one left")
-    assert set(found.out) == {THIRD, SLOW}
+    assert (found.contenders(), found.shape.stop) == ([QUICK], "one left")
+    assert set(found.shape.out) == {THIRD, SLOW}
     # the first load decides, so there is no other
-    assert (set(found.loads), loaded(journal)) == ({0}, [THIRD, QUICK, SLOW])
+    assert (set(found.shape.loads), loaded(journal)) == ({0}, [THIRD, QUICK, SLOW])
     (found,) = raced({THIRD: 0.006, QUICK: 0.002, SLOW: 0.002}, within=1e-6, seconds=0).races
-    last = found.out[THIRD]["round"]
-    assert found.out[THIRD]["by"] in (QUICK, SLOW)
-    assert last < len(found.loads)
-    assert [one is None for one in found.blocks[THIRD]] == [n >= last for n in range(12)]
+    last = found.shape.out[THIRD].round
+    assert found.shape.out[THIRD].by in (QUICK, SLOW)
+    assert last < len(found.shape.loads)
+    assert [one is None for one in found.shape.blocks_s[THIRD]] == [n >= last for n in range(12)]
 
 
 def test_a_load_is_a_process_of_each_and_a_round_a_block_of_each_in_any_order(raced, journal):
     (found,) = raced({**EQUAL, THIRD: 0.002}, seconds=0, within=1e-9).races
     assert loaded(journal) == [QUICK, SLOW, THIRD, THIRD, SLOW, QUICK]
     assert len({one.process for one in asked(journal)}) == 6
-    assert found.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
-    assert found.stop == "time limit"
+    assert found.shape.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
+    assert found.shape.stop == "time limit"
     names = [one.name for one in asked(journal, "block")]
     rounds = [tuple(names[place : place + 3]) for place in range(0, len(names), 3)]
     assert {frozenset(one) for one in rounds} == {frozenset((QUICK, SLOW, THIRD))}
@@ -78,7 +84,7 @@ def test_its_seconds_bound_it_and_time_that_other_load_took_comes_on_top(raced: 
     began = time.monotonic()
     (found,) = raced(EQUAL, seconds=0.15, within=1e-9).races
     assert time.monotonic() - began >= 0.15
-    assert (found.stop, set(found.loads)) == ("time limit", {0, 1})
+    assert (found.shape.stop, set(found.shape.loads)) == ("time limit", {0, 1})
     began = time.monotonic()
     # it uses ever less, as if other programs used more
     disturbed = {QUICK: {"used_s": -1e6}}
@@ -91,14 +97,14 @@ def test_its_seconds_bound_it_and_time_that_other_load_took_comes_on_top(raced: 
 def test_each_shape_has_a_race_of_its_own_and_a_pair_runs_until_it_is_decided(raced, journal):
     shapes = Finalists([QUICK, SLOW], []), Finalists([SLOW, THIRD], [])
     races = raced({**EQUAL, THIRD: 0.002}, *shapes, seconds=0, within=1e-9).races
-    assert [set(one.blocks) for one in races] == [{QUICK, SLOW}, {SLOW, THIRD}]
-    assert [len(one.loads) for one in races] == [2 * FEWEST_OF_LOAD] * 2
+    assert [set(one.shape.blocks_s) for one in races] == [{QUICK, SLOW}, {SLOW, THIRD}]
+    assert [len(one.shape.loads) for one in races] == [2 * FEWEST_OF_LOAD] * 2
     assert len(loaded(journal)) == 6
     # both are far behind the only contender, and one is three times as fast as the other
     finalists = Finalists([THIRD], [(INT8, QUICK)])
     (found,) = raced({THIRD: 0.001, INT8: 0.003, QUICK: 0.009}, finalists).races
-    assert (found.contenders(), found.out, found.stop) == ([THIRD], {}, "one left")
-    assert ratio(found.recorded(), INT8, QUICK).low > 2
+    assert (found.contenders(), found.shape.out, found.shape.stop) == ([THIRD], {}, "one left")
+    assert ratio(found.shape, INT8, QUICK).low > 2
 
 
 @pytest.mark.parametrize("request_", ["load", "warm_up", "block", "cpu_seconds"])
@@ -113,8 +119,8 @@ def test_one_that_fails_is_out_and_the_others_go_on(raced, journal, request_) ->
     reason = "RuntimeError: no such operator" if early else "killed by SIGKILL"
     assert race.died[THIRD].startswith(reason)
     assert found.contenders() == [QUICK, SLOW]
-    assert found.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
-    assert None not in (*found.blocks[QUICK], *found.blocks[SLOW])
+    assert found.shape.loads == [0] * FEWEST_OF_LOAD + [1] * FEWEST_OF_LOAD
+    assert None not in (*found.shape.blocks_s[QUICK], *found.shape.blocks_s[SLOW])
     assert loaded(journal).count(THIRD) == 1
 
 
@@ -125,7 +131,7 @@ def test_where_all_but_one_fail_the_last_one_is_left_at_all_shapes(raced: Any) -
     race = raced({**EQUAL, THIRD: 0.002}, every, every, played=failing)
     assert set(race.died) == {SLOW, THIRD}
     assert [one.contenders() for one in race.races] == [[QUICK], [QUICK]]
-    assert (race.races[0].stop, race.races[1].loads) == ("one left", [])
+    assert (race.races[0].shape.stop, race.races[1].shape.loads) == ("one left", [])
 
 
 def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(raced: Any) -> None:
@@ -138,7 +144,7 @@ def test_what_a_dead_one_had_used_is_not_taken_for_other_programs(raced: Any) ->
     times, played = {QUICK: 0.002, THIRD: 0.002, SLOW: 0.002}, {"used_s": None, "before": before}
     race = raced(times, played={THIRD: played}, seconds=0, within=1e-9)
     assert list(race.died) == [THIRD]
-    assert set(race.races[0].foreign_cores) == {0.0}
+    assert set(race.races[0].shape.foreign_cores) == {0.0}
 
 
 def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any) -> None:
@@ -152,19 +158,19 @@ def test_one_that_beats_the_others_and_then_dies_leaves_them_to_go_on(raced: Any
     race = raced(times, played=dying, seconds=0, within=1e-9)
     (found,) = race.races
     assert (list(race.died), found.contenders()) == ([THIRD], [QUICK])
-    assert found.out[SLOW]["by"] == QUICK
+    assert found.shape.out[SLOW].by == QUICK
 
 
 # rounds of made-up blocks
-def block(seconds: float, waited_s: float = 0.0) -> dict[str, Any]:
+def block(seconds: float, waited_s: float = 0.0) -> Block:
     """A block of five calls."""
     counted = {"waited_s": waited_s, "stolen_s": 0.0, "preempted": 0}
-    return {"samples_s": [seconds] * 5, "seconds": 5 * seconds, **counted}
+    return Block(samples_s=[seconds] * 5, seconds=5 * seconds, **counted)
 
 
 def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
-    race = RaceAtShape(0, Finalists(list(names), []), within)
-    race.foreign_cores.append(foreign_cores)
+    race = race_at(0, Finalists(list(names), []), within)
+    race.shape.foreign_cores.append(foreign_cores)
     return race
 
 
@@ -179,7 +185,7 @@ def after(rounds: int, *seconds: float, within: float = 0.02, loads: int = 2) ->
     times = dict(zip((QUICK, SLOW, THIRD), seconds, strict=False))
     race = race_of(*times, within=within)
     for number in range(rounds):
-        if race.stop is None:
+        if race.shape.stop is None:
             more(race, 1, times, number % loads)
             race.look()
     return race
@@ -187,12 +193,12 @@ def after(rounds: int, *seconds: float, within: float = 0.02, loads: int = 2) ->
 
 def test_a_race_ends_without_a_loser_only_when_it_has_the_rounds_and_loads_to_choose() -> None:
     for slow, stop in ((0.010, "equal"), (0.010108, NONE_FASTER)):
-        assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow).stop is None
-        assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow).stop == stop
+        assert after(FEWEST_TO_CHOOSE - 1, 0.010, slow).shape.stop is None
+        assert after(4 * FEWEST_TO_CHOOSE, 0.010, slow).shape.stop == stop
     race = after(FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1)
-    assert (race.stop, race.other_load) == (None, True)
+    assert (race.shape.stop, race.other_load) == (None, True)
     assert not after(FEWEST_TO_CHOOSE - 1, 0.010, 0.010, loads=1).other_load
-    assert after(4 * FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1).stop is None
+    assert after(4 * FEWEST_TO_CHOOSE, 0.010, 0.010, loads=1).shape.stop is None
 
 
 def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
@@ -201,29 +207,29 @@ def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
         more(race, rounds, {QUICK: 0.010, SLOW: 0.010})
         race.look()
         looks.append(race.looks)
-    assert (looks, race.out) == ([0, 1, 1], {})
+    assert (looks, race.shape.out) == ([0, 1, 1], {})
     more(race, 60, {QUICK: 0.010, SLOW: 0.012})
     race.finish()
-    assert (race.looks, race.out) == (2, {SLOW: {"round": 73, "by": QUICK}})
-    assert race.stop == "one left"
+    assert (race.looks, race.shape.out) == (2, {SLOW: Elimination(round=73, by=QUICK)})
+    assert race.shape.stop == "one left"
     undecided = after(5, 0.010, 0.010, within=1e-9)
     undecided.finish()
-    assert (undecided.stop, undecided.contenders()) == ("time limit", [QUICK, SLOW])
+    assert (undecided.shape.stop, undecided.contenders()) == ("time limit", [QUICK, SLOW])
     # two that shared too few undisturbed rounds with one another are not told apart
     race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
     for number in range(2 * FEWEST_TO_CHOOSE + 4):
         quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
         race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
-    race.next_look = len(race.loads)
+    race.next_look = len(race.shape.loads)
     race.look()
-    assert race.stop is None
+    assert race.shape.stop is None
 
 
 def test_who_is_surely_slower_is_out_until_the_one_that_beat_it_dies() -> None:
     race = after(6, 0.010, 0.012, 0.013)
-    assert (race.stop, race.contenders()) == ("one left", [QUICK])
-    assert race.out == {name: {"round": 6, "by": QUICK} for name in (SLOW, THIRD)}
+    assert (race.shape.stop, race.contenders()) == ("one left", [QUICK])
+    assert race.shape.out == {name: Elimination(round=6, by=QUICK) for name in (SLOW, THIRD)}
     race.bury(QUICK)
-    assert (race.contenders(), race.stop) == ([SLOW, THIRD], None)
+    assert (race.contenders(), race.shape.stop) == ([SLOW, THIRD], None)
     race.finish()
-    assert (race.contenders(), race.stop) == ([SLOW], "one left")
+    assert (race.contenders(), race.shape.stop) == ([SLOW], "one left")

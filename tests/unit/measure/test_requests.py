@@ -77,15 +77,15 @@ def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(tiny, tm
     supervised(partial(work, shapes=SHAPES), limits=LIMITS)
     found = requests_of(target, artifacts, "bf16", LONGEST)
     assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
-    assert [known["batch"] for known, _ in found] == [1, 16]
+    assert [known.batch for known, _ in found] == [1, 16]
     for known, _ in found:
-        assert known["around"]["prepare_s"] > 0
-        assert set(known["model"]) == {"operations", "least_bytes", "groups"}
+        assert known.around.prepare_s > 0
+        assert known.model.least_bytes > 0
     # without an ONNX file no work is counted
     plain = partial(requests.measure_requests, *files[:2], None, target, **settings)
     supervised(partial(plain, shapes=SHAPES[:1]), limits=LIMITS)
     ((known, _),) = requests_of(target, artifacts, "bf16", LONGEST)
-    assert "model" not in known
+    assert known.model is None
     # of another model they are refused
     rewrite(target, checkpoint="0" * 64)
     with pytest.raises(ArtifactError, match=r"a\.json: not made from .*checkpoint\.json"):

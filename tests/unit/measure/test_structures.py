@@ -1,11 +1,10 @@
 """The table of latencies between measured structures, and the choice that is measured."""
 
-from typing import Any
-
 import pytest
 from tightrope.measure.structure_choice import TOLERANCE, Choice, best_of, choices
 from tightrope.measure.structures import points, ratio, rounds_that_count, table_of
 from tightrope.model.structures import Importance, Judged, Structure
+from tightrope.records.record import Round
 
 BERT, CONVNEXT, NARROW = Structure((6,), 256), Structure((3, 3, 9, 3), None), Structure((1, 5), 96)
 HEADED = Structure((6,), 256, 12)
@@ -36,9 +35,9 @@ def by_width(structure: Structure) -> float:
     return 0.5 + sum(structure.depths) * (structure.width or 0) / (6 * 96) / 2
 
 
-def rounds_of(own: float, *, count: int = 8, foreign: float = 0.0) -> list[dict[str, Any]]:
-    blocks = {"blocks_s": [[0.002] * 3, [0.002 * own] * 3], "foreign_cores": foreign}
-    return [blocks] * count
+def rounds_of(own: float, *, count: int = 8, foreign: float = 0.0) -> list[Round]:
+    one = Round(blocks_s=[[0.002] * 3, [0.002 * own] * 3], foreign_cores=foreign)
+    return [one] * count
 
 
 def judged() -> Judged:

@@ -106,20 +106,20 @@ def test_a_block_has_at_least_its_calls_and_seconds() -> None:
         engine = Counting(takes(0.001))
         engine.warm_up(0, 5, LIMIT, 0.01)
         block = engine.block(0, seconds, calls, LIMIT)
-        samples = block["samples_s"]
+        samples = block.samples_s
         assert len(samples) >= calls
-        assert seconds <= block["seconds"] >= sum(samples)
+        assert seconds <= block.seconds >= sum(samples)
         assert min(samples) >= 0.001
         # a lead-in is not in its samples, and there is none without a minimum of time
         lead_in = engine.calls - 5 - len(samples)
         assert lead_in >= 1 if seconds else (lead_in, len(samples)) == (0, calls)
-    assert len(Counting(takes(0.01)).block(0, 10**6, 10**6, 0.1)["samples_s"]) <= 0.1 / 0.01 + 1
+    assert len(Counting(takes(0.01)).block(0, 10**6, 10**6, 0.1).samples_s) <= 0.1 / 0.01 + 1
     # calls longer than a block need no lead-in, which is known for each of the inputs
     engine = Counting(takes(0.03))
     engine.warm_up(0, 3, LIMIT, 0.01)
-    made = len(engine.block(0, 0.01, 4, LIMIT)["samples_s"])
+    made = len(engine.block(0, 0.01, 4, LIMIT).samples_s)
     assert engine.calls == 3 + made
-    other = len(engine.block(1, 0.01, 2, LIMIT)["samples_s"])
+    other = len(engine.block(1, 0.01, 2, LIMIT).samples_s)
     assert engine.calls == 3 + made + 1 + other
 
 
@@ -143,35 +143,36 @@ def test_busy_threads_are_counted_anew_and_a_gpu_is_timed_there_too() -> None:
 
 def test_processor_time_out_of_turn_is_counted_and_sleep_is_none() -> None:
     engine = Counting(takes(0.001))
-    assert engine.block(0, 0.0, 1, LIMIT)["idle_s"] == 0
+    assert engine.block(0, 0.0, 1, LIMIT).idle_s == 0
     end = time.process_time() + 0.1
     while time.process_time() < end:
         pass
-    assert engine.block(0, 0.0, 1, LIMIT)["idle_s"] >= 0.1
+    assert engine.block(0, 0.0, 1, LIMIT).idle_s >= 0.1
     time.sleep(0.3)
-    assert 0 <= engine.block(0, 0.0, 1, LIMIT)["idle_s"] < 0.1
+    assert 0 <= engine.block(0, 0.0, 1, LIMIT).idle_s < 0.1
     # between two shapes lie the first call and the warm-up of the next
     engine.threads()
     engine.first_call(1)
-    assert engine.block(1, 0.0, 1, LIMIT)["idle_s"] == 0
+    assert engine.block(1, 0.0, 1, LIMIT).idle_s == 0
 
 
 def test_a_long_block_ends_at_its_limit_and_is_not_counted(tmp_path: Path) -> None:
     engine = Metered(lambda _: wait(0.001), tmp_path / "zones", [ONE], 0.5)
     with Child(engine, LIMITS) as worker:
         worker.ask("load")
-        assert worker.ask("block", 0, 0.001, 1, LIMIT)["energy_j"] is None, "it is too short"
+        assert worker.ask("block", 0, 0.001, 1, LIMIT).energy_j is None, "it is too short"
         worker.ask("threads")
         found = worker.ask("long_block", 0, LIMIT)
-        assert found["energy_j"] == pytest.approx(found["calls"])
-        assert found["calls"] <= 0.5 / 0.001 + 1
-        assert worker.ask("long_block", 0, 0.05)["energy_j"] is None
+        assert found.energy_j == pytest.approx(found.calls)
+        assert found.calls <= 0.5 / 0.001 + 1
+        assert worker.ask("long_block", 0, 0.05).energy_j is None
         assert worker.ask("threads") == {"busy": 0, "cores": 0}
-        assert worker.ask("block", 0, 0.01, 1, LIMIT)["idle_s"] == 0
+        assert worker.ask("block", 0, 0.01, 1, LIMIT).idle_s == 0
 
 
 ON_GPU = """
 import json, os, time
+from msgspec import to_builtins
 from tightrope.jobs.child import Child, Limits
 from tightrope.machine.host import describe_host
 from tightrope.measure.timed_engine import TimedEngine
@@ -181,7 +182,7 @@ with Child(engine, Limits(1e10, 60.0)) as worker:
     worker.ask("load")
     block = worker.ask("block", 0, 0.02, 1, 30.0)
     long = None if "FAKE_SHARED" in os.environ else worker.ask("long_block", 0, 30.0)
-print(json.dumps([block["energy_j"], block["gpu"], long]))
+print(json.dumps(to_builtins([block.energy_j, block.gpu, long])))
 """.replace("PROCESSOR", str(ONE))
 
 

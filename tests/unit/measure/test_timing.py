@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from busy import wait
 from played_streams import CALL, Program
+from tightrope.machine.interference import GpuState
 from tightrope.measure import timing
 
 SECONDS = 0.002
@@ -89,14 +90,14 @@ def test_each_stream_gets_its_next_call_when_its_last_one_has_ended() -> None:
 def test_blocks_on_streams_release_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
     programs, checked = [Program(), Program()], []
-    each = {"state": lambda: {"throttled": []}, "limit_seconds": 30.0}
+    each = {"state": lambda: GpuState(throttled=[]), "limit_seconds": 30.0}
     found = timing.blocks_on_streams(
         programs, "inputs", check=lambda outputs, inputs: checked.append(inputs), **each
     )
     assert checked == ["inputs"] * 2
-    assert found["gpu"] == [{"throttled": []}] * timing.BLOCKS
-    assert len(found["calls"]) == timing.BLOCKS
-    assert min(found["seconds"]) >= 0.02
+    assert found.gpu == [GpuState(throttled=[])] * timing.BLOCKS
+    assert len(found.calls) == timing.BLOCKS
+    assert min(found.seconds) >= 0.02
     assert all(program.released for program in programs)
     # also where outputs are wrong
     programs = [Program(), Program()]

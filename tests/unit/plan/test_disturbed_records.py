@@ -11,7 +11,7 @@ from raced import HOST, planted, race_record, race_shape
 from study_records import study_record
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
@@ -28,7 +28,7 @@ DIED = dict.fromkeys((QUICK, SLOW), "killed by SIGKILL")
 def latency(*shapes: tuple[int, int], **changes: Any) -> Record:
     """A record with so many disturbed and quiet pairs at each shape."""
     own = {"threads": 1, "plan": {"pairs": 12, "loads": 1}, "processors": [0]}
-    measured = [{"batch": 1, "sequence": 64, **facts(*one)} for one in shapes]
+    measured = [TimedShape(batch=1, sequence=64, **facts(*one)) for one in shapes]
     return LatencyRecord(**IDENTITY, **own, shapes=measured, **changes)
 
 

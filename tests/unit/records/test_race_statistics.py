@@ -14,22 +14,22 @@ QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-f
 BOTH, ALL = [QUICK, SLOW], [QUICK, SLOW, THIRD]
 
 
-def raced(*seconds: float, rounds: int = 24, **changes: Any) -> dict[str, Any]:
+def raced(*seconds: float, rounds: int = 24, **changes: Any) -> race.RacedShape:
     """The rounds of the first of ALL, whose calls take so long."""
     return race_shape(planted(dict(zip(ALL, seconds, strict=False)), rounds), **changes)
 
 
-def one_load(*seconds: float) -> dict[str, Any]:
-    return {**raced(*seconds), "loads": [0] * 24}
+def one_load(*seconds: float) -> race.RacedShape:
+    return raced(*seconds, loads=[0] * 24)
 
 
 def test_who_is_surely_slower_is_out_and_the_leader_the_fastest() -> None:
     shape = raced(0.010, 0.015, 0.011)
     found = race.ratio(shape, *BOTH)
-    assert found == speedup(*(shape["blocks_s"][name] for name in BOTH), loads=2)
+    assert found == speedup(*(shape.blocks_s[name] for name in BOTH), loads=2)
     assert found.value == pytest.approx(1.5, rel=0.01)
     assert race.beaten_by(shape, [THIRD, QUICK, SLOW], 1) == {THIRD: QUICK, SLOW: QUICK}
-    shape["facts"][SLOW][4] = WAITED
+    shape.facts[SLOW][4] = WAITED
     assert race.common_rounds(shape, *BOTH) == [number for number in range(24) if number != 4]
     # few rounds say nothing
     few = raced(0.010, 0.015, rounds=race.FEWEST_ROUNDS - 1)
@@ -63,8 +63,8 @@ def lost_once(seconds: dict[str, float], seed: int) -> set[str]:
         times[name] = [one * two[place % 2] for place, one in enumerate(times[name])]
     out: set[str] = set()
     for look, rounds in enumerate((6, 10, 16, 25, 38, 58, 88), start=1):
-        shape = race_shape({name: calls[:rounds] for name, calls in times.items()})
-        shape["loads"] = [place % 2 for place in range(rounds)]
+        turns = [place % 2 for place in range(rounds)]
+        shape = race_shape({name: calls[:rounds] for name, calls in times.items()}, loads=turns)
         out |= set(race.beaten_by(shape, [name for name in seconds if name not in out], look))
     return out
 

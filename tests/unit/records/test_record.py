@@ -7,28 +7,29 @@ import pytest
 from accuracy_records import accuracy_record
 from artifact_files import without_digests, written
 from disturbed import QUIET, WAITED
-from gpu_states import STATE
+from gpu_states import state
 from msgspec.structs import replace
 from raced import HOST, race_record
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, LongBlock, Reference, TimedShape, Workload
+from tightrope.records.race import RacedShape
 from tightrope.records.traffic import TrafficRecord
 
 SAME: dict[str, Any] = {
     **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST},
     "libraries": {"onnxruntime": "1"},
 }
-SHAPE = {
+SHAPE = TimedShape(
     **{"batch": 1, "sequence": 64, "first_call_s": 0.02, "pairs": [QUIET, WAITED]},
     **{"blocks_s": [[0.1 + 0.2, 1e-9], [0.25]], "baseline_blocks_s": [[0.3], [0.4]]},
-    **{"foreign_cores": [0.1 + 0.2, None], "energy_j": [0.1 + 0.2, None], "gpu": [STATE, None]},
-    "long_blocks": [{"energy_j": 300.5, "calls": 41, "gpu": STATE}],
-}
-ROUNDS = {"rounds_s": [0.1]}
+    **{"foreign_cores": [0.1 + 0.2, None], "energy_j": [0.1 + 0.2, None], "gpu": [state(), None]},
+    long_blocks=[LongBlock(energy_j=300.5, calls=41, gpu=state())],
+)
+ROUNDS = Workload(rounds_s=[0.1])
 LATENCY = LatencyRecord(
     **{**SAME, "threads": 2, "plan": {"pairs": 20}, "processors": [0, 1], "shapes": [SHAPE]},
-    **{"reference": {"before": ROUNDS, "after": ROUNDS}, "baseline": "cpu-pytorch-fp32"},
+    **{"reference": Reference(before=ROUNDS, after=ROUNDS), "baseline": "cpu-pytorch-fp32"},
 )
 ANSWERS = {"labels": [0, 1], "predictions": [0, 0], "margins": [0.5, 0.1]}
 ACCURACY = accuracy_record(**SAME, **ANSWERS, logits=[[1.25, 0.75], [-0.1, -0.2]])
@@ -36,7 +37,7 @@ TEST = {"name": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 
 FIXED = {"threads": 2, "plan": {"padding": ["fixed"]}, "longest": 64}
 TRAFFIC = TrafficRecord(**SAME, **FIXED, tests=[TEST])
 RACED = race_record(
-    [{"batch": 1, "sequence": 64, "blocks_s": {"a": [[0.1 + 0.2], None]}}],
+    [RacedShape(batch=1, sequence=64, blocks_s={"a": [[0.1 + 0.2], None]})],
     left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
     busiest={"python3 train.py": 0.97},
 )
@@ -85,8 +86,9 @@ def test_a_record_of_another_version_or_kind_is_refused(record, tmp_path):
         (ACCURACY, {"predictions": [0, 0.5]}, r".*predictions\[1\]`"),
         (RACED, {"left_out": {"cpu-openvino-fp32": 9}}, r".*left_out\[\.\.\.\]`"),
         # within the contents
-        (LATENCY, {"shapes": [{"batch": "1"}]}, r"shapes: .* got `str` - at `\$\[0\]\.batch`"),
-        (RACED, {"heats": [{"shapes": [{"out": {"v": {"round": 3}}}]}]}, "heats: .* field `by`"),
+        (LATENCY, {"shapes": [{"batch": "1"}]}, r".* got `str` - at `\$\.shapes\[0\]\.batch`"),
+        (LATENCY, {"shapes": [{"batch": 1, "p50_s": 1}]}, ".* unknown field `p50_s`"),
+        (RACED, {"heats": [{"shapes": [{"out": {"v": {"round": 3}}}]}]}, ".* field `by`"),
         (TRAFFIC, {"tests": [{"rates": [{"late": "no"}]}]}, "tests: .* got `str`"),
     ],
 )

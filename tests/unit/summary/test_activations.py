@@ -80,7 +80,7 @@ def test_what_failed_keeps_its_reason_and_has_no_times() -> None:
     own = timed(shapes=[], status="failed", reason="killed", baseline=None)
     theirs = timed(variant=DEPLOYED, baseline=None, baseline_failed="not built: no compiler")
     for one in theirs.shapes:
-        one["baseline_blocks_s"] = None
+        one.baseline_blocks_s = None
     (found,) = entries([own, theirs])
     failed, *alone = found["latency"]
     assert (failed["status"], failed["reason"]) == ("failed", "killed")

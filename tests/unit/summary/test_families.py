@@ -107,7 +107,7 @@ def test_disturbed_rounds_give_no_number_unless_they_are_accepted() -> None:
 
 def test_an_engine_that_died_and_a_model_without_one_are_there_with_the_reason() -> None:
     record = family(left_out={TINY: "killed"}, unraced={"small": f"{INT8}: out of memory"})
-    record.heats[0]["shapes"][0]["chosen"] = {"large": LARGE, "tiny": TINY}
+    record.heats[0].shapes[0].chosen = {"large": LARGE, "tiny": TINY}
     (entry,) = family_entries([record], known(wrong=EQUAL))
     reasons = {model: one["reason"] for model, one in engines(entry).items()}
     words = [f"{INT8}: out of memory", f"{INT8}: killed"]

@@ -4,18 +4,20 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
+from msgspec.structs import replace
+from tightrope.records.latency import Reference, TimedShape, Workload
 from tightrope.summary.measured import why_disturbed, why_noisy
 
-PREEMPTED = {**QUIET, "waited": None, "preempted": 500.0}
-STOLEN = {**QUIET, "stolen": 0.5}
-THROTTLED = {**QUIET, "throttled": ["power cap", "thermal slowdown"], "computing_processes": 0}
-SHARED = {**QUIET, "throttled": [], "computing_processes": 1}
+PREEMPTED = replace(QUIET, waited=None, preempted=500.0)
+STOLEN = replace(QUIET, stolen=0.5)
+THROTTLED = replace(QUIET, throttled=["power cap", "thermal slowdown"], computing_processes=0)
+SHARED = replace(QUIET, throttled=[], computing_processes=1)
 BACKUP = {"backupd": 0.25}
 SLOWED_DOWN = "the GPU was throttled (thermal slowdown) and other processes on the GPU"
 
 
-def shape(**changes: Any) -> dict[str, Any]:
-    return {"pairs": [QUIET], "foreign_cores": [0.0], "idle_share": 0.0, **changes}
+def shape(**changes: Any) -> TimedShape:
+    return TimedShape(**{"batch": 1, "pairs": [QUIET], "foreign_cores": [0.0], **changes})
 
 
 @pytest.mark.parametrize(
@@ -68,5 +70,6 @@ DRIFTED = "the machine was 20 % {} after the measurement than before"
     ],
 )
 def test_a_row_is_noisy_for_these_reasons(changes, before, after, reasons):
-    known = before and {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
-    assert why_noisy(shape(**changes), known) == reasons
+    known = before and (Workload(rounds_s=one) for one in (before, after))
+    reference = known and Reference(**dict(zip(("before", "after"), known, strict=True)))
+    assert why_noisy(shape(**changes), reference) == reasons

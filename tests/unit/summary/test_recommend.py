@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 import results
+from msgspec.structs import replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
+from tightrope.records.race import Elimination, RacedShape
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
 
@@ -40,7 +42,7 @@ def recommended(*results: dict[str, Any], race: Any = None, **options: Any) -> d
     return found
 
 
-def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> dict[str, Any]:
+def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> RacedShape:
     """The race of these, by their milliseconds a call, at its first look."""
     names = {"base": BASELINE, "bf16": BF16, "plain": FLOAT, "dynamic": DYNAMIC, "nncf": NNCF}
     seconds = {
@@ -129,7 +131,7 @@ def test_one_that_was_out_before_it_met_the_winner_names_who_beat_it() -> None:
     times = planted({BF16: 0.003, FLOAT: 0.004, DYNAMIC: 0.005}, 40)
     times[DYNAMIC][6:] = [None] * 34
     times[BF16][:6] = [None] * 6
-    race = race_shape(times, out={DYNAMIC: {"round": 6, "by": FLOAT}})
+    race = race_shape(times, out={DYNAMIC: Elimination(round=6, by=FLOAT)})
     found = recommended(*KEPT, result(DYNAMIC, 3.0), race=race)
     assert found["reasons"][DYNAMIC] == f"slower than {FLOAT} in the race"
 
@@ -205,7 +207,7 @@ def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provision
 def test_what_died_or_had_no_winner_in_the_race_says_so() -> None:
     found = recommended(*KEPT, race=raced(**DISTURBED))
     assert set(found["reasons"].values()) == {"the race has no winner"}
-    race = raced(bf16=4.0, plain=3.0) | {"out": {}}
+    race = replace(raced(bf16=4.0, plain=3.0), out={})
     found = recommended(*KEPT, race=race, left_out={FLOAT: "killed by SIGKILL"})
     assert found["variant"] == BF16
     assert found["reasons"][FLOAT] == "failed in the race: killed by SIGKILL"
@@ -221,7 +223,7 @@ def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
 
 def test_each_shape_has_its_recommendation_from_its_own_race() -> None:
     results = [result(name, None, row(3.0), row(3.0, **LARGE)) for name in (BF16, FLOAT)]
-    large = raced(bf16=4.0, plain=3.0) | LARGE
+    large = replace(raced(bf16=4.0, plain=3.0), **LARGE)
     decided = races(results, raced(bf16=3.0, plain=4.0), large)
     found = recommendations(with_races(results, decided), decided)
     assert [(one["shape"], one["variant"]) for one in found] == [(SHAPE, BF16), (LARGE, FLOAT)]

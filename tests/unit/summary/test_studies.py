@@ -22,7 +22,7 @@ def recorded(kind: Any, **fields: Any) -> Any:
     """A record of a study of a variant of model m."""
     known = {"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST, "libraries": {}}
     pinned = {} if kind is ProfileRecord else {"processors": [0, 1]}
-    return kind(**{**known, "threads": 2, **pinned, **fields})
+    return msgspec.convert({**known, "threads": 2, **pinned, **fields}, kind)
 
 
 def entry(record: Any, **settings: Any) -> Any:
@@ -142,7 +142,8 @@ def test_what_is_not_known_of_a_call_is_null() -> None:
     assert call["prepare_s"] is call["ceiling"] is call["roofline"] is None
     assert (call["finish_s"], call["outside"]) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    _, call = profiled({**SHAPE, "call_s": 0.004}, unprofiled="not timed on a GPU yet")
+    bare = {**SHAPE, "call_s": 0.004, "around": around}
+    _, call = profiled(bare, unprofiled="not timed on a GPU yet")
     assert call["call_s"] == 0.004
     assert call["bound"] is call["shares"] is call["outside"] is None
     assert call["groups"] == call["operators"] == []

@@ -11,6 +11,7 @@ from gpu_states import state
 from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from msgspec import to_builtins
+from msgspec.structs import replace
 from raced import decided_shape, race_record
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
@@ -72,7 +73,7 @@ def write_run(folder: Path, variant: str, loads: Document | None = None) -> tupl
     shape = latency_shape(*blocks, **(loads or facts(0, 10)))
     plan = {"pairs": len(OWN), "calls": None, "loads": 1}
     facts_of_the_engine = {"load_s": 0.3, "first_call_s": 0.02, "peak_rss_bytes": 10**9}
-    shapes = [] if failed else [shape, {**shape, "batch": 8}]
+    shapes = [] if failed else [shape, replace(shape, batch=8)]
     work = {"threads": 2, "plan": plan, "processors": [0, 1], "shapes": shapes}
     LatencyRecord(**identity, **failed, **work, **facts_of_the_engine).write(latency)
     answers = {
@@ -92,7 +93,7 @@ def write_race(folder: Path, **milliseconds: float) -> Path:
     seconds = {names[word]: 0.001 * one for word, one in milliseconds.items()}
     shape = decided_shape(seconds, pairs=[(QUICK, PLAIN)] if "plain" in milliseconds else [])
     path = folder / "reports/m/cpu.race.json"
-    race_record([shape, {**shape, "batch": 8}], host=HOST).write(path)
+    race_record([shape, replace(shape, batch=8)], host=HOST).write(path)
     return path
 
 
