@@ -164,8 +164,9 @@ def clock(_: argparse.Namespace) -> None:
         with Child(timed, LIMITS) as worker:
             worker.ask("load")
             quiet = QuietMachine(pinned_processors(1), 0.0, sys.stderr)
-            shape = compare([worker], 0, plan(), 1, quiet)
-        median = statistics.median(sample for block in shape["blocks_s"] for sample in block)
+            shape = TimedShape(batch=1)
+            compare([worker], 0, plan(), shape, threads=1, machine=quiet)
+        median = statistics.median(sample for block in shape.blocks_s for sample in block)
         off = median - seconds
         words = f"{off * 1e6:.2f} µs ({100 * off / seconds:.2f} %)"
         print(f"| {seconds * 1e6:g} µs | {median * 1e6:.2f} µs | {words} |", flush=True)

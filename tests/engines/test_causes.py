@@ -84,12 +84,12 @@ def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
     record = verify(folder / "profile.json")
     assert (record.status, record.reason) == ("ok", None)
     (cause,) = record.causes
-    assert (cause["batch"], cause["sequence"]) == (1, 16)
-    assert cause["cause"] == "75 % of the request is padding"
-    assert cause["reason"] is None
-    assert 0 < cause["low"] < cause["high"]
-    assert all(len(one["blocks_s"]) == 2 and all(one["blocks_s"]) for one in cause["rounds"])
-    own, exact = (min(min(one["blocks_s"][which]) for one in cause["rounds"]) for which in (0, 1))
+    assert (cause.batch, cause.sequence) == (1, 16)
+    assert cause.cause == "75 % of the request is padding"
+    assert cause.reason is None
+    assert 0 < cause.low < cause.high
+    assert all(len(one.blocks_s) == 2 and all(one.blocks_s) for one in cause.rounds)
+    own, exact = (min(min(one.blocks_s[which]) for one in cause.rounds) for which in (0, 1))
     assert exact < own
     assert not list((folder / "work").iterdir())
 
@@ -103,5 +103,5 @@ def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(
     planted["shapes"][0]["batch"] = -5
     record = verify(written(profile, planted))
     (cause,) = record.causes
-    assert (record.status, cause["rounds"]) == ("ok", [])
-    assert cause["reason"].startswith("not built: ")
+    assert (record.status, cause.rounds) == ("ok", [])
+    assert cause.reason.startswith("not built: ")

@@ -131,7 +131,7 @@ def test_an_engine_from_onnx_is_exported_and_simplified_first(tiny: TinyModel) -
     timing, asked = tiny.split("timing"), settings("onnxruntime", "onnx")
     with timed_structures(tiny.checkpoint, timing, asked, PARENT) as timed:
         rounds = timed.rounds([Structure((1,), 64, 1)])
-    assert all(len(one["blocks_s"]) == 2 for one in rounds)
+    assert all(len(one.blocks_s) == 2 for one in rounds)
 
 
 def test_a_structure_that_exceeds_the_limits_of_the_job_says_so(tiny: TinyModel) -> None:

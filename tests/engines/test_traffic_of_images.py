@@ -8,7 +8,7 @@ import pytest
 from studies import measured
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.traffic import TrafficRecord
+from tightrope.records.traffic import OfflineTest, SingleStreamTest, TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 from tightrope.variants import Variant, parse
 from tiny_images import SIDE
@@ -42,13 +42,12 @@ def record(
 
 def test_images_are_answered_and_nothing_is_padded(record: TrafficRecord) -> None:
     assert (record.status, record.reason) == ("ok", None)
-    tests = {test["scenario"]: test for test in record.tests}
-    assert {test["name"] for test in record.tests} == {"none"}
-    assert list(tests) == list(SCENARIOS)
-    single, offline = tests.values()
-    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"]
-    assert offline["valid"] is True
-    assert offline["samples"] / 4 <= offline["batches"] <= offline["samples"]
+    assert {test.name for test in record.tests} == {"none"}
+    single, offline = {type(test): test for test in record.tests}.values()
+    assert (type(single), type(offline)) == (SingleStreamTest, OfflineTest)
+    assert 0 < single.p50_s <= single.p90_s <= single.p99_s
+    assert offline.valid is True
+    assert offline.samples / 4 <= offline.batches <= offline.samples
     assert not {"tokens", "padded_tokens"} & set(offline)
 
 
@@ -72,11 +71,11 @@ def test_predictions_are_those_of_the_accuracy_record(
     inputs = artifacts_of(tiny_images, engine)
     measure_accuracy(inputs, path, model="tiny", variant=NAME, **options)
     alone, answers = AccuracyRecord.read(path), record.answers["none"]
-    assert answers["margins"] == pytest.approx(alone.margins, abs=TIE)
+    assert answers.margins == pytest.approx(alone.margins, abs=TIE)
     clear = [place for place, margin in enumerate(alone.margins) if margin > TIE]
     assert len(clear) > 70
     for place in clear:
-        assert answers["predictions"][place] == alone.predictions[place]
+        assert answers.predictions[place] == alone.predictions[place]
 
 
 def test_of_more_images_than_may_be_held_the_first_are_sent(
@@ -86,7 +85,7 @@ def test_of_more_images_than_may_be_held_the_first_are_sent(
     some = measure(tiny_images, engine, target, 10 * IMAGE_BYTES, scenarios=["offline"])
     assert (some.status, some.samples) == ("ok", 10)
     for key in ("predictions", "margins"):
-        first = record.answers["none"][key][:10]
-        assert some.answers["none"][key] == pytest.approx(first, abs=TIE)
+        first = getattr(record.answers["none"], key)[:10]
+        assert getattr(some.answers["none"], key) == pytest.approx(first, abs=TIE)
     log = (tmp_path / "v.traffic/none-offline-1/mlperf_log_detail.txt").read_text()
     assert '"key": "qsl_reported_performance_count", "value": 10' in log

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
+from msgspec import to_builtins
 from tiny_project import CONFIG, MODEL, ONNX_VARIANTS, RACE, Project
 
 REPORT = {"summarize/summarize", "render_report/render_report"}
@@ -26,14 +27,14 @@ def as_if_disturbed(project: Project, *variants: str) -> None:
             pair = WAITED if variant in variants else QUIET
             shape["pairs"] = [pair] * len(shape["pairs"])
             shape["foreign_cores"] = [1.0]
-        project.rewrite(path, record)
+        project.rewrite(path, to_builtins(record))
     path = f"reports/{MODEL}/cpu.race.json"
     record = json.loads((project / path).read_text())
     for shape in [shape for heat in record["heats"] for shape in heat["shapes"]]:
         shape["facts"] = {
             name: [fact and QUIET for fact in facts] for name, facts in shape["facts"].items()
         }
-    project.rewrite(path, record)
+    project.rewrite(path, to_builtins(record))
 
 
 def results(project: Project) -> dict[str, dict[str, Any]]:

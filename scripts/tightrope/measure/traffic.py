@@ -27,8 +27,6 @@ from tightrope.signature import IMAGE
 # memory for the decoded images of one engine: 1783 images of 3 x 224 x 224 in float32
 IMAGE_BYTES = 2**30
 
-Facts = dict[str, Any]
-
 
 def measure_traffic(
     artifacts: Artifacts,
@@ -78,7 +76,7 @@ def clear_logs(target: Path) -> Path:
 
 def serve_traffic(
     artifacts: Artifacts, folder: Path, settings: TimingSettings, image_bytes: int
-) -> Facts:
+) -> dict[str, Any]:
     """Run all tests, in the child; return the fields of the record from `samples` on."""
     processors = sorted(os.sched_getaffinity(0))
     machine = settings.machine(processors)
@@ -92,7 +90,7 @@ def serve_traffic(
     let_threads_spin()
     run, _ = load_engine(artifacts.engine, threads=settings.execution.threads)
     classes = len(checkpoint["labels"])
-    facts: Facts = {"samples": len(rows), "edges": edges}
+    facts: dict[str, Any] = {"samples": len(rows), "edges": edges}
     facts["lengths"] = [] if checkpoint["task"] == IMAGE else lengths
     benches = []
     for padding in plan["padding"]:

@@ -18,6 +18,7 @@ from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.traffic_serving import Query, Serving
+from tightrope.records.traffic import Answers
 
 Facts = dict[str, Any]
 
@@ -188,7 +189,7 @@ class Rehearsal(NamedTuple):
     short_s: float
     long_s: float
     samples_per_s: float
-    answers: Facts | None
+    answers: Answers | None
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,7 @@ def rehearse(bench: Bench, *, answer_all: bool) -> Rehearsal:
     if not answer_all:
         return Rehearsal(short_s, long_s, len(some) / some_s, None)
     serving, all_s = bench.served(range(len(bench.rows)), show=True)
-    answers = {"predictions": serving.predictions, "margins": serving.margins}
+    answers = Answers(predictions=serving.predictions, margins=serving.margins)
     return Rehearsal(short_s, long_s, len(bench.rows) / all_s, answers)
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Generic
 
 from tightrope.jobs.progress import FULLEST, ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES, window_seconds
@@ -12,16 +12,21 @@ from tightrope.measure.traffic_loadgen import Bench, Rehearsal, by_length, rehea
 from tightrope.measure.traffic_padding import UNPADDED
 from tightrope.records.traffic import (
     FEWEST_ROUNDS,
-    OFFLINE,
-    SINGLE_STREAM,
+    Answers,
+    Kind,
+    OfflineTest,
+    Rate,
+    ServerTest,
+    SingleStreamTest,
+    Test,
     counted_rounds,
     gain_over_fixed,
     median_of,
 )
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
-Facts = dict[str, Any]
-
+# scenarios by their names in the plan
+SINGLE_STREAM, OFFLINE, SERVER = "single_stream", "offline", "server"
 # of the search of a rate: how many are tried at most, and how near they get
 RUNS = 9
 BRACKET = 1.05
@@ -34,9 +39,6 @@ LONGEST_ROUNDS = 2
 MOST_ROUNDS = 40
 # an offline test sends at least this many full batches
 FEWEST_BATCHES = 8
-# counters recorded for an offline test of texts
-COUNTED = ("batches", "tokens", "padded_tokens")
-SERVER = "server"
 QUERIES = SAMPLES_FOR_PERCENTILE[99]
 # a rate is not tried if the queries that p99 needs would take this many times `seconds`
 LONGEST_TEST = 12
@@ -114,18 +116,18 @@ def rounded(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-class Rounds:
+class Rounds(Generic[Kind]):
     """Rounds of one scenario over all paddings; `tests` are those run so far."""
 
-    def __init__(self, scenario: str, benches: Sequence[Bench], progress: Progress) -> None:
-        self.scenario = scenario
+    def __init__(self, kind: type[Kind], benches: Sequence[Bench], progress: Progress) -> None:
+        self.kind = kind
         self.benches = benches
         self.progress = progress
         self.machine, self.plan = benches[0].machine, benches[0].plan
         self.seconds = round_seconds(benches[0])
-        self.tests: list[Facts] = []
+        self.tests: list[Kind] = []
 
-    def run(self, test: Callable[[Bench, int], Facts]) -> list[Facts]:
+    def run(self, test: Callable[[Bench, int], Kind]) -> list[Kind]:
         """Run rounds of `test(bench, round)` until they suffice; return the tests."""
         number = 0
         left_s = LONGEST_ROUNDS * self.plan["seconds"] * len(self.benches)
@@ -136,21 +138,21 @@ class Rounds:
                 self.machine.wait()
                 one = test(bench, number)
                 self.progress.end()
-                self.tests.append({"name": bench.name, "round": number, **one})
-                left_s -= one["duration_s"]
-                if one["foreign_cores"] > MAX_FOREIGN_CORES:
-                    left_s += self.machine.lose(one["duration_s"])
+                self.tests.append(one)
+                left_s -= one.duration_s
+                if one.foreign_cores > MAX_FOREIGN_CORES:
+                    left_s += self.machine.lose(one.duration_s)
         return self.tests
 
-    def begin(self, bench: Bench, number: int, seconds: float) -> None:
+    def begin(self, what: str, bench: Bench, number: int, seconds: float) -> None:
         """Show a test that is expected to take `seconds`."""
         if number > FEWEST_ROUNDS:
             self.progress.expect(seconds)
-        self.progress.begin(f"{self.scenario.replace('_', ' ')}, {bench.name}", seconds)
+        self.progress.begin(f"{what}, {bench.name}", seconds)
 
     def suffice(self, left_s: float) -> bool:
         """Return whether no more rounds are needed, or none are possible."""
-        if len(counted_rounds(self.tests, self.scenario)) < FEWEST_ROUNDS:
+        if len(counted_rounds(self.tests, self.kind)) < FEWEST_ROUNDS:
             return not self.machine.left_s
         gains = [gain_over_fixed(self.tests, bench.name) for bench in self.benches]
         wide = any(one and one.high - one.low > WIDTH * one.value for one in gains)
@@ -168,41 +170,41 @@ def round_seconds(bench: Bench) -> float:
 
 def single_stream_tests(
     benches: Sequence[Bench], rehearsals: Mapping[str, Rehearsal], progress: Progress
-) -> list[Facts]:
+) -> list[SingleStreamTest]:
     """Measure latencies of one query at a time, in batches of one."""
-    rounds = Rounds(SINGLE_STREAM, benches, progress)
+    rounds = Rounds(SingleStreamTest, benches, progress)
     per_s = {
         name: 2 / (rehearsed.short_s + rehearsed.long_s) for name, rehearsed in rehearsals.items()
     }
 
-    def test(bench: Bench, number: int) -> Facts:
+    def test(bench: Bench, number: int) -> SingleStreamTest:
         expected = per_s[bench.name]
         queries = max(SAMPLES_FOR_PERCENTILE[90], math.ceil(rounds.seconds * expected))
         settings = loadgen.single_stream(expected_per_s=expected)
         name = f"{SINGLE_STREAM}-{number}"
-        rounds.begin(bench, number, queries / expected)
+        rounds.begin("single stream", bench, number, queries / expected)
         facts, _ = bench.test(name, settings, queries=queries, tell=progress.tell)
         per_s[bench.name] = 1 / facts["p50_s"]
-        return {"scenario": SINGLE_STREAM, **facts}
+        return SingleStreamTest(name=bench.name, round=number, **facts)
 
     return rounds.run(test)
 
 
 def offline_tests(
     benches: Sequence[Bench], rehearsals: Mapping[str, Rehearsal], progress: Progress
-) -> list[Facts]:
+) -> list[OfflineTest]:
     """Measure throughput with all samples queued at once.
 
     Each test sends the same samples, `sent_samples`, once or several times.
     """
-    rounds = Rounds(OFFLINE, benches, progress)
+    rounds = Rounds(OfflineTest, benches, progress)
     rates = {name: rehearsed.samples_per_s for name, rehearsed in rehearsals.items()}
     sent = sent_samples(benches[0], round(min(rates.values()) * rounds.seconds))
 
-    def test(bench: Bench, number: int) -> Facts:
+    def test(bench: Bench, number: int) -> OfflineTest:
         rate = rates[bench.name]
         queries = len(sent) * max(1, round(rate * rounds.seconds / len(sent)))
-        rounds.begin(bench, number, queries / rate)
+        rounds.begin(OFFLINE, bench, number, queries / rate)
         facts, serving = bench.test(
             f"{OFFLINE}-{number}",
             loadgen.offline(expected_per_s=rate),
@@ -211,9 +213,10 @@ def offline_tests(
             indices=sent,
         )
         rates[bench.name] = facts["samples_per_s"]
-        counted = COUNTED[:1] if bench.name == UNPADDED else COUNTED
-        counts = {name: getattr(serving, name) for name in counted}
-        return {"scenario": OFFLINE, **facts, **counts}
+        found = OfflineTest(name=bench.name, round=number, batches=serving.batches, **facts)
+        if bench.name != UNPADDED:
+            found.tokens, found.padded_tokens = serving.tokens, serving.padded_tokens
+        return found
 
     return rounds.run(test)
 
@@ -238,7 +241,7 @@ class ServerSearch:
         self.bound = bench.plan["p99_bound_s"]
         least = QUERIES / (LONGEST_TEST * bench.plan["seconds"])
         self.search = RateSearch(capacity_per_s, least=least)
-        self.rates: list[Facts] = []
+        self.rates: list[Rate] = []
 
     @property
     def next_per_s(self) -> float | None:
@@ -261,17 +264,17 @@ class ServerSearch:
         while True:
             machine.wait()
             rate = self.test(target_per_s, progress)
-            if rate["foreign_cores"] <= MAX_FOREIGN_CORES or not machine.left_s:
+            if rate.foreign_cores <= MAX_FOREIGN_CORES or not machine.left_s:
                 break
-            machine.lose(rate["duration_s"])
+            machine.lose(rate.duration_s)
         progress.end()
         self.rates.append(rate)
-        self.search.record(rate["valid"])
+        self.search.record(rate.valid)
         if self.next_per_s is None and len(self.rates) < USUAL_RATES:
             progress.expect((len(self.rates) - USUAL_RATES) * self.expected_s)
 
-    def test(self, target_per_s: float, progress: Progress) -> Facts:
-        """Run a test at one query rate; return LoadGen's results.
+    def test(self, target_per_s: float, progress: Progress) -> Rate:
+        """Run a test at one query rate.
 
         The test ends early once too many queries wait for it to become valid: at most the capacity
         times the bound of them are answered in time (twice that, for safety), and of the others
@@ -283,32 +286,32 @@ class ServerSearch:
         settings = loadgen.server(
             target_per_s=target_per_s, p99_bound_s=self.bound, outstanding=outstanding
         )
-        return self.bench.test(
+        facts, _ = self.bench.test(
             f"{SERVER}-{target_per_s:g}",
             settings,
             queries=QUERIES,
             seconds=plan["seconds"],
             tell=progress.tell,
-        )[0]
+        )
+        return Rate(**facts)
 
-    def result(self) -> Facts:
+    def result(self) -> ServerTest:
         """Return the test of the record, with the highest valid rate or the reason of none."""
         one = "one image" if self.bench.name == UNPADDED else "one long sample"
         reason = f"{one} alone takes {self.long_s:.3g} s, the bound of p99 is {self.bound:g} s"
         if self.rates:
-            lowest = min(rate["target_per_s"] for rate in self.rates)
+            lowest = min(rate.target_per_s for rate in self.rates)
             reason = f"p99 is over {self.bound:g} s even at {lowest:g} queries/s"
-        valid = [rate for rate in self.rates if rate["valid"]]
-        best = max(valid, key=lambda rate: rate["target_per_s"], default=None)
-        return {
-            "name": self.bench.name,
-            "scenario": SERVER,
-            "duration_s": sum(rate["duration_s"] for rate in self.rates),
-            "rates": self.rates,
-            "highest_per_s": best and best["target_per_s"],
-            "issued_per_s": best and best["issued_per_s"],
-            "reason": None if best else reason,
-        }
+        valid = [rate for rate in self.rates if rate.valid]
+        best = max(valid, key=lambda rate: rate.target_per_s, default=None)
+        return ServerTest(
+            name=self.bench.name,
+            duration_s=sum(rate.duration_s for rate in self.rates),
+            rates=self.rates,
+            highest_per_s=best.target_per_s if best else None,
+            issued_per_s=best.issued_per_s if best else None,
+            reason=None if best else reason,
+        )
 
 
 def expected_seconds(bench: Bench, per_s: float) -> float:
@@ -322,7 +325,7 @@ def server_tests(
     capacities: Mapping[str, float],
     long_s: Mapping[str, float],
     progress: Progress,
-) -> list[Facts]:
+) -> list[ServerTest]:
     """Search the highest rate of each bench, one rate of each in turn."""
     searches = [
         ServerSearch(bench, capacities[bench.name], long_s[bench.name]) for bench in benches
@@ -333,7 +336,7 @@ def server_tests(
     return [search.result() for search in searches]
 
 
-def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Facts], dict[str, Facts]]:
+def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Test], dict[str, Answers]]:
     """Return the tests of all paddings, and with `offline` the answers by padding.
 
     Rounds go on until the gains over the padding `fixed` are known. Rehearsals without LoadGen
@@ -341,7 +344,7 @@ def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Facts], dict[str, 
     """
     scenarios = benches[0].plan["scenarios"]
     rehearsals = {bench.name: rehearse(bench, answer_all=OFFLINE in scenarios) for bench in benches}
-    tests: list[Facts] = []
+    tests: list[Test] = []
     capacities = {name: rehearsed.samples_per_s for name, rehearsed in rehearsals.items()}
     with Progress("serving", expected_total(benches, rehearsals)) as progress:
         if SINGLE_STREAM in scenarios:
@@ -350,8 +353,8 @@ def measure_scenarios(benches: Sequence[Bench]) -> tuple[list[Facts], dict[str, 
             offline = offline_tests(benches, rehearsals, progress)
             tests += offline
             for name in capacities:
-                own = [test for test in offline if test["name"] == name]
-                capacities[name] = median_of(own, "samples_per_s") or capacities[name]
+                own = [test.samples_per_s for test in offline if test.name == name]
+                capacities[name] = median_of(own) or capacities[name]
         if SERVER in scenarios:
             long_s = {name: rehearsed.long_s for name, rehearsed in rehearsals.items()}
             tests += server_tests(benches, capacities, long_s, progress)

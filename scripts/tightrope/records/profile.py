@@ -59,7 +59,7 @@ class ProfiledShape(Sized, kw_only=True):
 
     `call_s` is the mean of calls without a profiler, `padding` the share of its tokens or images
     that only pads the request. `operators` are the longest, with seconds per call; `groups` cover
-    all. Both are empty where the runtime has no profiler, and the verdict on them is None or empty: what
+    all. Both are empty where the runtime has no profiler, and so is the verdict on them: what
     `bound` the call, the `shares` of compute, memory and overhead, `outside_s`, which no operator
     takes, and the `profiler_factor` that scales operators down to the call. `model` is None without
     an ONNX file in the plan.

@@ -1,16 +1,20 @@
 """Traffic entries of summary.json. Times are in seconds; None means not known."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.kept import disturbed_while
 from tightrope.records.traffic import (
     FEWEST_ROUNDS,
     FIXED,
-    OFFLINE,
-    SINGLE_STREAM,
+    Answers,
+    OfflineTest,
+    Rate,
+    RoundTest,
+    ServerTest,
+    SingleStreamTest,
     Test,
     TrafficRecord,
     counted_rounds,
@@ -121,26 +125,24 @@ def traffic_entry(record: TrafficRecord, *, accept_disturbed: bool = False) -> T
 
 def padding_row(record: TrafficRecord, padding: str, accept_disturbed: bool) -> TrafficRow:
     """Return the row of one padding mode."""
-    tokens = tokens_of(record.tests, padding)
-    single, offline = (
-        counted_tests(record.tests, scenario, padding, disturbed=accept_disturbed)
-        for scenario in (SINGLE_STREAM, OFFLINE)
-    )
-    server = server_test(record.tests, padding, accept_disturbed)
+    tests, tokens = record.tests, tokens_of(record.tests, padding)
+    single = counted_tests(tests, SingleStreamTest, padding, disturbed=accept_disturbed)
+    offline = counted_tests(tests, OfflineTest, padding, disturbed=accept_disturbed)
+    server = server_test(tests, padding, accept_disturbed)
     disturbed = why_disturbed(record, padding)
     return {
         "padding": padding,
         "disturbed": disturbed,
         "provisional": bool(disturbed and accept_disturbed),
-        "samples_per_s": median_of(offline, "samples_per_s"),
-        "single_stream_p90_s": median_of(single, "p90_s"),
-        "single_stream_p99_s": median_of_known(single, "p99_s"),
-        "server_per_s": server.get("issued_per_s"),
-        "server_p99_s": server_p99(server),
-        "server_reason": server.get("reason"),
-        **gain_entry(record.tests, padding, accept_disturbed),
+        "samples_per_s": median_of([test.samples_per_s for test in offline]),
+        "single_stream_p90_s": median_of([test.p90_s for test in single]),
+        "single_stream_p99_s": median_of([test.p99_s for test in single]),
+        "server_per_s": server.issued_per_s if server else None,
+        "server_p99_s": server_p99(server) if server else None,
+        "server_reason": server.reason if server else None,
+        **gain_entry(tests, padding, accept_disturbed),
         "padding_share": tokens.padding_share if tokens else None,
-        "padding_gain": gain_of_padding(record.tests, padding),
+        "padding_gain": gain_of_padding(tests, padding),
         **changes(record.answers.get(FIXED), record.answers.get(padding)),
     }
 
@@ -159,74 +161,59 @@ def gain_entry(tests: Sequence[Test], padding: str, accept_disturbed: bool) -> G
     }
 
 
-def server_test(tests: Iterable[Test], padding: str, accept_disturbed: bool) -> Test:
-    """Return the server test of one padding, empty if there is none.
+def server_test(tests: Iterable[Test], padding: str, accept_disturbed: bool) -> ServerTest | None:
+    """Return the server test of one padding, None if there is none.
 
     A disturbed one counts only with `accept_disturbed`.
     """
-    return next(
-        (
-            test
-            for test in tests
-            if (test["name"], test["scenario"]) == (padding, SERVER)
-            and (accept_disturbed or foreign_cores(test["rates"]) <= MAX_FOREIGN_CORES)
-        ),
-        {},
-    )
+    found = (one for one in tests if isinstance(one, ServerTest) and one.name == padding)
+    server = next(found, None)
+    disturbed = server and most_cores(server.rates) > MAX_FOREIGN_CORES
+    return None if disturbed and not accept_disturbed else server
 
 
-def server_p99(server: Test) -> float | None:
+def server_p99(server: ServerTest) -> float | None:
     """Return the p99 latency in seconds at the highest valid rate, None without one."""
-    highest = server.get("highest_per_s")
-    passed: list[float] = [
-        rate["p99_s"]
-        for rate in server.get("rates", ())
-        if rate.get("valid") and rate["target_per_s"] == highest and rate.get("p99_s") is not None
-    ]
+    valid = [rate for rate in server.rates if rate.valid]
+    passed = [rate.p99_s for rate in valid if rate.target_per_s == server.highest_per_s]
     return max(passed, default=None)
 
 
-def median_of_known(tests: Sequence[Test], figure: str) -> float | None:
-    """Return the median of a figure over tests, None if one of them lacks it."""
-    known = all(test.get(figure) is not None for test in tests)
-    return median_of(tests, figure) if known else None
-
-
-def foreign_cores(tests: Iterable[Test]) -> float:
+def most_cores(tests: Iterable[RoundTest | Rate]) -> float:
     """Return the most cores that other programs used in one of these tests."""
-    return max((test["foreign_cores"] for test in tests), default=0.0)
+    return max((test.foreign_cores for test in tests), default=0.0)
 
 
 def why_disturbed(record: TrafficRecord, padding: str) -> str | None:
     """Return which scenarios of one padding other load disturbed, None without any."""
     used, words = 0.0, []
-    for scenario in (SINGLE_STREAM, OFFLINE):
-        rounds = len(in_rounds(record.tests, scenario))
-        kept = counted_rounds(record.tests, scenario)
-        if len(kept) < min(
-            FEWEST_ROUNDS, len(counted_rounds(record.tests, scenario, disturbed=True))
-        ):
-            own = [test for test in record.tests if test["scenario"] == scenario]
-            used = max(used, foreign_cores(own))
+    kinds: dict[str, type[RoundTest]]
+    kinds = {"single stream": SingleStreamTest, "offline": OfflineTest}
+    for scenario, kind in kinds.items():
+        own = [test for test in record.tests if isinstance(test, kind)]
+        kept, valid = counted_rounds(own, kind), counted_rounds(own, kind, disturbed=True)
+        if len(kept) < min(FEWEST_ROUNDS, len(valid)):
+            used = max(used, most_cores(own))
+            rounds = len(in_rounds(own, kind))
             words.append(
-                f"{scenario.replace('_', ' ')} ({len(kept)} of {rounds} rounds were undisturbed, "
-                f"{FEWEST_ROUNDS} are needed)"
+                f"{scenario} ({len(kept)} of {rounds} rounds were undisturbed, {FEWEST_ROUNDS} are "
+                "needed)"
             )
     server = server_test(record.tests, padding, accept_disturbed=True)
-    if (cores := foreign_cores(server.get("rates", ()))) > MAX_FOREIGN_CORES:
+    if server and (cores := most_cores(server.rates)) > MAX_FOREIGN_CORES:
         used = max(used, cores)
         words.append(SERVER)
     return disturbed_while(" and ".join(words), used, record.busiest) if words else None
 
 
-def changes(fixed: Mapping[str, list[Any]] | None, own: Mapping[str, list[Any]] | None) -> Changes:
+def changes(fixed: Answers | None, own: Answers | None) -> Changes:
     """Count predictions that differ from those of `fixed`, with ties counted separately."""
     if fixed is None or own is None:
         return {"changed": None, "ties_changed": None}
     margins = [
         margin
         for before, after, margin in zip(
-            fixed["predictions"], own["predictions"], fixed["margins"], strict=True
+            fixed.predictions, own.predictions, fixed.margins, strict=True
         )
         if before != after
     ]

@@ -2,23 +2,17 @@
 
 import statistics
 from collections.abc import Iterable
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.kept import disturbed_while
-from tightrope.records.training import TrainingRecord
+from tightrope.records.training import Epoch, TrainingRecord
+from tightrope.records.training import SeedRun as RecordedRun
 from tightrope.statistics import speed_verdict, unpaired_speedup
 from tightrope.summary.result_types import Attempt, Ratio, nothing
 from tightrope.summary.results import NO_SPEEDUP
 
-# run of a record and its epochs, see TrainingRecord
-Facts = dict[str, Any]
-# fields that an entry has of its record as they are
-COPIED = (
-    *("model", "device", "status", "reason", "measured"),
-    *("threads", "unit", "recipe", "activation"),
-)
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
@@ -107,9 +101,17 @@ def training_entry(
     """
     ok = record.status == "ok"
     disturbed = why_disturbed(record)
-    entry = {
-        **{name: getattr(record, name) for name in COPIED},
+    return {
+        "model": record.model,
         "host": host_key(record.host),
+        "device": record.device,
+        "status": record.status,
+        "reason": record.reason,
+        "measured": record.measured,
+        "threads": record.threads,
+        "unit": record.unit,
+        "recipe": record.recipe,
+        "activation": record.activation,
         "epochs": record.plan["epochs"],
         "seeds": record.plan["seeds"],
         "reference": reference.model if reference else None,
@@ -119,37 +121,39 @@ def training_entry(
         "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
         "accuracy_change": change_by_seed(record, reference) if ok else None,
     }
-    return cast(Training, entry)
 
 
 def runs_entry(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
     """Aggregate the runs of a record over its seeds."""
     runs, times = record.runs, epoch_times(record, accept_disturbed)
-    rates = [run["samples"] / time for run, time in zip(runs, times, strict=False)]
-    first = [run["epochs"][0]["seconds"] for run in runs] if times else []
-    device = [run["peak_device_bytes"] for run in runs]
+    rates = [run.samples / time for run, time in zip(runs, times, strict=False)]
+    first = [run.epochs[0].seconds for run in runs] if times else []
+    device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
     return {
-        "amp": runs[0]["amp"],
-        "samples": runs[0]["samples"],
-        "held_out_samples": runs[0]["held_out_samples"],
-        "micro_batches": max(run["micro_batches"] for run in runs),
+        "amp": runs[0].amp,
+        "samples": runs[0].samples,
+        "held_out_samples": runs[0].held_out_samples,
+        "micro_batches": max(run.micro_batches for run in runs),
         "epoch_s": spread_of(times),
         "first_epoch_s": spread_of(first),
-        "compile_s": spread_of([run["compile_s"] for run in runs if run["compile_s"] is not None]),
+        "compile_s": spread_of([run.compile_s for run in runs if run.compile_s is not None]),
         "samples_per_s": spread_of(rates),
-        "loss": spread_of([run["epochs"][-1]["loss"] for run in runs]),
+        "loss": spread_of([run.epochs[-1].loss for run in runs]),
         "accuracy": spread_of(accuracies(record)),
-        "peak_rss_bytes": max(run["peak_rss_bytes"] for run in runs),
-        "peak_device_bytes": max(device) if None not in device else None,
+        "peak_rss_bytes": max(run.peak_rss_bytes for run in runs),
+        "peak_device_bytes": max(device, default=None),
         "runs": [seed_run(run) for run in runs],
     }
 
 
-def seed_run(run: Facts) -> SeedRun:
+def seed_run(run: RecordedRun) -> SeedRun:
     """Return the values of each epoch of a seed."""
-    names = ("seconds", "loss", "accuracy")
-    values: Any = {name: [epoch[name] for epoch in run["epochs"]] for name in names}
-    return cast(SeedRun, {"seed": run["seed"], **values})
+    return {
+        "seed": run.seed,
+        "seconds": [epoch.seconds for epoch in run.epochs],
+        "loss": [epoch.loss for epoch in run.epochs],
+        "accuracy": [epoch.accuracy for epoch in run.epochs],
+    }
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
@@ -157,15 +161,15 @@ def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
 
     Empty if other load disturbed all these epochs of any seed.
     """
-    found = [run["epochs"][1:] if accept_disturbed else undisturbed(run) for run in record.runs]
+    found = [run.epochs[1:] if accept_disturbed else undisturbed(run) for run in record.runs]
     if not all(found):
         return []
-    return [statistics.median(epoch["seconds"] for epoch in epochs) for epochs in found]
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in found]
 
 
-def undisturbed(run: Facts) -> list[Facts]:
+def undisturbed(run: RecordedRun) -> list[Epoch]:
     """Return the epochs of a seed after the first that other load did not disturb."""
-    return [epoch for epoch in run["epochs"][1:] if epoch["foreign_cores"] <= MAX_FOREIGN_CORES]
+    return [epoch for epoch in run.epochs[1:] if epoch.foreign_cores <= MAX_FOREIGN_CORES]
 
 
 def why_disturbed(record: TrainingRecord) -> str | None:
@@ -173,13 +177,13 @@ def why_disturbed(record: TrainingRecord) -> str | None:
     hit = [run for run in record.runs if not undisturbed(run)]
     if not hit:
         return None
-    cores = max(epoch["foreign_cores"] for run in hit for epoch in run["epochs"][1:])
+    cores = max(epoch.foreign_cores for run in hit for epoch in run.epochs[1:])
     return disturbed_while("every epoch of a seed", cores, record.busiest)
 
 
 def accuracies(record: TrainingRecord) -> list[float]:
     """Return the accuracy of each seed after its last epoch."""
-    return [run["epochs"][-1]["accuracy"] for run in record.runs]
+    return [run.epochs[-1].accuracy for run in record.runs]
 
 
 def spread_of(values: list[float]) -> Spread | None:
@@ -204,7 +208,7 @@ def reference_of(
 
 def is_plain(record: TrainingRecord) -> bool:
     """Return whether a training is a plain one; `amp` counts as resolved from `auto`."""
-    amp = record.runs[0]["amp"] if record.runs else record.recipe["amp"]
+    amp = record.runs[0].amp if record.runs else record.recipe["amp"]
     return {**{key: record.recipe[key] for key in PLAIN}, "amp": amp} == PLAIN
 
 

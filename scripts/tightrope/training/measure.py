@@ -20,7 +20,7 @@ from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.model.changes import Changes
-from tightrope.records.training import TrainingRecord
+from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
 from tightrope.training.micro_batches import run_training
 from tightrope.training.recipe import Recipe, whole_recipe
@@ -103,9 +103,8 @@ def train_seeds(
             threads=record.threads,
             terminal=terminal,
         )
-        run = run_training(work, record.recipe, limits=limits, began=began)
-        record.unit = run.pop("unit")
-        record.runs.append({"seed": seed, **run})
+        record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
+        record.runs.append(run)
 
 
 class WatchedClock(EpochClock):
@@ -129,8 +128,8 @@ def run_seed(
     device: str,
     threads: int,
     terminal: TextIO,
-) -> dict[str, Any]:
-    """Train what `load` returns, with `micro_batches` per batch; return a run of the record."""
+) -> tuple[str, SeedRun]:
+    """Train what `load` returns, with `micro_batches` per batch; return unit and run."""
     prepare_device(device, threads)
     subject = load().subject(recipe)
     history, properties = fine_tune(
@@ -141,14 +140,14 @@ def run_seed(
         micro_batches=micro_batches,
         clock=WatchedClock(),
     )
-    rates = [{"samples_per_s": epoch["samples"] / epoch["seconds"]} for epoch in history.epochs]
-    epochs = [epoch | rate for epoch, rate in zip(history.epochs, rates, strict=True)]
-    return {
+    return subject.unit, SeedRun(
+        seed=recipe["seed"],
         **{name: properties[name] for name in PROPERTIES},
-        "unit": subject.unit,
-        "micro_batches": history.micro_batches,
-        "compile_s": history.compile_s,
-        "epochs": epochs,
-        "peak_rss_bytes": peak_rss_bytes(),
-        "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
-    }
+        micro_batches=history.micro_batches,
+        compile_s=history.compile_s,
+        peak_rss_bytes=peak_rss_bytes(),
+        peak_device_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        epochs=[
+            Epoch(**one, samples_per_s=one["samples"] / one["seconds"]) for one in history.epochs
+        ],
+    )

@@ -18,7 +18,7 @@ from tightrope.measure import traffic_scenarios as scenarios
 from tightrope.measure.traffic_loadgen import Bench
 from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
 from tightrope.measure.traffic_serving import Query, Serving
-from tightrope.records.traffic import OFFLINE
+from tightrope.records.traffic import OfflineTest
 from tightrope.terminal.jobs import progress_in
 
 CLASSES = 3
@@ -197,15 +197,15 @@ NEARLY = (0.95, 1.05, *[1.0] * 99)
 def test_rounds_go_on_until_the_gain_is_known(gains, foreign, quiet_seconds, expected, lost):
     both = benches([3, 5], quiet_seconds)
 
-    def test(bench: Bench, number: int) -> dict[str, Any]:
-        """The facts of an offline test that took a second."""
+    def test(bench: Bench, number: int) -> OfflineTest:
+        """An offline test that took a second."""
         fixed = bench.name == "fixed"
         cores = foreign[number - 1] if fixed and number <= len(foreign) else MAX_FOREIGN_CORES
         rate = 100.0 if fixed else 150.0 * gains[number - 1]
-        facts = {"scenario": OFFLINE, "valid": True, "duration_s": 1.0, "samples_per_s": rate}
-        return {**facts, "foreign_cores": cores}
+        own = {"name": bench.name, "round": number, "valid": True, "foreign_cores": cores}
+        return OfflineTest(**own, duration_s=1.0, samples=1, batches=1, samples_per_s=rate)
 
-    tests = scenarios.Rounds(OFFLINE, both, scenarios.Progress("serving", 1.0)).run(test)
+    tests = scenarios.Rounds(OfflineTest, both, scenarios.Progress("serving", 1.0)).run(test)
     assert len(tests) / len(both) in expected
     assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
 

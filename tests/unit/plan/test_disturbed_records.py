@@ -13,8 +13,8 @@ from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.record import Record
-from tightrope.records.traffic import TrafficRecord
-from tightrope.records.training import TrainingRecord
+from tightrope.records.traffic import OfflineTest, Rate, ServerTest, Test, TrafficRecord
+from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.studies.idleness import FEWEST, Call
 from tightrope.studies.throughput import Point
 
@@ -38,20 +38,23 @@ def race(*disturbed: int, **changes: Any) -> Record:
     return race_record([race_shape(times, disturbed=one) for one in disturbed], **changes)
 
 
-def traffic(*tests: dict[str, Any]) -> Record:
+def traffic(*tests: Test) -> Record:
     own = {"threads": 1, "plan": {"padding": ["fixed"]}, "longest": 16}
-    return TrafficRecord(**IDENTITY, **own, tests=[{"name": "fixed", **one} for one in tests])
+    return TrafficRecord(**IDENTITY, **own, tests=list(tests))
 
 
 def server(cores: float) -> Record:
-    rates = [{"foreign_cores": 0.0}, {"foreign_cores": cores}]
-    return traffic({"scenario": "server", "rates": rates})
+    known = {"target_per_s": 1.0, "issued_per_s": 1.0, "p99_s": 0.1, "queries": 662, "late": 0}
+    known |= {"duration_s": 1.0, "valid": True}
+    rates = [Rate(**known, foreign_cores=one) for one in (0.0, cores)]
+    return traffic(ServerTest(name="fixed", duration_s=2.0, rates=rates))
 
 
 def offline(*cores: float) -> Record:
+    known = {"name": "fixed", "valid": True, "duration_s": 1.0}
+    known |= {"samples": 1, "samples_per_s": 1.0, "batches": 1}
     rounds = enumerate(cores, start=1)
-    told = {"scenario": "offline", "valid": True}
-    return traffic(*({**told, "round": number, "foreign_cores": one} for number, one in rounds))
+    return traffic(*(OfflineTest(**known, round=at, foreign_cores=one) for at, one in rounds))
 
 
 def throughput(cores: float) -> Record:
@@ -67,7 +70,11 @@ def idleness(quiet: int, disturbed: int) -> Record:
 
 
 def training(*cores: float) -> Record:
-    run = {"seed": 0, "epochs": [{"foreign_cores": one} for one in cores]}
+    known = {"samples_per_s": 1.0, "loss": 0.5, "accuracy": 0.5, "accuracy_s": 0.1}
+    known |= {"seconds": 1.0, **(counts := {"samples": 1, "steps": 1})}
+    epochs = [Epoch(**known, foreign_cores=one) for one in cores]
+    sizes = {**counts, "held_out_samples": 1, "micro_batches": 1, "peak_rss_bytes": 1}
+    run = SeedRun(seed=0, amp="off", tf32=False, **sizes, epochs=epochs)
     return TrainingRecord(**WHERE, recipe={}, plan={}, runs=[run], device="cpu", threads=1)
 
 

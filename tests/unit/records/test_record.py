@@ -14,7 +14,7 @@ from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord, LongBlock, Reference, TimedShape, Workload
 from tightrope.records.race import RacedShape
-from tightrope.records.traffic import TrafficRecord
+from tightrope.records.traffic import OfflineTest, TrafficRecord
 
 SAME: dict[str, Any] = {
     **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST},
@@ -33,7 +33,9 @@ LATENCY = LatencyRecord(
 )
 ANSWERS = {"labels": [0, 1], "predictions": [0, 0], "margins": [0.5, 0.1]}
 ACCURACY = accuracy_record(**SAME, **ANSWERS, logits=[[1.25, 0.75], [-0.1, -0.2]])
-TEST = {"name": "fixed", "scenario": "offline", "valid": True, "samples_per_s": 0.1 + 0.2}
+SENT = {"samples": 1, "batches": 1, "samples_per_s": 0.1 + 0.2}
+QUIET_TEST = {"name": "fixed", "round": 1, "valid": True, "duration_s": 1.0, "foreign_cores": 0.0}
+TEST = OfflineTest(**SENT, **QUIET_TEST)
 FIXED = {"threads": 2, "plan": {"padding": ["fixed"]}, "longest": 64}
 TRAFFIC = TrafficRecord(**SAME, **FIXED, tests=[TEST])
 RACED = race_record(
@@ -89,7 +91,7 @@ def test_a_record_of_another_version_or_kind_is_refused(record, tmp_path):
         (LATENCY, {"shapes": [{"batch": "1"}]}, r".* got `str` - at `\$\.shapes\[0\]\.batch`"),
         (LATENCY, {"shapes": [{"batch": 1, "p50_s": 1}]}, ".* unknown field `p50_s`"),
         (RACED, {"heats": [{"shapes": [{"out": {"v": {"round": 3}}}]}]}, ".* field `by`"),
-        (TRAFFIC, {"tests": [{"rates": [{"late": "no"}]}]}, "tests: .* got `str`"),
+        (TRAFFIC, {"tests": [{"scenario": "server", "duration_s": "no"}]}, ".* got `str`"),
     ],
 )
 def test_a_value_of_another_type_is_refused_and_named(record, change, words, tmp_path):

@@ -21,7 +21,7 @@ from tightrope.records.family import FAMILY, FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
-from tightrope.records.traffic import TrafficRecord
+from tightrope.records.traffic import Answers, OfflineTest, TrafficRecord
 from tightrope.summary.document import read_summary
 from tightrope.summary.failures import TRAINING, exit_with_failures, failures
 from tightrope.summary.inputs import Inputs, Settings
@@ -120,15 +120,15 @@ def write_traffic(folder: Path, host: Document) -> Path:
     """traffic.json of the baseline of model m, one padding, offline alone."""
     path = folder / f"reports/m/{BASELINE}.traffic.json"
     offline = {"samples": 400, "samples_per_s": 80.0, "tokens": 30, "padded_tokens": 10}
-    test = {"name": "fixed", "scenario": "offline", "valid": True, "foreign_cores": 0.0, **offline}
+    offline |= {"name": "fixed", "valid": True, "foreign_cores": 0.0, "duration_s": 5.0}
     plan = {"scenarios": ["offline"], "padding": ["fixed"], "batch": 4, "p99_bound_s": 0.1}
     known = {
         **{"model": "m", "variant": BASELINE, "threads": 2, "host": host, "plan": plan},
         "libraries": {"mlcommons-loadgen": "6.0.17"},
         "engine_sha256": sha256(write_run(folder, BASELINE)[0]),
         **{"longest": 20, "lengths": [20, 10]},
-        "tests": [{**test, "round": one} for one in (1, 2, 3)],
-        "answers": {"fixed": {"predictions": [0, 1], "margins": [1.0, 1.0]}},
+        "tests": [OfflineTest(**offline, batches=100, round=one) for one in (1, 2, 3)],
+        "answers": {"fixed": Answers(predictions=[0, 1], margins=[1.0, 1.0])},
     }
     TrafficRecord(**known).write(path)
     return path

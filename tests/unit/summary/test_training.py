@@ -5,27 +5,26 @@ import altair as alt
 import pytest
 from raced import HOST
 from report_pages import example, page
-from tightrope.records.training import TrainingRecord
+from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.training import place_names, training_chart, training_section
 from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe
 
 
-def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> dict[str, Any]:
+def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> SeedRun:
+    known = {"samples": 90, "steps": 3, "loss": 0.5, "accuracy_s": 0.1, "foreign_cores": 0.0}
     epochs = [
-        {"seconds": one, "samples": 90, "samples_per_s": 90 / one, "steps": 3, "loss": 0.5}
-        | {"accuracy": accuracy, "accuracy_s": 0.1, "foreign_cores": 0.0}
-        for one in seconds
+        Epoch(seconds=one, samples_per_s=90 / one, accuracy=accuracy, **known) for one in seconds
     ]
     sizes = {"amp": "off", "steps": 9, "samples": 90, "held_out_samples": 10, "micro_batches": 1}
-    peaks = {"compile_s": None, "peak_rss_bytes": 10**9 + seed, "peak_device_bytes": None}
-    return {"seed": seed, **sizes, **peaks, "epochs": epochs, **facts}
+    peak = {"tf32": False, "peak_rss_bytes": 10**9 + seed}
+    return SeedRun(seed=seed, **sizes, **peak, epochs=epochs, **facts)
 
 
-def record(model: str, runs: list[dict[str, Any]], **facts: Any) -> TrainingRecord:
+def record(model: str, runs: list[SeedRun], **facts: Any) -> TrainingRecord:
     recipe = whole_recipe({"amp": "off", **facts.pop("recipe", {})}, 0)
-    plan = {"epochs": 3, "seeds": [one["seed"] for one in runs] or [0]}
+    plan = {"epochs": 3, "seeds": [one.seed for one in runs] or [0]}
     facts = {"unit": "images", "source_sha256": "s", "data_sha256": "d", **facts}
     kept = {"host": HOST, "libraries": {}, "device": "cpu", "threads": 2}
     return TrainingRecord(model=model, recipe=recipe, plan=plan, runs=runs, **kept, **facts)
@@ -37,9 +36,8 @@ def plain(count: int = 3) -> TrainingRecord:
 
 
 def compiled(count: int = 3, **facts: Any) -> TrainingRecord:
-    runs = [run(n, [30.0, 2.0, 2.0 + n / 100], 0.6 + n / 10) for n in range(count)]
-    for one in runs:
-        one["compile_s"] = 20.0
+    times = [[30.0, 2.0, 2.0 + n / 100] for n in range(count)]
+    runs = [run(n, own, 0.6 + n / 10, compile_s=20.0) for n, own in enumerate(times)]
     return record("compiled", runs, recipe={"compile": True}, **facts)
 
 
@@ -89,7 +87,7 @@ def test_a_failed_training_is_told_and_compared_with_nothing() -> None:
 def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
     """Other programs ran in these epochs of the seed."""
     for epoch in epochs:
-        made.runs[seed]["epochs"][epoch]["foreign_cores"] = 0.7
+        made.runs[seed].epochs[epoch].foreign_cores = 0.7
     return made
 
 
