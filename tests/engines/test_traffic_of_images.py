@@ -48,7 +48,7 @@ def test_images_are_answered_and_nothing_is_padded(record: TrafficRecord) -> Non
     assert 0 < single.p50_s <= single.p90_s <= single.p99_s
     assert offline.valid is True
     assert offline.samples / 4 <= offline.batches <= offline.samples
-    assert not {"tokens", "padded_tokens"} & set(offline)
+    assert offline.tokens is offline.padded_tokens is None
 
 
 def test_the_record_and_its_entry_have_the_size_of_the_images_and_no_lengths(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tightrope.machine.interference import Block
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.timed_engine import TimedEngine
+from tightrope.records.record import WarmUp
 
 # of a block in which a hypervisor had the processors
 STOLEN = {"stolen_s": math.inf}
@@ -69,9 +70,9 @@ class Played(TimedEngine):
     def first_call(self, index: int) -> float:
         return 0.5
 
-    def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> Any:
+    def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> WarmUp:
         made = 3 if calls is None else calls
-        return {"calls": made, "seconds": 0.0, "stable": True if calls is None else None}
+        return WarmUp(calls=made, seconds=0.0, stable=True if calls is None else None)
 
     def block(self, index: int, seconds: float, calls: int, limit: float) -> Block:
         number = self.counts["block"] - 1

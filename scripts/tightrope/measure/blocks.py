@@ -40,7 +40,7 @@ class Stopwatch:
         began = time.monotonic()
         answer = self.worker.ask(*request, seconds=self.left_s + GRACE_SECONDS)
         self.seconds += time.monotonic() - began
-        self.calls += len(answer.samples_s) if isinstance(answer, Block) else answer["calls"]
+        self.calls += len(answer.samples_s) if isinstance(answer, Block) else answer.calls
         if self.seconds > self.max_seconds:
             reason = f"too slow ({self.calls} calls in {self.seconds:.0f} s)"
             raise self.worker.failed(reason, transient=False)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import fewest_pairs
 from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.finalists import Candidate
 from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std, joules_per_call
@@ -106,12 +105,9 @@ def speed(
     its job, is compared with the baseline's times of other minutes, with the uncertainty
     `UNPAIRED`. Without a `reference` the value is calls per second.
     """
-    shape = one.latency.shapes[place]
-    kept = shape.undisturbed()
-    if len(kept) < fewest_pairs(len(shape.pairs), one.latency.plan):
-        if not accept_disturbed:
-            return None
-        kept = list(range(len(shape.pairs)))
+    shape, kept = one.latency.shapes[place], counted(one.latency, place)
+    if one.latency.is_disturbed(place) and not accept_disturbed:
+        return None
     if one is reference:
         return Interval(1.0, 1.0, 1.0)
     own = [shape.blocks_s[index] for index in kept]
@@ -187,9 +183,8 @@ def p99_ms(record: LatencyRecord, place: int) -> float | None:
 
 def counted(record: LatencyRecord, place: int) -> list[int]:
     """Return the undisturbed blocks at a shape, all of a candidate that was accepted disturbed."""
-    shape = record.shapes[place]
-    kept, pairs = shape.undisturbed(), len(shape.pairs)
-    return kept if len(kept) >= fewest_pairs(pairs, record.plan) else list(range(pairs))
+    every = list(range(len(record.shapes[place].pairs)))
+    return every if record.is_disturbed(place) else record.undisturbed_pairs[place]
 
 
 def memory_mb(record: LatencyRecord) -> float | None:

@@ -23,6 +23,7 @@ from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.answers import check_logits
 from tightrope.measure.timing import blocks_on_streams, closed_loop, timed_calls
 from tightrope.records.latency import LongBlock, StreamBlocks
+from tightrope.records.record import WarmUp
 from tightrope.variants import parse
 
 Run = Callable[[Any], Any]
@@ -90,7 +91,7 @@ class TimedEngine:
             self.check(outputs, self.inputs[index])
         return seconds
 
-    def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> Any:
+    def warm_up(self, index: int, calls: int | None, seconds: float, window: float) -> WarmUp:
         """Make warm-up calls: exactly `calls`, or with None until stable or for `seconds`.
 
         Stable: the medians of two consecutive windows of `window` seconds are within 5 %; a first
@@ -112,11 +113,11 @@ class TimedEngine:
                 medians.append(statistics.median(new))
         self.typical_s[index] = statistics.median(samples[-9:]) if samples else 0.0
         settle()
-        return {
-            "calls": len(samples),
-            "seconds": time.perf_counter() - began,
-            "stable": None if calls is not None else stable(medians),
-        }
+        return WarmUp(
+            calls=len(samples),
+            seconds=time.perf_counter() - began,
+            stable=None if calls is not None else stable(medians),
+        )
 
     def block(self, index: int, seconds: float, calls: int, limit: float) -> Block:
         """Time at least `calls` for at least `seconds`, and for at most about `limit` seconds.

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import fewest_pairs
 from tightrope.records.family import FamilyRecord
 from tightrope.records.family import is_disturbed as any_ratio
 from tightrope.records.latency import LatencyRecord
@@ -17,7 +16,7 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.causes import why_disturbed as why_causes_were
+from tightrope.summary.causes import counted_rounds
 from tightrope.summary.races import is_undecided
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was
@@ -37,10 +36,7 @@ def is_disturbed(path: Path) -> bool:
 
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
-    return any(
-        len(kept) < fewest_pairs(len(shape.pairs), record.plan)
-        for shape, kept in zip(record.shapes, record.undisturbed_pairs, strict=True)
-    )
+    return any(record.is_disturbed(place) for place in range(len(record.shapes)))
 
 
 def any_row(study: Study, record: StudyRecord) -> bool:
@@ -60,7 +56,9 @@ KINDS: dict[str, tuple[Callable[[Path], Record], Callable[[Any], bool]]] = {
     ),
     "causes": (
         CausesRecord.read,
-        lambda record: any(why_causes_were(record, one.rounds) for one in record.causes),
+        lambda record: any(
+            counted_rounds(record, one, accept=False).disturbed for one in record.causes
+        ),
     ),
     "training": (TrainingRecord.read, lambda record: why_training_was(record) is not None),
     **{name: (study.read, partial(any_row, study)) for name, study in STUDIES.items()},

@@ -9,7 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from tightrope.machine.host import host_key
-from tightrope.machine.interference import Counters, GpuState, disturbance, gpu_disturbance
+from tightrope.machine.interference import (
+    Counters,
+    GpuState,
+    disturbance,
+    fewest_pairs,
+    gpu_disturbance,
+)
 from tightrope.records.record import Sized, TimedRecord, WarmUp
 
 # share of a change of machine speed that shows in the ratio of two engines:
@@ -131,6 +137,11 @@ class LatencyRecord(TimedRecord, kw_only=True, dict=True):
     def undisturbed_pairs(self) -> list[list[int]]:
         """For each shape the indices of its undisturbed pairs."""
         return [shape.undisturbed() for shape in self.shapes]
+
+    def is_disturbed(self, place: int) -> bool:
+        """Return whether other load left too few pairs of a shape, by its index, for numbers."""
+        pairs = len(self.shapes[place].pairs)
+        return len(self.undisturbed_pairs[place]) < fewest_pairs(pairs, self.plan)
 
 
 def joules_per_call(shape: TimedShape, kept: Sequence[int]) -> float | None:

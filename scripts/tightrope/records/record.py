@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypedDict
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -27,8 +27,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-class WarmUp(TypedDict, total=False):
-    """The warm-up of one load."""
+class WarmUp(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The warm-up of one load, see `TimedEngine.warm_up`."""
 
     calls: int
     seconds: float
@@ -55,12 +55,7 @@ class Sized(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Fields of every record: model and variant, status, host, libraries and time.
-
-    `CONTENTS` maps a field that is a list to the type of its value.
-    """
-
-    CONTENTS: ClassVar[dict[str, Any]] = {}
+    """Fields of every record: model and variant, status, host, libraries and time."""
 
     model: str
     variant: str
@@ -79,23 +74,16 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Return the record in `path`; raise ArtifactError for another kind, schema or type.
-
-        A field of the contents that their type does not name is kept.
-        """
+        """Return the record in `path`; raise ArtifactError for another kind, schema or type."""
         content = checked(path, read_bytes(path))
-        place = ""
         try:
             record: Self = decoder(cls).decode(content)
-            for name, kind in cls.CONTENTS.items():
-                place = f"{name}: "
-                msgspec.convert(getattr(record, name), kind)
         except msgspec.DecodeError as error:
             document = json_document(path, content)  # says what is no JSON
             known = isinstance(document, dict) and set(document) == {*cls.__struct_fields__}
             if not known or document["schema"] != SCHEMA:
                 raise of_another_version(path, cls) from error
-            raise ArtifactError(f"{path}: {place}{error}; delete it, run again") from error
+            raise ArtifactError(f"{path}: {error}; delete it, run again") from error
         if record.schema != SCHEMA:
             raise of_another_version(path, cls)
         record.read_beside(path)

@@ -3,19 +3,11 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+from tightrope.records.kept import Kept, kept
 from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
-from tightrope.records.record import (
-    FEWEST_ROUNDS,
-    Round,
-    blocks_of,
-    call_seconds,
-    time_ratio,
-    undisturbed_rounds,
-)
-from tightrope.summary.measured import Measured, measured_entry, too_few_rounds
-
-Rounds = Sequence[Round]
+from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
+from tightrope.summary.measured import Measured, measured_entry
 
 
 class Saving(TypedDict):
@@ -74,13 +66,10 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
 
 def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
     """Return the entry of one cause."""
-    rounds = cause.rounds
-    kept, why = undisturbed_rounds(rounds), why_disturbed(record, rounds)
-    provisional = why is not None and accept_disturbed
-    counted = rounds if provisional else kept
-    measured = len(counted) >= FEWEST_ROUNDS
-    saved = saving(counted) if measured else None
-    call_s = call_seconds(blocks_of(counted, 0)).value if measured else None
+    counted = counted_rounds(record, cause, accept_disturbed)
+    measured = len(counted.calls) >= FEWEST_ROUNDS
+    saved = saving(counted.calls) if measured else None
+    call_s = call_seconds(blocks_of(counted.calls, 0)).value if measured else None
     low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
     return {
         "batch": cause.batch,
@@ -94,20 +83,20 @@ def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) 
         "call_s": call_s,
         "saved": saved,
         "within": saved["low"] <= high and saved["high"] >= low if saved else None,
-        "rounds": len(counted),
-        "disturbed_rounds": len(rounds) - len(kept),
-        "disturbed": why,
-        "provisional": provisional,
+        "rounds": len(counted.calls),
+        "disturbed_rounds": counted.disturbed_calls,
+        "disturbed": counted.disturbed,
+        "provisional": counted.provisional,
         "reason": cause.reason,
     }
 
 
-def why_disturbed(record: CausesRecord, rounds: Rounds) -> str | None:
-    """Return why other load left too few of a cause's rounds; None where it did not."""
-    return too_few_rounds(rounds, "a round of a cause", record.busiest)
+def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
+    """Return what counts of the rounds of a cause; disturbed ones only where `accept` says so."""
+    return kept(cause.rounds, FEWEST_ROUNDS, "a round of a cause", record.busiest, accept=accept)
 
 
-def saving(rounds: Rounds) -> Saving:
+def saving(rounds: Sequence[Round]) -> Saving:
     """Return the seconds per call that the second engine takes less than the first."""
     own, without = blocks_of(rounds, 0), blocks_of(rounds, 1)
     call_s, ratio = call_seconds(own).value, time_ratio(without, own)

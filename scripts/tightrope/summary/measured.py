@@ -2,14 +2,13 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
 from typing import TypedDict
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
-from tightrope.records.kept import disturbed_while, named
+from tightrope.records.kept import named
 from tightrope.records.latency import Reference, TimedShape
-from tightrope.records.record import FEWEST_ROUNDS, Record, Round, undisturbed_rounds
+from tightrope.records.record import Record
 from tightrope.summary.result_types import Attempt
 
 # share of a core that the idle engine of a pair may use during a block
@@ -69,14 +68,6 @@ def in_words(cause: str, pairs: list[Counters]) -> str:
         return CAUSES[cause]
     reasons = {reason for pair in pairs for reason in pair.throttled or ()}
     return f"{CAUSES[cause]} ({', '.join(sorted(reasons & SLOWDOWNS))})"
-
-
-def too_few_rounds(rounds: Sequence[Round], what: str, busiest: dict[str, float]) -> str | None:
-    """Return why other load left too few of the rounds of `what`; None where it did not."""
-    few = len(undisturbed_rounds(rounds)) < FEWEST_ROUNDS
-    if not few or len(rounds) < FEWEST_ROUNDS:
-        return None
-    return disturbed_while(what, max(one.foreign_cores for one in rounds), busiest)
 
 
 def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:

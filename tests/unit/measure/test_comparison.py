@@ -19,6 +19,7 @@ from tightrope.jobs.child import Limits
 from tightrope.measure import blocks, comparison, timing
 from tightrope.measure.comparison import FEWEST_IN_VAIN, compare_loads, second_half
 from tightrope.records.latency import StreamBlocks, TimedShape
+from tightrope.records.record import WarmUp
 from tightrope.statistics import speed_verdict, speedup
 from tiny_model import LIMITS
 
@@ -126,7 +127,7 @@ def test_a_shape_holds_the_blocks_of_both_and_facts_of_the_candidate(compared: C
     shape = compared(played=played)
     assert shape.blocks_s == [[0.001] * 5] * 4
     assert shape.baseline_blocks_s == [[0.002] * 3] * 4
-    assert shape.warmups == [{"calls": 2, "seconds": 0.0, "stable": None}]
+    assert shape.warmups == [WarmUp(calls=2, seconds=0.0, stable=None)]
     assert (shape.threads_busy, shape.cores_used) == (1, 1.0)
     assert shape.idle_share == pytest.approx(4 * 0.005 / (20 * 0.001 + 12 * 0.002))
     assert [pair.window for pair in shape.pairs] == [0, 1, 2, 3]
@@ -196,7 +197,7 @@ def test_a_fixed_protocol_makes_its_calls(compared, loads, calls, pairs) -> None
     others = {"min_seconds": 60.0, "min_calls": 10**6, "width": 1e9, "warmup_calls": 5}
     shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
     assert (shape.stop, len(shape.pairs)) == ("calls", min(calls, pairs))
-    assert [warmup["calls"] for warmup in shape.warmups] == [5] * loads
+    assert [warmup.calls for warmup in shape.warmups] == [5] * loads
     for own in both(shape):
         sizes = [len(block) for block in own]
         assert sum(sizes) == calls

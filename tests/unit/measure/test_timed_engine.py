@@ -16,6 +16,7 @@ from nvml_driver import printed_each
 from tightrope.jobs.child import Child
 from tightrope.measure import timed_engine
 from tightrope.measure.timed_engine import FEWEST_CALLS, MOST_CALLS, TimedEngine
+from tightrope.records.record import WarmUp
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
@@ -72,16 +73,16 @@ def test_the_first_call_is_one_and_a_fixed_warm_up_exactly_so_many() -> None:
     for calls in (0, 17):
         engine = Counting(takes(0.001))
         warmup = engine.warm_up(0, calls, LIMIT, 0.01)
-        assert (warmup["calls"], warmup["stable"]) == (engine.calls, None) == (calls, None)
+        assert (warmup.calls, warmup.stable) == (engine.calls, None) == (calls, None)
     slow = Counting(takes(0.02)).warm_up(0, 10**6, 0.1, 0.01)
-    assert slow["calls"] <= 0.1 / 0.02 + 1
-    assert slow["seconds"] >= 0.1
+    assert slow.calls <= 0.1 / 0.02 + 1
+    assert slow.seconds >= 0.1
 
 
 def test_warm_up_goes_on_until_two_windows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples of the windows are planted."""
 
-    def warmed_up(first: float, *windows: list[float], limit: float = LIMIT) -> dict[str, Any]:
+    def warmed_up(first: float, *windows: list[float], limit: float = LIMIT) -> WarmUp:
         left = iter(windows)
 
         def planted(*_: Any, seconds: float, **options: Any) -> list[float]:
@@ -94,11 +95,11 @@ def test_warm_up_goes_on_until_two_windows_agree(monkeypatch: pytest.MonkeyPatch
         return engine.warm_up(0, None, limit, 0.02)
 
     found = warmed_up(0.001, [0.4], [0.2], [0.1], [0.01] * 9, [0.0104] * 9)
-    assert (found["calls"], found["stable"]) == (21, True)
-    assert warmed_up(0.001, [0.01], [0.0106], [0.0105])["calls"] == 3, "within 5 %"
-    assert warmed_up(0.1, [0.1])["calls"] == 1, "a first call longer than a window is one"
+    assert (found.calls, found.stable) == (21, True)
+    assert warmed_up(0.001, [0.01], [0.0106], [0.0105]).calls == 3, "within 5 %"
+    assert warmed_up(0.1, [0.1]).calls == 1, "a first call longer than a window is one"
     found = warmed_up(0.001, *[[0.01], [0.02]] * 1000, limit=0.1)
-    assert not found["stable"] and found["seconds"] >= 0.1
+    assert not found.stable and found.seconds >= 0.1
 
 
 def test_a_block_has_at_least_its_calls_and_seconds() -> None:
