@@ -6,6 +6,7 @@ from typing import Any
 
 from accuracy_records import accuracy_record
 from disturbed import facts
+from msgspec import convert
 from raced import HOST, SHAPE
 from tightrope.artifacts.files import sha256
 from tightrope.jobs.child import Limits
@@ -29,7 +30,7 @@ def latency_shape(blocks: Blocks, baseline: Blocks | None = None, **changes: Any
     """A shape of these blocks, of which other load disturbed none."""
     known = {"first_call_s": 0.1, "stop": "width", "threads_busy": 1, "cores_used": 1.0}
     both = {"blocks_s": blocks, "baseline_blocks_s": baseline, **facts(0, len(blocks))}
-    return TimedShape(**{**SHAPE, **known, **both, **changes})
+    return convert({**SHAPE, **known, **both, **changes}, TimedShape)
 
 
 def latency_record(variant: str, *shapes: TimedShape, **changes: Any) -> LatencyRecord:
@@ -38,7 +39,7 @@ def latency_record(variant: str, *shapes: TimedShape, **changes: Any) -> Latency
         **{"model": "m", "variant": variant, "host": HOST, "libraries": {}, "threads": 1},
         **{"plan": {"pairs": 12, "loads": 1}, "processors": [0], "shapes": list(shapes)},
     }
-    return LatencyRecord(**{**known, **changes})
+    return convert({**known, **changes}, LatencyRecord)
 
 
 def write_records(
@@ -62,9 +63,9 @@ def write_records(
     return latency, accuracy
 
 
-def timing_settings_of_races(limits: Limits = LIMITS) -> TimingSettings:
-    """Settings of a race at SHAPES that waits for no quiet machine."""
-    known = {"shapes": SHAPES, "plan": PLAN, "quiet_seconds": 0.0, "max_sequence": LONGEST}
+def timing_settings_of_races(limits: Limits = LIMITS, shapes: Any = SHAPES) -> TimingSettings:
+    """Settings of a race at these shapes that waits for no quiet machine."""
+    known = {"shapes": shapes, "plan": PLAN, "quiet_seconds": 0.0, "max_sequence": LONGEST}
     execution = Execution(threads=1, limits=limits, libraries={})
     return TimingSettings(**known, execution=execution, terminal=io.StringIO())
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from disturbed import BUSY, QUIET, WAITED
+from msgspec import convert
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import Elimination, Heat, RacedShape, RaceRecord, beaten_by
 from tightrope.records.record import RACE
@@ -52,7 +53,7 @@ def race_shape(
         "loads": [0] * (rounds // 2) + [1] * (rounds - rounds // 2),
         **{"foreign_cores": BUSY, "stop": "one left", "seconds": 1.0},
     }
-    return RacedShape(**{**SHAPE, **measured, **changes})
+    return convert({**SHAPE, **measured, **changes}, RacedShape)
 
 
 def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any) -> RacedShape:

@@ -6,21 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from tightrope.artifacts.files import sha256
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.measure.traffic_padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.traffic import (
-    FEWEST_ROUNDS,
-    OfflineTest,
-    ServerTest,
-    SingleStreamTest,
-    TrafficRecord,
-)
+from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
 from tightrope.summary.traffic import TIE
 from tiny_project import LEARNT, SMALL, WHOLE, Project
 
-PADDINGS = ("fixed", "longest", "bucketed")
+SCENARIOS, PADDINGS = ("single_stream", "offline", "server"), ("fixed", "longest", "bucketed")
 RECORD, MADE = f"reports/{SMALL}/{LEARNT}.traffic.json", f"artifacts/{SMALL}"
 BATCH, LONGEST = 4, 16
 
@@ -36,9 +31,9 @@ def record(target: Path) -> TrafficRecord:
 
 
 @pytest.fixture(scope="module")
-def last(record: TrafficRecord) -> dict[tuple[str, str], Any]:
+def last(record: TrafficRecord) -> dict[tuple[str, str], dict[str, Any]]:
     """The last test of each padding and scenario."""
-    return {(test.name, type(test).__struct_config__.tag): test for test in record.tests}
+    return {(test["name"], test["scenario"]): test for test in to_builtins(record.tests)}
 
 
 def from_loadgens_summary(target: Path, name: str, label: str) -> float:
@@ -49,14 +44,14 @@ def from_loadgens_summary(target: Path, name: str, label: str) -> float:
     return float(found[1])
 
 
-@pytest.mark.parametrize("kind", [SingleStreamTest, OfflineTest])
+@pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_paddings_alternate_in_rounds_with_another_one_first_each_time(
-    record: TrafficRecord, kind: Any
+    record: TrafficRecord, scenario: str
 ) -> None:
-    tests = [test for test in record.tests if isinstance(test, kind)]
-    numbers = [test.round for test in tests]
+    tests = [test for test in to_builtins(record.tests) if test["scenario"] == scenario]
+    numbers = [test["round"] for test in tests]
     assert numbers == sorted(numbers)
-    rounds = [[test.name for test in tests if test.round == one] for one in {*numbers}]
+    rounds = [[test["name"] for test in tests if test["round"] == one] for one in {*numbers}]
     assert len(rounds) >= FEWEST_ROUNDS
     assert all(sorted(one) == sorted(PADDINGS) for one in rounds)
     assert {one[0] for one in rounds} == {*PADDINGS}
@@ -78,20 +73,20 @@ def test_percentiles_rise_and_offline_answers_every_sample(
     record: TrafficRecord, last: dict, padding: str
 ) -> None:
     single, offline = last[padding, "single_stream"], last[padding, "offline"]
-    assert single.valid is True and single.queries >= 64
-    assert 0 < single.p50_s <= single.p90_s <= single.p99_s
-    assert offline.valid is True and offline.samples_per_s > 0
-    assert offline.samples / BATCH <= offline.batches <= offline.samples
+    assert single["valid"] is True and single["queries"] >= 64
+    assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"]
+    assert offline["valid"] is True and offline["samples_per_s"] > 0
+    assert offline["samples"] / BATCH <= offline["batches"] <= offline["samples"]
     mean = sum(record.lengths) / len(record.lengths)
-    assert offline.tokens / offline.samples == pytest.approx(mean, rel=0.5)
+    assert offline["tokens"] / offline["samples"] == pytest.approx(mean, rel=0.5)
 
 
 def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord, last: dict) -> None:
     fixed, longest, bucketed = (last[padding, "offline"] for padding in PADDINGS)
-    assert fixed.tokens + fixed.padded_tokens == LONGEST * fixed.samples
-    of_longest, of_fixed = (one.padded_tokens / one.samples for one in (longest, fixed))
+    assert fixed["tokens"] + fixed["padded_tokens"] == LONGEST * fixed["samples"]
+    of_longest, of_fixed = (one["padded_tokens"] / one["samples"] for one in (longest, fixed))
     needed = sum(min(e for e in record.edges if e >= n) - n for n in record.lengths)
-    share = bucketed.padded_tokens / bucketed.samples
+    share = bucketed["padded_tokens"] / bucketed["samples"]
     assert share == pytest.approx(needed / len(record.lengths), rel=0.5)
     assert max(share, of_longest) < of_fixed
 
@@ -101,22 +96,24 @@ def test_numbers_are_those_that_loadgen_wrote_for_people(
     target: Path, last: dict, padding: str
 ) -> None:
     offline, single = last[padding, "offline"], last[padding, "single_stream"]
-    rate = from_loadgens_summary(target, f"{padding}-offline-{offline.round}", "Samples per second")
-    assert offline.samples_per_s == pytest.approx(rate, rel=1e-4)
-    name = f"{padding}-single_stream-{single.round}"
+    rate = from_loadgens_summary(
+        target, f"{padding}-offline-{offline['round']}", "Samples per second"
+    )
+    assert offline["samples_per_s"] == pytest.approx(rate, rel=1e-4)
+    name = f"{padding}-single_stream-{single['round']}"
     late_ns = from_loadgens_summary(target, name, "90.00 percentile latency (ns)")
-    assert single.p90_s == pytest.approx(late_ns / 1e9)
+    assert single["p90_s"] == pytest.approx(late_ns / 1e9)
     server = last[padding, "server"]
-    for test in server.rates:
-        name = f"{padding}-server-{test.target_per_s:g}"
+    for test in server["rates"]:
+        name = f"{padding}-server-{test['target_per_s']:g}"
         late_ns = from_loadgens_summary(target, name, "99.00 percentile latency (ns)")
-        assert test.p99_s == pytest.approx(late_ns / 1e9)
-    valid = [rate for rate in server.rates if rate.valid]
-    assert 1 <= len(valid) <= len(server.rates) <= 9
-    assert all(rate.p99_s <= record_bound(target) for rate in valid)
-    best = max(valid, key=lambda rate: rate.target_per_s)
-    assert server.highest_per_s == best.target_per_s
-    assert (server.issued_per_s, server.reason) == (best.issued_per_s, None)
+        assert test["p99_s"] == pytest.approx(late_ns / 1e9)
+    valid = [rate for rate in server["rates"] if rate["valid"]]
+    assert 1 <= len(valid) <= len(server["rates"]) <= 9
+    assert all(rate["p99_s"] <= record_bound(target) for rate in valid)
+    best = max(valid, key=lambda rate: rate["target_per_s"])
+    assert server["highest_per_s"] == best["target_per_s"]
+    assert (server["issued_per_s"], server["reason"]) == (best["issued_per_s"], None)
 
 
 def record_bound(target: Path) -> float:
@@ -143,15 +140,16 @@ def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(
 ) -> None:
     files = [one for one in target.with_suffix("").rglob("*") if one.is_file()]
     assert record.logs == {str(one.relative_to(target.parent)): sha256(one) for one in files}
-    servers = [test for test in record.tests if isinstance(test, ServerTest)]
-    scenarios = {SingleStreamTest: "single_stream", OfflineTest: "offline"}
+    tests = to_builtins(record.tests)
     names = {
-        f"{test.name}-{scenarios[type(test)]}-{test.round}"
-        for test in record.tests
-        if test not in servers
+        f"{test['name']}-{test['scenario']}-{test['round']}"
+        for test in tests
+        if test["scenario"] != "server"
     }
     names |= {
-        f"{test.name}-server-{rate.target_per_s:g}" for test in servers for rate in test.rates
+        f"{test['name']}-server-{rate['target_per_s']:g}"
+        for test in tests
+        for rate in test.get("rates", ())
     }
     assert {Path(path).parent.name for path in record.logs} == names
 

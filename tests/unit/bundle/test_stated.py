@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from disturbed import QUIET
-from msgspec.structs import replace
+from disturbed import facts
 from tightrope.bundle.card import decisions
 from tightrope.bundle.facts import interval
 from tightrope.bundle.subject import without_programs
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 
-HIT = replace(QUIET, stolen=0.5)
-
 
 def shape(blocks: list[float], hit: int = 0) -> TimedShape:
-    pairs = [HIT] * hit + [QUIET] * (len(blocks) - hit)
-    known = {"blocks_s": [[one] for one in blocks], "pairs": pairs, "foreign_cores": [0.0]}
+    known = {"blocks_s": [[one] for one in blocks], **facts(hit, len(blocks) - hit)}
     return TimedShape(batch=2, sequence=16, **known)
 
 

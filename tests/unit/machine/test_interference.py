@@ -54,9 +54,8 @@ def test_a_pair_counts_unless_its_threads_waited_where_others_ran() -> None:
         (0, [0.0, None], None),
         (2, [1.0, 0.0, 0.0, 0.0, 1.0], None),
     ):
-        waited, quiet = (replace(one, window=place) for one in (WAITED, QUIET))
-        assert interference.disturbance(waited, foreign_cores) == expected
-        assert interference.disturbance(quiet, foreign_cores) is None
+        assert interference.disturbance(replace(WAITED, window=place), foreign_cores) == expected
+        assert interference.disturbance(replace(QUIET, window=place), foreign_cores) is None
     later = replace(WAITED, window=2)
     pairs = {"pairs": [WAITED, later, QUIET, later], "foreign_cores": [1.0, 0.0, 0.0]}
     assert TimedShape(batch=1, **pairs).undisturbed() == [1, 2, 3]

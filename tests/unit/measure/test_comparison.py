@@ -17,7 +17,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
 from tightrope.measure import blocks, comparison, timing
-from tightrope.measure.comparison import FEWEST_IN_VAIN, compare_loads, second_half
+from tightrope.measure.comparison import FEWEST_IN_VAIN, blocks_of, compare_loads, second_half
 from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.records.record import WarmUp
 from tightrope.statistics import speed_verdict, speedup
@@ -46,7 +46,7 @@ def compared(journal: Path) -> Compare:
     By PLAN, with changes; `played` are options of either, `every` of both. Adds to `facts`.
     """
 
-    def compared(own=0.001, baseline=0.002, *, limits=LIMITS, played=None, facts=None, **changes):
+    def compared(own=0.001, baseline=0.002, *, limits=LIMITS, played=None, **changes):
         roles = {OWN: own} | ({} if baseline is None else {BASELINE: baseline})
         every, each = changes.pop("every", {}), played or {}
         engines = {
@@ -54,9 +54,8 @@ def compared(journal: Path) -> Compare:
             for role, one in roles.items()
         }
         shapes = [TimedShape(batch=1) for _ in engines[OWN].inputs]
-        found = compare_loads(engines, shapes, {**PLAN, **changes}, 1, limits, nowhere())
-        if facts is not None:
-            facts |= found
+        facts = changes.pop("facts", {})
+        facts |= compare_loads(engines, shapes, {**PLAN, **changes}, 1, limits, nowhere())
         return shapes[-1]
 
     return compared
@@ -72,13 +71,9 @@ def jumpy(seed: int) -> Callable[[int, int], float]:
     return lambda load, block: draw.choice([0.001, 0.003])
 
 
-def both(shape: TimedShape) -> list[list[list[float]]]:
-    return [shape.blocks_s, shape.baseline_blocks_s or []]
-
-
 def width(shape: TimedShape, pairs: int) -> float:
     """Of the interval of the speed-up over the first pairs, relative to it."""
-    found = speedup(*(blocks[:pairs] for blocks in both(shape)))
+    found = speedup(*(blocks[:pairs] for blocks in blocks_of(shape)))
     return (found.high - found.low) / found.value
 
 
@@ -159,7 +154,7 @@ def test_why_it_stops(compared, changes, stop, pairs, kept) -> None:
 def test_with_a_bound_of_p99_the_candidate_alone_has_the_calls_that_it_takes(compared) -> None:
     for bound_ms, seconds, enough in ((2.0, 0.001, True), (0.5, 0.001, False)):
         shape = compared(seconds, 0.002, p99_ms=[bound_ms])
-        calls, others = (sum(map(len, blocks)) for blocks in both(shape))
+        calls, others = (sum(map(len, blocks)) for blocks in blocks_of(shape))
         assert (calls >= 662) is enough, "more would not help where the median is over the bound"
         assert (shape.stop, others < 60) == ("time limit", True)
     # a limit that calls within the bound cannot reach
@@ -198,7 +193,7 @@ def test_a_fixed_protocol_makes_its_calls(compared, loads, calls, pairs) -> None
     shape = compared(calls=calls, pairs=pairs, loads=loads, **others)
     assert (shape.stop, len(shape.pairs)) == ("calls", min(calls, pairs))
     assert [warmup.calls for warmup in shape.warmups] == [5] * loads
-    for own in both(shape):
+    for own in blocks_of(shape):
         sizes = [len(block) for block in own]
         assert sum(sizes) == calls
         assert max(sizes) - min(sizes) <= 1
@@ -269,7 +264,7 @@ def test_what_is_loaded_first_has_no_handicap_over_both_loads(compared: Compare)
         return (0.0011 if load % 2 == 0 else 0.001) * draw.uniform(0.99, 1.01)
 
     shape = compared(handicap, handicap, pairs=20, loads=2, width=1e9, comparison_seconds=20.0)
-    own, theirs = both(shape)
+    own, theirs = blocks_of(shape)
     parts = (slice(10), slice(10, None), slice(None))
     verdicts = [speed_verdict(speedup(own[part], theirs[part])) for part in parts]
     assert verdicts == ["slower", "faster", "tie"]

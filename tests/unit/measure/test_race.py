@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def heats(tmp_path: Path) -> Callable[..., tuple[RaceRecord, str]]:
             for name in times
         }
         limits, machine = Limits(memory_bytes=free, seconds=120), nowhere(terminal=terminal)
-        settings = replace(timing_settings_of_races(limits), shapes=SHAPES[:1])
+        settings = timing_settings_of_races(limits, SHAPES[:1])
         run_heats(record, timed, measured, [finalists], machine, settings)
         return record, terminal.getvalue()
 

@@ -21,10 +21,6 @@ QUICK, SLOW, THIRD, INT8 = "quick", "slow", "third", "int8"
 EQUAL = {QUICK: 0.002, SLOW: 0.002}
 
 
-def race_at(place: int, finalists: Finalists, within: float) -> RaceAtShape:
-    return RaceAtShape(place, RacedShape(**SHAPE), finalists, within)
-
-
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal"
@@ -39,7 +35,8 @@ def raced(journal: Path) -> Callable[..., Race]:
 
     def raced(times, *finalists, seconds=600.0, within=0.1, played=None, quiet_seconds=0.0) -> Race:
         chosen = finalists or (Finalists(list(times), []),)
-        races = [race_at(place, one, within) for place, one in enumerate(chosen)]
+        shapes = [(RacedShape(**SHAPE), one) for one in chosen]
+        races = [RaceAtShape(place, *one, within) for place, one in enumerate(shapes)]
         own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}
         engines = {name: Played(journal, name, one, **own[name]) for name, one in times.items()}
         quiet: dict[str, Any] = {"limits": LIMITS, "machine": nowhere(quiet_seconds)}
@@ -169,9 +166,8 @@ def block(seconds: float, waited_s: float = 0.0) -> Block:
 
 
 def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
-    race = race_at(0, Finalists(list(names), []), within)
-    race.shape.foreign_cores.append(foreign_cores)
-    return race
+    shape = RacedShape(**SHAPE, foreign_cores=[foreign_cores])
+    return RaceAtShape(0, shape, Finalists(list(names), []), within)
 
 
 def more(race: RaceAtShape, rounds: int, times: dict[str, float], load: int = 0) -> None:

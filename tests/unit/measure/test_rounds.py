@@ -6,7 +6,6 @@ from played_engines import Played, asked, nowhere
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure import rounds
 from tightrope.measure.rounds import rounds_of
-from tightrope.records.record import Round
 from tiny_model import LIMITS
 
 
@@ -16,7 +15,7 @@ def test_each_round_has_a_block_of_each_engine_loaded_once_for_all_inputs(tmp_pa
     found = list(rounds_of(engines, LIMITS, nowhere(), "timing", [0, 2]))
     assert [len(one) for one in found] == [rounds.ROUNDS] * 2
     for one in (one for inputs in found for one in inputs):
-        assert one == Round(blocks_s=[[0.02] * 5, [0.05] * 2], foreign_cores=0.0)
+        assert (one.blocks_s, one.foreign_cores) == ([[0.02] * 5, [0.05] * 2], 0.0)
     assert [one.name for one in asked(journal, "load")] == ["a", "b"]
     blocks = asked(journal, "block")
     assert [one.arguments[0] for one in blocks] == [0] * 48 + [2] * 48

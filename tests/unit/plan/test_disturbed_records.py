@@ -51,8 +51,8 @@ def server(cores: float) -> Record:
 
 
 def offline(*cores: float) -> Record:
-    known = {"name": "fixed", "valid": True, "duration_s": 1.0}
-    known |= {"samples": 1, "samples_per_s": 1.0, "batches": 1}
+    sent = {"duration_s": 1.0, "samples": 1, "samples_per_s": 1.0, "batches": 1}
+    known = {"name": "fixed", "valid": True, **sent}
     rounds = enumerate(cores, start=1)
     return traffic(*(OfflineTest(**known, round=at, foreign_cores=one) for at, one in rounds))
 
@@ -70,11 +70,11 @@ def idleness(quiet: int, disturbed: int) -> Record:
 
 
 def training(*cores: float) -> Record:
-    known = {"samples_per_s": 1.0, "loss": 0.5, "accuracy": 0.5, "accuracy_s": 0.1}
-    known |= {"seconds": 1.0, **(counts := {"samples": 1, "steps": 1})}
-    epochs = [Epoch(**known, foreign_cores=one) for one in cores]
-    sizes = {**counts, "held_out_samples": 1, "micro_batches": 1, "peak_rss_bytes": 1}
-    run = SeedRun(seed=0, amp="off", tf32=False, **sizes, epochs=epochs)
+    size = {"samples": 1, "steps": 1}
+    told = {"seconds": 1.0, "samples_per_s": 1.0, "loss": 0.5, "accuracy": 0.5, "accuracy_s": 0.1}
+    epochs = [Epoch(**size, **told, foreign_cores=one) for one in cores]
+    size |= {"held_out_samples": 1, "micro_batches": 1, "peak_rss_bytes": 1}
+    run = SeedRun(seed=0, amp="off", tf32=False, **size, epochs=epochs)
     return TrainingRecord(**WHERE, recipe={}, plan={}, runs=[run], device="cpu", threads=1)
 
 

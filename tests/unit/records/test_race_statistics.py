@@ -57,7 +57,7 @@ def test_who_is_surely_slower_is_out_and_the_leader_the_fastest() -> None:
 def lost_once(seconds: dict[str, float], seed: int) -> set[str]:
     """Who is put out by looks at more and more rounds, both loads of every engine drawn anew."""
     draw = np.random.default_rng(1000 + seed)
-    loads = {name: draw.lognormal(0, LOAD_SPREAD, 2) for name in seconds}
+    loads = {name: draw.lognormal(0, LOAD_SPREAD, 2).tolist() for name in seconds}
     times = planted(seconds, 96, spread=0.02, seed=seed)
     for name, two in loads.items():
         times[name] = [one * two[place % 2] for place, one in enumerate(times[name])]

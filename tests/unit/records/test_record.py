@@ -7,12 +7,13 @@ import pytest
 from accuracy_records import accuracy_record
 from artifact_files import without_digests, written
 from disturbed import QUIET, WAITED
-from gpu_states import state
+from gpu_states import STATE
+from latency_records import latency_record
 from msgspec.structs import replace
 from raced import HOST, race_record
 from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.latency import LatencyRecord, LongBlock, Reference, TimedShape, Workload
+from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RacedShape
 from tightrope.records.traffic import OfflineTest, TrafficRecord
 
@@ -20,22 +21,21 @@ SAME: dict[str, Any] = {
     **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST},
     "libraries": {"onnxruntime": "1"},
 }
-SHAPE = TimedShape(
+SHAPE = {
     **{"batch": 1, "sequence": 64, "first_call_s": 0.02, "pairs": [QUIET, WAITED]},
     **{"blocks_s": [[0.1 + 0.2, 1e-9], [0.25]], "baseline_blocks_s": [[0.3], [0.4]]},
-    **{"foreign_cores": [0.1 + 0.2, None], "energy_j": [0.1 + 0.2, None], "gpu": [state(), None]},
-    long_blocks=[LongBlock(energy_j=300.5, calls=41, gpu=state())],
-)
-ROUNDS = Workload(rounds_s=[0.1])
-LATENCY = LatencyRecord(
+    **{"foreign_cores": [0.1 + 0.2, None], "energy_j": [0.1 + 0.2, None], "gpu": [STATE, None]},
+    "long_blocks": [{"energy_j": 300.5, "calls": 41, "gpu": STATE}],
+}
+ROUNDS = {"rounds_s": [0.1]}
+LATENCY = latency_record(
     **{**SAME, "threads": 2, "plan": {"pairs": 20}, "processors": [0, 1], "shapes": [SHAPE]},
-    **{"reference": Reference(before=ROUNDS, after=ROUNDS), "baseline": "cpu-pytorch-fp32"},
+    **{"reference": {"before": ROUNDS, "after": ROUNDS}, "baseline": "cpu-pytorch-fp32"},
 )
 ANSWERS = {"labels": [0, 1], "predictions": [0, 0], "margins": [0.5, 0.1]}
 ACCURACY = accuracy_record(**SAME, **ANSWERS, logits=[[1.25, 0.75], [-0.1, -0.2]])
-SENT = {"samples": 1, "batches": 1, "samples_per_s": 0.1 + 0.2}
-QUIET_TEST = {"name": "fixed", "round": 1, "valid": True, "duration_s": 1.0, "foreign_cores": 0.0}
-TEST = OfflineTest(**SENT, **QUIET_TEST)
+SENT = {"samples": 1, "batches": 1, "samples_per_s": 0.1 + 0.2, "duration_s": 1.0}
+TEST = OfflineTest(name="fixed", round=1, valid=True, foreign_cores=0.0, **SENT)
 FIXED = {"threads": 2, "plan": {"padding": ["fixed"]}, "longest": 64}
 TRAFFIC = TrafficRecord(**SAME, **FIXED, tests=[TEST])
 RACED = race_record(

@@ -4,16 +4,15 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET
-from gpu_states import state
+from gpu_states import STATE, state
+from latency_records import latency_shape
 from msgspec.structs import replace
-from tightrope.machine.interference import GpuState
-from tightrope.records.latency import LongBlock, StreamBlocks, TimedShape
 from tightrope.statistics import trimmed_mean
 from tightrope.summary.results import gpu_entry, streams_entry
 
 
 def entry(*states: Any, **fields: Any) -> Any:
-    return gpu_entry(TimedShape(batch=1, gpu=list(states), **fields))
+    return gpu_entry(latency_shape([], gpu=list(states), **fields))
 
 
 def test_it_has_medians_extremes_and_all_reasons() -> None:
@@ -35,14 +34,14 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
     }
     # without a GPU there is nothing
-    assert gpu_entry(TimedShape(batch=1)) is entry(None, None) is None
+    assert entry() is entry(None, None) is None
     # what NVML does not report is unknown
-    found = entry(GpuState())
+    found = entry(state(**dict.fromkeys(STATE)))
     assert found is not None and set(found.values()) == {None}
     # power is that after the long blocks where there are some
-    blocks = [LongBlock(calls=1, gpu=state(power_w=watts)) for watts in (500.0, 600.0)]
+    blocks = [{"calls": 1, "gpu": state(power_w=watts)} for watts in (500.0, 600.0)]
     assert entry(state(), long_blocks=blocks)["power_w"] == 550.0
-    assert entry(state(), long_blocks=[LongBlock(calls=1)])["power_w"] == 400.0
+    assert entry(state(), long_blocks=[{"calls": 1}])["power_w"] == 400.0
 
 
 @pytest.mark.parametrize(
@@ -60,13 +59,13 @@ def test_clocks_are_locked_as_far_as_it_can_be_told(changes: Any, locked: bool |
     assert entry(*(state(**one) for one in changes))["clocks_locked"] is locked
 
 
-def blocks(streams: int, calls: list[int], **changes: Any) -> StreamBlocks:
-    each = {"seconds": [0.2] * len(calls), "gpu": [None] * len(calls), **changes}
-    return StreamBlocks(streams=streams, calls=calls, **each)
+def blocks(streams: int, calls: list[int], **changes: Any) -> dict[str, Any]:
+    each = {"seconds": [0.2] * len(calls), "gpu": [None] * len(calls)}
+    return {"streams": streams, "calls": calls, **each, **changes}
 
 
-def streamed(*streams: StreamBlocks) -> TimedShape:
-    return TimedShape(batch=4, streams=list(streams))
+def streamed(*streams: dict[str, Any]) -> Any:
+    return latency_shape([], batch=4, streams=list(streams))
 
 
 def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
@@ -84,8 +83,7 @@ def test_throughput_counts_samples_and_has_the_interval_of_its_blocks() -> None:
     assert (one["throughput_per_s"], one["low"], one["high"]) == (pytest.approx(2000), None, None)
     assert (other["throughput_per_s"], other["reason"]) == (None, "out of memory")
     # where none were asked for there is no entry
-    for one in (TimedShape(batch=1), streamed()):
-        assert streams_entry(one) is None
+    assert streams_entry(latency_shape([])) is streams_entry(streamed()) is None
 
 
 def test_a_block_of_a_gpu_that_was_shared_or_slowed_down_does_not_count() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from disturbed import QUIET, WAITED
+from latency_records import latency_record, latency_shape
 from msgspec.structs import replace
-from tightrope.records.latency import Reference, TimedShape, Workload
 from tightrope.summary.measured import why_disturbed, why_noisy
 
 PREEMPTED = replace(QUIET, waited=None, preempted=500.0)
@@ -16,8 +16,8 @@ BACKUP = {"backupd": 0.25}
 SLOWED_DOWN = "the GPU was throttled (thermal slowdown) and other processes on the GPU"
 
 
-def shape(**changes: Any) -> TimedShape:
-    return TimedShape(**{"batch": 1, "pairs": [QUIET], "foreign_cores": [0.0], **changes})
+def shape(**changes: Any) -> Any:
+    return latency_shape([], **{"pairs": [QUIET], "foreign_cores": [0.0], **changes})
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,5 @@ DRIFTED = "the machine was 20 % {} after the measurement than before"
     ],
 )
 def test_a_row_is_noisy_for_these_reasons(changes, before, after, reasons):
-    known = before and (Workload(rounds_s=one) for one in (before, after))
-    reference = known and Reference(**dict(zip(("before", "after"), known, strict=True)))
-    assert why_noisy(shape(**changes), reference) == reasons
+    known = before and {"before": {"rounds_s": before}, "after": {"rounds_s": after}}
+    assert why_noisy(shape(**changes), latency_record("v", reference=known).reference) == reasons

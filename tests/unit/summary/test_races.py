@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 from raced import planted, race_record, race_shape
-from tightrope.records.race import Elimination
 from tightrope.summary.decision_types import Race
 from tightrope.summary.races import is_undecided, race_entries, ratio_between
 
@@ -54,9 +53,7 @@ def test_those_not_told_apart_are_chosen_alike_whichever_was_the_fastest_by_esti
 
 
 def test_who_was_beaten_or_died_is_not_chosen_though_its_time_was_short() -> None:
-    shape = raced(
-        {QUICK: 0.01, SLOW: 0.02, THIRD: 0.03}, out={QUICK: Elimination(round=6, by=SLOW)}
-    )
+    shape = raced({QUICK: 0.01, SLOW: 0.02, THIRD: 0.03}, out={QUICK: {"round": 6, "by": SLOW}})
     found = entry(shape, left_out={THIRD: "killed by SIGKILL"})
     assert found["variant"] == SLOW
     assert found["left_out"] == {THIRD: "killed by SIGKILL"}
@@ -121,8 +118,8 @@ def test_an_accepted_disturbed_race_has_a_provisional_winner() -> None:
 
 
 def test_of_several_heats_the_last_one_has_the_winner_and_all_have_ratios() -> None:
-    first = raced({QUICK: 0.01, THIRD: 0.02}, 24, out={THIRD: Elimination(round=6, by=QUICK)})
-    last = raced({QUICK: 0.01, SLOW: 0.005}, 24, out={QUICK: Elimination(round=9, by=SLOW)})
+    first = raced({QUICK: 0.01, THIRD: 0.02}, 24, out={THIRD: {"round": 6, "by": QUICK}})
+    last = raced({QUICK: 0.01, SLOW: 0.005}, 24, out={QUICK: {"round": 9, "by": SLOW}})
     found = entry(first, last)
     assert (found["variant"], found["heats"], found["rounds"]) == (SLOW, 2, 48)
     assert found["raced"] == [QUICK, THIRD, SLOW]

@@ -7,7 +7,6 @@ import results
 from msgspec.structs import replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
-from tightrope.records.race import Elimination, RacedShape
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
 
@@ -42,7 +41,7 @@ def recommended(*results: dict[str, Any], race: Any = None, **options: Any) -> d
     return found
 
 
-def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> RacedShape:
+def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> Any:
     """The race of these, by their milliseconds a call, at its first look."""
     names = {"base": BASELINE, "bf16": BF16, "plain": FLOAT, "dynamic": DYNAMIC, "nncf": NNCF}
     seconds = {
@@ -131,7 +130,7 @@ def test_one_that_was_out_before_it_met_the_winner_names_who_beat_it() -> None:
     times = planted({BF16: 0.003, FLOAT: 0.004, DYNAMIC: 0.005}, 40)
     times[DYNAMIC][6:] = [None] * 34
     times[BF16][:6] = [None] * 6
-    race = race_shape(times, out={DYNAMIC: Elimination(round=6, by=FLOAT)})
+    race = race_shape(times, out={DYNAMIC: {"round": 6, "by": FLOAT}})
     found = recommended(*KEPT, result(DYNAMIC, 3.0), race=race)
     assert found["reasons"][DYNAMIC] == f"slower than {FLOAT} in the race"
 

@@ -6,15 +6,7 @@ from disturbed import QUIET, facts
 from gpu_states import state
 from latency_records import latency_record, latency_shape
 from msgspec.structs import replace
-from tightrope.records.latency import (
-    LatencyRecord,
-    LongBlock,
-    Reference,
-    StreamBlocks,
-    TimedShape,
-    Workload,
-    drift_std,
-)
+from tightrope.records.latency import LatencyRecord, TimedShape, drift_std
 from tightrope.statistics import speedup
 from tightrope.summary.results import latency_entry
 
@@ -38,8 +30,8 @@ def row(one: TimedShape, **changes: Any) -> dict[str, Any]:
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
-    before, after = (Workload(rounds_s=[seconds] * 5) for seconds in (0.01, 0.02))
-    changed = row(shape(), reference=Reference(before=before, after=after))
+    reference = {"before": {"rounds_s": [0.01] * 5}, "after": {"rounds_s": [0.02] * 5}}
+    changed = row(shape(), reference=reference)
     assert changed["noise"] == ["the machine was 100 % slower after the measurement than before"]
     found = row(shape())
     samples = sorted(sample for block in shape().blocks_s for sample in block)
@@ -137,15 +129,15 @@ def test_a_row_has_its_sizes_the_time_of_its_gpu_and_streams_where_it_has_times(
     assert "sequence" not in found
     assert (found["device_p50_s"], row(shape())["device_p50_s"]) == (0.004, None)
     blocks = {"calls": [100] * 5, "seconds": [0.2] * 5, "gpu": [None] * 5}
-    streams = {"streams": [StreamBlocks(streams=2, **blocks)]}
+    streams = {"streams": [{"streams": 2, **blocks}]}
     found = row(shape(**streams))["streams"]
     assert (found["best"], found["rates"][0]["throughput_per_s"]) == (2, pytest.approx(2000))
     assert row(shape())["streams"] is None
     assert row(disturbed_shape(12, 4, **streams))["streams"] is None
 
 
-def long_block(joules: float | None = 300.0, calls: int = 100, **changes: Any) -> LongBlock:
-    return LongBlock(energy_j=joules, calls=calls, gpu=state(**changes))
+def long_block(joules: float | None = 300.0, calls: int = 100, **changes: Any) -> dict[str, Any]:
+    return {"energy_j": joules, "calls": calls, "gpu": state(**changes)}
 
 
 def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
@@ -157,7 +149,7 @@ def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
         ([long_block(), long_block(340.0, 60), long_block(None, 1000)], 640 / 160),
         ([long_block(), long_block(900.0, throttled=["thermal slowdown"])], 3.0),
         ([long_block(), long_block(900.0, computing_processes=1)], 3.0),
-        ([long_block(throttled=["power cap"]), replace(long_block(100.0), gpu=None)], 2.0),
+        ([long_block(throttled=["power cap"]), {**long_block(100.0), "gpu": None}], 2.0),
     ):
         assert row(shape(long_blocks=blocks))["energy_j"] == pytest.approx(joules)
     one = disturbed_shape(12, 4, energy_j=[4.0] * 16)

@@ -142,8 +142,7 @@ def test_what_is_not_known_of_a_call_is_null() -> None:
     assert call["prepare_s"] is call["ceiling"] is call["roofline"] is None
     assert (call["finish_s"], call["outside"]) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    bare = {**SHAPE, "call_s": 0.004, "around": around}
-    _, call = profiled(bare, unprofiled="not timed on a GPU yet")
+    _, call = profiled({**SHAPE, "call_s": 0.004, "around": around}, unprofiled="no profiler")
     assert call["call_s"] == 0.004
     assert call["bound"] is call["shares"] is call["outside"] is None
     assert call["groups"] == call["operators"] == []

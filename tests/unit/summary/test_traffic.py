@@ -2,18 +2,9 @@ from typing import Any
 
 import pytest
 from msgspec import convert
-from msgspec.structs import replace
 from raced import HOST, PLACE
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.traffic import (
-    Answers,
-    OfflineTest,
-    Rate,
-    ServerTest,
-    SingleStreamTest,
-    Test,
-    TrafficRecord,
-)
+from tightrope.records.traffic import OfflineTest, Rate, ServerTest, SingleStreamTest, TrafficRecord
 from tightrope.summary.traffic import TIE, traffic_entry
 
 PADDINGS = ("fixed", "longest", "bucketed")
@@ -41,7 +32,7 @@ ANSWERS = {
 # the p99 that counts is that of the highest valid rate
 SENT = {"issued_per_s": 1.0, "duration_s": 1.0, "queries": 662, "late": 0}
 RATES = [
-    Rate(target_per_s=target, valid=valid, p99_s=p99_s, **SENT, **QUIET)
+    {"target_per_s": target, "valid": valid, "p99_s": p99_s, **SENT, **QUIET}
     for target, valid, p99_s in ((20.0, True, 0.03), (80.0, False, 0.2), (40.0, True, 0.06))
 ]
 KINDS = {"single_stream": SingleStreamTest, "offline": OfflineTest, "server": ServerTest}
@@ -58,30 +49,30 @@ EMPTY = {
 }
 
 
-def measured_with(padding: str, number: int) -> list[Test]:
+def measured_with(padding: str, number: int) -> list[dict[str, Any]]:
     """The tests of a padding in one round, all paddings faster or slower than in the last."""
     rate, padded = OFFLINE[padding]
     rate *= SPEEDS[number - 1] * WOBBLE[padding][number - 1]
     own = {"name": padding, "round": number, "valid": True, "duration_s": 1.0, **QUIET}
     latencies = {"p50_s": 0.01, "p90_s": P90_S[number - 1], "p99_s": 0.05, "queries": 64}
     offline = {"batches": 13, "samples": 100, "samples_per_s": rate}
-    offline |= {"tokens": 600, "padded_tokens": padded}
-    return [SingleStreamTest(**own, **latencies), OfflineTest(**own, **offline)]
+    offline |= {"tokens": 600, "padded_tokens": padded, "scenario": "offline"}
+    return [{**own, "scenario": "single_stream", **latencies}, {**own, **offline}]
 
 
-def all_tests(*paddings: str) -> list[Test]:
+def all_tests(*paddings: str) -> list[dict[str, Any]]:
     rounds = [measured_with(one, number) for number in ROUNDS for one in paddings]
     server = {"rates": RATES, "highest_per_s": 40.0, "issued_per_s": 39.5, "duration_s": 3.0}
-    servers = [ServerTest(name=one, **server) for one in paddings]
-    return [*(test for tests in rounds for test in tests), *servers]
+    servers = [{"name": one, "scenario": "server", **server} for one in paddings]
+    return [test for tests in rounds for test in tests] + servers
 
 
 def record(**fields: Any) -> TrafficRecord:
     libraries = {"openvino": "2", "mlcommons-loadgen": "6.0.17"}
     known = {"model": "m", "variant": "v", "host": HOST, "libraries": libraries, "plan": PLAN}
     sent = {"threads": 2, "longest": 16, "lengths": [7, 3, 7, 12], "edges": [7, 12]}
-    tests = {"tests": all_tests(*PADDINGS), "answers": convert(ANSWERS, dict[str, Answers])}
-    return TrafficRecord(**{**known, **sent, **tests, **fields})
+    tests = {"tests": all_tests(*PADDINGS), "answers": ANSWERS}
+    return convert({**known, **sent, **tests, **fields}, TrafficRecord)
 
 
 def with_tests(scenario: str, padding: str, rounds: Any = ROUNDS, **changed: Any) -> TrafficRecord:
@@ -153,8 +144,7 @@ def test_gain_comes_from_the_ratio_of_each_round_whatever_the_machine_does() -> 
 
 def test_without_fixed_there_is_neither_gain_nor_change() -> None:
     plan = {**PLAN, "padding": ["longest"]}
-    answers = {"longest": Answers(**ANSWERS["longest"])}
-    made = record(plan=plan, tests=all_tests("longest"), answers=answers)
+    made = record(plan=plan, tests=all_tests("longest"), answers={"longest": ANSWERS["longest"]})
     row = rows(made)["longest"]
     assert (row["gain"], row["padding_gain"]) == (None, None)
     assert (row["changed"], row["ties_changed"]) == (None, None)
@@ -187,7 +177,7 @@ def test_what_was_not_asked_for_is_none_and_a_failed_record_has_no_rows_and_its_
 
 
 LOADED: dict[str, Any] = {"foreign_cores": 0.4}
-BUSY_RATES = [*RATES, replace(RATES[1], **LOADED)]
+BUSY_RATES = convert([*RATES, {**RATES[1], **LOADED}], list[Rate])
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
