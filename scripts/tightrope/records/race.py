@@ -95,7 +95,7 @@ def ratio(
 ) -> Interval | None:
     """Return the time of `other` over that of `one`: the speed-up of `one` over `other`.
 
-    The interval includes the uncertainty of a single load, see `machine_speed.drift_std`. With
+    The interval includes the uncertainty of a single load, see `latency.drift_std`. With
     `loads` it is computed as if the rounds had that many loads. None with fewer than
     `FEWEST_ROUNDS` rounds that count.
     """
