@@ -337,7 +337,7 @@ def race_of(
     # the slower, the smaller: the tie-break by size prefers the worst of those not told apart
     slowest_first = sorted(names, key=lambda name: -PLANTED.get(name, 0.0))
     sizes = {name: size for size, name in enumerate(slowest_first)}
-    return outcome_of(record, [shape], sizes, accept_disturbed=False)
+    return outcome_of(record, [shape], 0, sizes, accept_disturbed=False)
 
 
 def twins(options: argparse.Namespace) -> None:
