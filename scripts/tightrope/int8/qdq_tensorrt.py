@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
 from tightrope.int8.repairs import SMOOTHED, Ranges
-from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, constant_of, drop_unused_initializers
+from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, attribute, constant_of, set_operators
 from tightrope.onnx.weights import weighted_nodes
 
 # first opset in which Q/DQ supports the type
@@ -39,7 +39,9 @@ def tensorrt_qdq(
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
     constants = {tensor.name for tensor in made.graph.initializer}
     inputs = quantized_inputs(made, chosen, products)
-    for_all = [*inputs, *results_of(made, chosen)] if outputs else []
+    given = {one.name for one in made.graph.output}
+    results = [node.output[0] for node in chosen.values() if node.output[0] not in given]
+    for_all = [*inputs, *results] if outputs else []
     names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
     pairs = {name: quantized_activation(made, name, ranges[name], kind) for name in names}
     rounded = {name: pair[-1].output[0] for name, pair in pairs.items()}
@@ -55,7 +57,7 @@ def tensorrt_qdq(
         if node.name in chosen:
             written += with_quantized_weight(made, node, kind, weights)
         written.append(node)
-    set_nodes(made, written)
+    set_operators(made, written)
     return made
 
 
@@ -69,21 +71,15 @@ def with_quantized_weight(
 
     `known` maps weights and channel axes to dequantized tensors; a new one is added.
     """
-    weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
+    # of output channels
+    axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
+    weight = node.input[1], axis if kind == TensorProto.INT8 else None
     made = []
     if weight not in known:
         made.append(quantized_weight(model, *weight, kind))
         known[weight] = made[0].output[0]
     node.input[1] = known[weight]
     return made
-
-
-def set_nodes(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
-    """Replace the operators of `model`, and remove the constants that no operator reads then."""
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:], model.graph.value_info[:]
-    model.graph.node.extend(kept)
-    drop_unused_initializers(model)
 
 
 def quantized_inputs(
@@ -109,12 +105,6 @@ def reads_quantized(
     if node.op_type == "Add":
         return not constants & set(node.input)
     return node.name in products or (node.name in chosen and place == 0)
-
-
-def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> list[str]:
-    """Return the outputs of the operators, except outputs of the model."""
-    given = {one.name for one in model.graph.output}
-    return [node.output[0] for node in chosen.values() if node.output[0] not in given]
 
 
 def other_skips(
@@ -201,12 +191,6 @@ def parameters(model: onnx.ModelProto, stem: str, step: np.ndarray, kind: int) -
         numpy_helper.from_array(array, name) for name, array in found.items()
     )
     return list(found)
-
-
-def channel_axis(node: onnx.NodeProto) -> int:
-    """Return the output-channel axis of an operator's weights."""
-    transposed = any(one.name == "transB" and one.i for one in node.attribute)
-    return 0 if node.op_type == "Conv" or transposed else 1
 
 
 def numpy_type(kind: int) -> Any:

@@ -76,7 +76,9 @@ def operators_to_quantize(
     """Return the operators with weights that are quantized; raise as `left_in_float` does."""
     names = [node.name for node in weighted_nodes(model)]
     kept = left_in_float(names, repair.get("float", ()), path=path)
-    unfit = unfit_for(scheme, model)
+    unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
+    for name, reason in unfit.items():
+        print(f"{name} stays in float: {reason}")
     return [name for name in names if name not in kept | unfit.keys()]
 
 
@@ -84,14 +86,6 @@ def found_by_search(search: Path | str) -> Repair:
     """Return the result of an operator search as a repair."""
     document = read_json_or_raise(search, InFloat)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
-
-
-def unfit_for(scheme: Scheme, model: onnx.ModelProto) -> dict[str, str]:
-    """Return operators that a scheme for TensorRT keeps in float, with reasons, and print them."""
-    unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
-    for name, reason in unfit.items():
-        print(f"{name} stays in float: {reason}")
-    return unfit
 
 
 def attention_of(

@@ -156,7 +156,10 @@ def import_cache(
 
 def ranges_of_model(ranges: Ranges, onnx: Path | str, text: Path | str) -> Ranges:
     """Return the ranges of the tensors in `onnx`; raise TightropeError if there is none."""
-    tensors = tensor_names(onnx)
+    graph = load_onnx(onnx).graph
+    tensors = {one.name for one in graph.input} | {
+        name for node in graph.node for name in node.output
+    }
     kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
     if not kept:
         raise TightropeError(
@@ -192,12 +195,6 @@ def read_text(path: Path | str) -> str:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
         raise TightropeError(f"{path}: no text, so no calibration cache of TensorRT") from error
-
-
-def tensor_names(onnx: Path | str) -> set[str]:
-    """Return the names of the model's inputs and of all outputs of its nodes."""
-    graph = load_onnx(onnx).graph
-    return {one.name for one in graph.input} | {name for node in graph.node for name in node.output}
 
 
 def require_free(target: Path | str, *, force: bool) -> None:

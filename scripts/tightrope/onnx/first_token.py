@@ -9,17 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.onnx.edit import copy_of
+from tightrope.onnx.edit import attribute, copy_of
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.row_dependencies import (
-    Node,
-    Reads,
-    Shapes,
-    attribute,
-    is_one,
-    needed,
-    shapes_seen,
-)
+from tightrope.onnx.row_dependencies import Node, Reads, Shapes, is_one, needed, shapes_seen
 from tightrope.signature import SEQUENCE
 
 FIRST = 0
@@ -39,7 +31,9 @@ def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
     if any(part.HasField("g") or part.graphs for node in graph.node for part in node.attribute):
         return result
     shapes = shapes_seen(result)
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small(graph)}
+    # small enough to be indices or shapes
+    small = [tensor for tensor in graph.initializer if int(np.prod(tensor.dims)) <= 8]
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small}
     reduced = first_row_only(graph, shapes, constants)
     made = {output for number in reduced for output in graph.node[number].output}
     nodes: list[Node] = []
@@ -50,8 +44,9 @@ def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
             if axis is None or name in made:
                 continue
             if (name, axis) not in slices:
-                slices[name, axis] = f"{name}_first_of_axis_{axis}"
-                nodes.append(slice_of(graph, name, axis, slices[name, axis]))
+                target = slices[name, axis] = f"{name}_first_of_axis_{axis}"
+                inputs = [name, *(constant(graph, value) for value in (FIRST, FIRST + 1, axis))]
+                nodes.append(helper.make_node("Slice", inputs, [target], name=target))
             node.input[place] = slices[name, axis]
         if node.op_type == "Reshape" and number in reduced:
             nodes.append(shape_of_first_row(graph, node, constants))
@@ -101,17 +96,6 @@ def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) ->
     index = constants.get(node.input[1])
     axis = attribute(node, "axis", 0) % len(shape)
     return axis == 1 and index is not None and index.ndim == 0 and int(index) == FIRST
-
-
-def small(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
-    """Return initializers small enough to be indices or shapes."""
-    return [tensor for tensor in graph.initializer if int(np.prod(tensor.dims)) <= 8]
-
-
-def slice_of(graph: onnx.GraphProto, name: str, axis: int, target: str) -> Node:
-    """Return a Slice of index 0 of `axis` that keeps the axis."""
-    inputs = [name, *(constant(graph, value) for value in (FIRST, FIRST + 1, axis))]
-    return helper.make_node("Slice", inputs, [target], name=target)
 
 
 def shape_of_first_row(

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from tightrope.inputs.arrays import example_of
-from tightrope.onnx.edit import STANDARD, copy_of
+from tightrope.onnx.edit import STANDARD, attribute, copy_of
 from tightrope.onnx.file import signature_of
 from tightrope.onnx.session import run_all
 
@@ -46,12 +45,6 @@ def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) ->
         return [broadcast_axis(node, name, axis, shapes) for name in node.input]
     rule = RULES.get(node.op_type, unary if node.op_type in UNARY else None)
     return rule(node, axis, shapes, producers) if rule else None
-
-
-def attribute(node: Node, name: str, default: Any) -> Any:
-    """Return an attribute of an operator, or the default where it is not set."""
-    found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    return found.get(name, default)
 
 
 def rank(name: str, shapes: Shapes) -> int:

@@ -14,7 +14,7 @@ from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.logit_distance import relative_error
-from tightrope.model.module import load_module
+from tightrope.model.module import logits_module, runner
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.float_model import has_halves, in_float, is_quantized
@@ -112,14 +112,8 @@ def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> 
     import torch
 
     torch.set_num_threads(threads)
-    module = load_module(checkpoint.parent, torch.float32)
-    with torch.inference_mode():
-        return [
-            module(
-                **{name: torch.from_numpy(array) for name, array in batch.items()}
-            ).logits.numpy()
-            for batch in batches
-        ]
+    run = runner(logits_module(checkpoint, torch.float32))
+    return [run(batch) for batch in batches]
 
 
 def several_shapes(rows: list[Arrays]) -> list[Arrays]:
