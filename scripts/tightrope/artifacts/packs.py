@@ -81,20 +81,19 @@ def with_packs(job: Any) -> None:
     for path in packs_among(job, "input"):
         unpack(Path(path))
     if packs := set(packs_among(job, "output")):
-        manifests = [path for _, path in job.output.items() if pack_of(path) in packs]
-        atexit.register(write_packs, manifests, os.getpid())
+        pairs = [(pack_of(path), Path(path)) for _, path in job.output.items()]
+        process = os.getpid()
+
+        def write_own() -> None:
+            if os.getpid() == process:  # not in a forked child
+                for pack, manifest in pairs:
+                    if pack in packs and manifest.is_file():
+                        write_pack(Path(pack), manifest)
+
+        atexit.register(write_own)
 
 
 def packs_among(job: Any, side: str) -> list[str]:
     """Return the packs among the inputs or outputs of a job; one from the command line has none."""
     paths = getattr(job, side, None)
     return [path for path in paths if path.endswith(SUFFIX)] if isinstance(paths, list) else []
-
-
-def write_packs(manifests: list[str], process: int) -> None:
-    """Write the pack of each manifest that the job has written; in a forked child do nothing."""
-    if os.getpid() == process:
-        for manifest in filter(os.path.isfile, manifests):
-            pack = pack_of(manifest)
-            assert pack is not None
-            write_pack(Path(pack), Path(manifest))

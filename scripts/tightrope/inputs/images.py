@@ -94,11 +94,7 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
 
 
 def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scale and offset, float32 [3, 1, 1], that preprocess values of 0 to 255.
-
-    A single scale and offset replace rescaling and normalization: two passes over the pixels, equal
-    within float32 precision.
-    """
+    """Return the scale and offset, float32 [3, 1, 1], that rescale and normalize in one."""
     mean = np.array(settings.mean or (0.0,) * 3)
     deviation = np.array(settings.std or (1.0,) * 3)
     slope = (settings.rescale or 1.0) / deviation

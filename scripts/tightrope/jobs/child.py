@@ -215,10 +215,7 @@ class Child:
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
 
     def ended_without_answer(self) -> Exception:
-        """Return the error of a child that gave no answer: a StorageError without room for it.
-
-        A file that is mapped into memory then ends the process by a signal.
-        """
+        """Return the error of a child that gave no answer: a StorageError without room for it."""
         self.process.join()
         return full_disk() or self.failed(self.how_it_ended(), transient=True)
 
@@ -272,10 +269,7 @@ def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any
 
 
 def run_or_stop(what: str, work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
-    """Return `work(*arguments)`, run in a child process, of a step that its model needs.
-
-    Raises a TightropeError of the work unchanged, and any other failure as one that names `what`.
-    """
+    """Return `work(*arguments)`, run in a child; raise failures as TightropeError naming `what`."""
     try:
         value, error = supervised(catch_expected_errors(work), *arguments, limits=limits)
     except WorkFailed as failed:
@@ -300,10 +294,7 @@ def catch_expected_errors(
 
 
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
-    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
-
-    Raises as `failure` does.
-    """
+    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure."""
     try:
         fields = supervised(work, *arguments, limits=limits)
     except WorkFailed as error:

@@ -1,10 +1,11 @@
 """Execution settings of a job that builds or runs an engine."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from tightrope.artifacts.failures import failure_in, reason_of
-from tightrope.artifacts.paths import beside_output
+from tightrope.artifacts.paths import FOLDERS
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import intra_op_threads
 from tightrope.machine.host import REGISTRY, describe_host, name_in, named, require_host
@@ -20,7 +21,10 @@ def require_node(job: Any) -> None:
     one of its kind, it runs where Snakemake does.
     """
     if not fails_anyway(job):
-        require_host(job.params.host, beside_output(job, REGISTRY))
+        # where the outputs are: below the prefix of a module
+        output = Path(next(path for _, path in job.output.items()))
+        made = (above.parent for above in output.parents if above.name in FOLDERS)
+        require_host(job.params.host, next(made, Path()) / REGISTRY)
 
 
 def fails_anyway(job: Any) -> bool:

@@ -87,14 +87,10 @@ def explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "required":
         missing = next(name for name in required if name not in instance)
         return f"config: {key or 'top level'}: the key {missing} is missing"
-    return f"config: {key} = {instance!r}: {allowed_values(error)}{hint_at_name(error)}"
-
-
-def hint_at_name(error: jsonschema.ValidationError) -> str:
-    """Return how a model is named, where its keys stand directly under `models`, else nothing."""
-    path = list(error.absolute_path)
-    unnamed = len(path) == 2 and path[0] == "models" and error.validator == "type"
-    return "; a model has a name: models: {mine: {checkpoint: …, data: …}}" if unnamed else ""
+    path, hint = list(error.absolute_path), ""
+    if len(path) == 2 and path[0] == "models" and error.validator == "type":
+        hint = "; a model has a name: models: {mine: {checkpoint: …, data: …}}"
+    return f"config: {key} = {instance!r}: {allowed_values(error)}{hint}"
 
 
 def violated(error: jsonschema.ValidationError) -> Document:

@@ -69,10 +69,7 @@ def host_at(config: Document, place: str) -> Document:
 
 
 def known_machine(config: Document, variant: Variant, here: Document) -> Document | None:
-    """Return what is known of the machine that runs a variant: its `isa` at least, else None.
-
-    `here` describes this machine.
-    """
+    """Return what is known of the machine of a variant, its `isa` at least, else None."""
     if runs_here(config):
         return here
     isa = host_at(config, variant.place)["isa"] if config["hosts"] else None
@@ -84,8 +81,7 @@ def host_keys(
 ) -> dict[str, str]:
     """Return the host key of each place, see `machine.host.require_host`.
 
-    `name` gives the key of a machine: by `fingerprint` for times, `numerics_fingerprint` for
-    numbers.
+    `name` is `fingerprint` for times, `numerics_fingerprint` for numbers.
     """
     if runs_here(config):
         return {device: name(for_device(here, device)) for device in DEVICES}

@@ -131,9 +131,8 @@ def asked_of_model(config: Document, wildcards: Any) -> Document:
     model = config["models"][wildcards.model]
     speedup = speedup_of(model)
     heads = {HEADS: True} if chooses_heads(model) else {}
-    if speedup is None:
-        return {"parameters": model["prune"]["parameters"], **heads}
-    return {"speedup": speedup, **heads}
+    aim = {"parameters": model["prune"]["parameters"]} if speedup is None else {"speedup": speedup}
+    return aim | heads
 
 
 def engine_of_model(config: Document, wildcards: Any) -> Document | None:
@@ -144,10 +143,7 @@ def engine_of_model(config: Document, wildcards: Any) -> Document | None:
 
 
 def engine_of_table(config: Document, wildcards: Any) -> Document:
-    """Return the engine of a table of latencies, named by `structures` of the wildcards.
-
-    It is that of the first model whose target reads the table of its parent.
-    """
+    """Return the engine of a table of latencies: that of the first model whose target reads it."""
     return next(
         timed_engine(config, name)
         for name, model in config["models"].items()
@@ -158,10 +154,7 @@ def engine_of_table(config: Document, wildcards: Any) -> Document:
 
 
 def timed_engine(config: Document, model: str) -> Document:
-    """Return variant, options, source and shape of the engine that structures are timed with.
-
-    It has one program for that shape. `heads` where structures have fewer of them too.
-    """
+    """Return variant, options, source and shape of the engine that structures are timed with."""
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
     options = engine_options(config, model, variant)
     if options.get("buckets"):

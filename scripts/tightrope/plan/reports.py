@@ -17,10 +17,7 @@ PLAIN, NAKED = re.compile(r'"([A-Za-z0-9_.+-]+)"'), r"\1"
 
 
 def configuration_files(workflow: Any) -> list[str]:
-    """Return the configuration files of the run, relative to the project.
-
-    So the place of the project makes no summary stale whose configuration lies in it.
-    """
+    """Return the configuration files of the run, relative to the project, which may be moved."""
     return [os.path.relpath(file) for file in workflow.config_settings.configfiles]
 
 

@@ -28,9 +28,8 @@ Document = dict[str, Any]
 def configured(config: Document, model: str, host: Document) -> list[Variant]:
     """Return every configured variant of `model`, baselines included.
 
-    Each precision of an engine is planned on the configured devices that support it, of a model
-    that is quantized already as `as_given` says. Raises ConfigError for a precision that no device
-    has. On a CPU like `host`, see `fp32_fallback`.
+    Each precision of an engine is planned on the configured devices that support it. Raises
+    ConfigError for a precision that no device has.
     """
     found = [
         one
@@ -71,9 +70,8 @@ def kind_of(model: Document) -> tuple[bool, bool, bool]:
 def as_given(variant: Variant) -> list[Variant]:
     """Return what is planned in the place of `variant` for a file that is quantized already.
 
-    The file as it is for a precision that needs calibration, nothing for ranges of each call, and
-    `variant` itself in float. An engine that cannot run such files keeps its variants: they are
-    built from a checkpoint, and unavailable.
+    The file as it is for a precision that needs calibration, nothing for ranges of each call, else
+    `variant` itself, also of an engine that cannot run such files: it is unavailable.
     """
     if not runs_given_files(variant) or variant.precision not in QUANTIZED:
         return [variant]
@@ -155,11 +153,7 @@ def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str])
 
 
 def takes_repair(variant: Variant, settings: Document) -> bool:
-    """Return whether a variant can have a repair with these settings.
-
-    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0. They
-    alone quantize attention.
-    """
+    """Return whether a variant can have a repair: TensorRT has zeros of 0 and quantizes attention."""
     if variant.precision == AUTO or variant.scheme is None:
         return False
     if variant.scheme in ("s8s8", "e4m3"):

@@ -36,9 +36,8 @@ def one_of(names: Iterable[str]) -> str:
 def paths(path: str, rows: Iterable[str | tuple[Any, ...]], wildcards: Any) -> list[str]:
     """Return the path for each row, whose values take the places of its wildcards in their order.
 
-    A row of one value is that value.
-    As a function of the wildcards it is not called where a job parses the Snakefile, as `collect`
-    would be.
+    A row of one value is that value. Unlike `collect` it is not called where a job parses the
+    Snakefile.
     """
     pattern = re.sub(r"\{\w+\}", "{}", path)
     return [pattern.format(*([row] if isinstance(row, str) else row)) for row in rows]

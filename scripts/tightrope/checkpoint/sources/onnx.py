@@ -17,11 +17,7 @@ PYTORCH = (b"PK", b"\x80\x02")
 
 
 def local_files(source: Source) -> list[Path]:
-    """Return the ONNX file and the tokenizer or image processor files next to it.
-
-    Raises ConfigError for a missing file, and for an image model without an image processor,
-    because nothing else defines its preprocessing.
-    """
+    """Return the ONNX file and its encoder's files; raise ConfigError where one is missing."""
     file = home_expanded(source.text, source.location)
     if not file.is_file():
         raise ConfigError(f"{source.text}: there is no such file")
