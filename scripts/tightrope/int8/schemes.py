@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from tightrope.onnx.attention import Attention, attention_in
 from tightrope.onnx.edit import attribute, constant_of, rows_of
-from tightrope.onnx.row_dependencies import TRIALS, Shapes, shapes_seen
+from tightrope.onnx.session import TRIALS, Shapes, shapes_seen
 from tightrope.onnx.weights import weighted_nodes
 
 # NVIDIA's Model Optimizer leaves products with fewer rows or columns of weights in float too

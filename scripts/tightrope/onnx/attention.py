@@ -8,7 +8,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tightrope.onnx.edit import at_opset, replace_operators
-from tightrope.onnx.row_dependencies import Shapes, shapes_seen
+from tightrope.onnx.session import Shapes, shapes_seen
 
 # what may stand between the scores and their Softmax: scales, additive masks and biases
 ELEMENTWISE = ("Add", "Div", "Mul", "Sub")

@@ -5,16 +5,27 @@ The other tokens are needed only as keys and values of its attention, so the res
 products of one layer, 14 % of those of a six-layer encoder. The outputs do not change.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.onnx.edit import attribute, copy_of
+from tightrope.onnx.edit import STANDARD, attribute, copy_of
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.row_dependencies import Node, Reads, Shapes, is_one, needed, shapes_seen
+from tightrope.onnx.session import Shapes, shapes_seen
 from tightrope.signature import SEQUENCE
 
 FIRST = 0
+ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub")
+UNARY = (
+    *("Abs", "Cast", "Erf", "Gelu", "HardSigmoid", "HardSwish"),
+    *("Identity", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"),
+)
+Node = onnx.NodeProto
+# per input of an operator: the axis of which only the first row is read, None for all rows
+Reads = list[int | None]
 
 
 def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -115,3 +126,83 @@ def constant(graph: onnx.GraphProto, value: int) -> str:
     if name not in {tensor.name for tensor in graph.initializer}:
         graph.initializer.append(numpy_helper.from_array(np.array([value], np.int64), name))
     return name
+
+
+def needed(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
+    """Return what an operator reads for the first row of its output's `axis`, None for all rows."""
+    if node.domain not in STANDARD:
+        return None
+    if any(name and name not in shapes for name in [*node.input, *node.output]):
+        return None
+    if node.op_type in ELEMENTWISE:
+        return [broadcast_axis(node, name, axis, shapes) for name in node.input]
+    rule = RULES.get(node.op_type, unary if node.op_type in UNARY else None)
+    return rule(node, axis, shapes, producers) if rule else None
+
+
+def rank(name: str, shapes: Shapes) -> int:
+    """Return the number of axes of a tensor."""
+    return len(shapes[name][0])
+
+
+def is_one(name: str, axis: int, shapes: Shapes) -> bool:
+    """Return whether that axis has size 1 in every trial."""
+    return all(shape[axis] == 1 for shape in shapes[name])
+
+
+def broadcast_axis(node: Node, name: str, axis: int, shapes: Shapes) -> int | None:
+    """Return the axis of an input that becomes `axis` of the output, None if it is broadcast."""
+    if not name:
+        return None
+    own = axis - (rank(node.output[0], shapes) - rank(name, shapes))
+    return None if own < 0 or is_one(name, own, shapes) else own
+
+
+def unary(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
+    """Rule for unary elementwise operators; the bounds of Clip are scalars."""
+    return [axis, *[None] * (len(node.input) - 1)]
+
+
+def along_another_axis(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
+    """Rule for Softmax and LayerNormalization over a later axis: rows are independent."""
+    over = attribute(node, "axis", -1) % rank(node.output[0], shapes)
+    if over <= axis:
+        return None
+    return [axis, *(broadcast_axis(node, name, axis, shapes) for name in node.input[1:])]
+
+
+def matmul(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads | None:
+    """Rule for matrix products: rows of the product are rows of its first factor."""
+    first, both = rank(node.input[0], shapes), min(rank(name, shapes) for name in node.input)
+    return [first - 2, None] if both > 1 and axis == rank(node.output[0], shapes) - 2 else None
+
+
+def transpose(node: Node, axis: int, shapes: Shapes, producers: Any) -> Reads:
+    """Rule for transposes: the row moves to another axis."""
+    backwards = range(rank(node.output[0], shapes))[::-1]
+    return [attribute(node, "perm", list(backwards))[axis]]
+
+
+def reshape(node: Node, axis: int, shapes: Shapes, producers: dict[str, Node]) -> Reads | None:
+    """Rule for reshapes that keep batch and tokens as the first two axes, by their shape input."""
+    shape = producers.get(node.input[1])
+    if axis != 1 or shape is None or shape.op_type != "Concat" or len(shape.input) < 2:
+        return None
+    tokens = producers.get(shape.input[1])
+    if tokens is None or tokens.op_type != "Shape":
+        return None
+    if (attribute(tokens, "start", 0), attribute(tokens, "end", None)) != (1, 2):
+        return None
+    pairs = zip(shapes[node.input[0]], shapes[node.output[0]], strict=True)
+    kept = all(before[:2] == after[:2] for before, after in pairs)
+    return [1, None] if kept and shapes[shape.input[0]][0] == (1,) else None
+
+
+RULES: dict[str, Callable[[Node, int, Shapes, dict[str, Node]], Reads | None]] = {
+    "Clip": unary,
+    "LayerNormalization": along_another_axis,
+    "MatMul": matmul,
+    "Reshape": reshape,
+    "Softmax": along_another_axis,
+    "Transpose": transpose,
+}
