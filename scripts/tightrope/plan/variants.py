@@ -153,7 +153,10 @@ def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str])
 
 
 def takes_repair(variant: Variant, settings: Document) -> bool:
-    """Return whether a variant can have a repair: TensorRT has zeros of 0 and quantizes attention."""
+    """Return whether a variant can have a repair with these settings.
+
+    TensorRT's zero-points are 0, and it alone quantizes attention.
+    """
     if variant.precision == AUTO or variant.scheme is None:
         return False
     if variant.scheme in ("s8s8", "e4m3"):

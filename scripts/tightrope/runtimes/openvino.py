@@ -1,7 +1,7 @@
 """Programs of an OpenVINO IR: one per shape bucket, compiled when a request first needs it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -206,22 +206,19 @@ def operands_of(program: openvino.CompiledModel) -> Operands:
     found = {}
     for node in program.get_runtime_model().get_ops():
         facts = node.get_rt_info()
-        inputs = [
-            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
-            for one in node.inputs()
-        ]
-        outputs = [
-            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
-            for one in node.outputs()
-        ]
+        inputs, outputs = map(tensors, (node.inputs(), node.outputs()))
         layers = facts["originalLayersNames"].astype(str).casefold()
         found[node.get_friendly_name()] = inputs, outputs, layers.count("softmax")
     return found
 
 
-def type_of(name: str) -> str:
-    """Return this project's name of an element type."""
-    return TYPES.get(name, name)
+def tensors(ports: Sequence[Any]) -> list[Tensor]:
+    """Return shapes and types of the inputs or outputs of an operator."""
+    kinds = [one.get_element_type().get_type_name() for one in ports]
+    return [
+        Tensor(tuple(one.get_shape()), TYPES.get(kind, kind))
+        for one, kind in zip(ports, kinds, strict=True)
+    ]
 
 
 def operator_of(operands: Operands, name: str, kind: str) -> OperatorTime:

@@ -58,7 +58,9 @@ class EndedJobs(logging.Handler):
     def __init__(self, workflow: Any) -> None:
         """Listen to what Snakemake says of a workflow."""
         super().__init__()
-        self.files, self.exception = files_of(workflow), ""
+        stored = workflow.storage_settings.default_storage_provider is not None
+        provider = workflow.storage_registry.default_storage_provider if stored else None
+        self.files, self.exception = partial(fetched, provider), ""
         self.reasons: dict[int | str, str] = {}
         self.ahead: set[str] = set()
         logging.getLogger(LOGGER).addHandler(self)
@@ -120,12 +122,6 @@ def refusal_in(text: str) -> Refusal | None:
         "say --latency-wait SECONDS, and run again"
     )
     return Refusal(files, reason)
-
-
-def files_of(workflow: Any) -> Files:
-    """Return what gives the files of the jobs of a workflow."""
-    stored = workflow.storage_settings.default_storage_provider is not None
-    return partial(fetched, workflow.storage_registry.default_storage_provider) if stored else here
 
 
 @contextmanager

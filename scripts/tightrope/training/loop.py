@@ -83,11 +83,6 @@ class Report:
         print(f"fine-tuning: {line}", file=self.terminal, flush=True)
 
 
-def average_tenths(losses: list[float]) -> list[float]:
-    """Return the mean loss of each tenth of the training."""
-    return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]
-
-
 def fine_tune(
     subject: Subject,
     recipe: Recipe,

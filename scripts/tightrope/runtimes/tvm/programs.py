@@ -27,23 +27,19 @@ def imported(
     for bucket in buckets.all():
         example = example_inputs(input_signature, bucket[0], bucket[1])
         exported = torch.export.export(classifier, (), kwargs=example)
-        modules[bucket], weights = translated(exported)
+        module, parameters = detach_params(
+            from_exported_program(
+                exported, keep_params_as_input=True, unwrap_unit_return_tuple=True
+            )
+        )
+        tensors = parameters.get("main", [])
+        names = [variable.name for variable in module["main"].params[-len(tensors) :]]
+        modules[bucket] = module
+        weights = {
+            f"{number:05}.{name}": tensor.numpy()
+            for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+        }
     return modules, weights
-
-
-def translated(
-    exported: torch.export.ExportedProgram,
-) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
-    """Return an exported program as a module, and the weights that follow its inputs."""
-    module, parameters = detach_params(
-        from_exported_program(exported, keep_params_as_input=True, unwrap_unit_return_tuple=True)
-    )
-    tensors = parameters.get("main", [])
-    names = [variable.name for variable in module["main"].params[-len(tensors) :]]
-    return module, {
-        f"{number:05}.{name}": tensor.numpy()
-        for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
-    }
 
 
 class Linear(torch.nn.Module):

@@ -51,13 +51,9 @@ def product_of(func: Any) -> Product | None:
 
 def lanes(target: Target, columns: int) -> int:
     """Return the 32-bit lanes of a vector of `target`, fewer where they do not divide `columns`."""
-    return max(n for n in range(1, widest(target) + 1) if columns % n == 0)
-
-
-def widest(target: Target) -> int:
-    """Return the 32-bit lanes of the widest vector: of 512, 256 or 128 bits."""
     # llvm_get_vector_width of TVM 0.27 returns 512 for processors without AVX-512 too
-    return next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
+    widest = next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
+    return max(n for n in range(1, widest + 1) if columns % n == 0)
 
 
 def tiling(product: Product, width: int) -> Tiles | None:
