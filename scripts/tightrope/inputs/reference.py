@@ -53,8 +53,8 @@ def check_reference(
         if any((brought / f"{name}.json").is_file() for name in ("tokenizer_config", "config")):
             theirs = AutoTokenizer.from_pretrained(brought, trust_remote_code=False)
         else:
-            own, side = str(brought / "tokenizer.json"), cut_side(brought)
-            theirs = PreTrainedTokenizerFast(tokenizer_file=own, truncation_side=side)
+            file, side = str(brought / "tokenizer.json"), cut_side(brought)
+            theirs = PreTrainedTokenizerFast(tokenizer_file=file, truncation_side=side)
     chosen = telling(texts)
     most = max(len(theirs(text)["input_ids"]) for text in chosen)
     cut = min(longest or most, max(8, 3 * most // 4))  # so that the longest are cut
