@@ -6,6 +6,7 @@ the folder travel in its pack: a tar file beside the folder, without compression
 
 import atexit
 import os
+import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -54,23 +55,16 @@ def unpack(pack: Path) -> None:
     try:
         with open_regular(pack) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             for member in archive:
-                write_member(archive, member, folder, pack)
+                parts = PurePosixPath(member.name).parts
+                outside = member.name.startswith("/") or ".." in parts
+                if not member.isreg() or not parts or outside:
+                    raise ArtifactError(f"{pack}: member {member.name!r} is no file of its folder")
+                target, content = folder.joinpath(*parts), archive.extractfile(member)
+                assert content is not None  # of a regular file
+                with storage_errors(target), content, writing(target) as copy:
+                    shutil.copyfileobj(content, copy)
     except tarfile.TarError as error:
         raise ArtifactError(f"{pack}: no pack of Tightrope ({error})") from error
-
-
-def write_member(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, pack: Path
-) -> None:
-    """Write one member of a pack; raises ArtifactError as `unpack` does."""
-    parts = PurePosixPath(member.name).parts
-    if not member.isreg() or not parts or member.name.startswith("/") or ".." in parts:
-        raise ArtifactError(f"{pack}: member {member.name!r} is no file of its folder")
-    target, content = folder.joinpath(*parts), archive.extractfile(member)
-    assert content is not None  # of a regular file
-    with storage_errors(target), content, writing(target) as copy:
-        while block := content.read(2**20):
-            copy.write(block)
 
 
 def with_packs(job: Any) -> None:

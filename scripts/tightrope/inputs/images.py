@@ -87,19 +87,13 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
             )
         rgb = center(rgb, settings.height, settings.width)
     channels = np.ascontiguousarray(rgb.transpose(2, 0, 1))
-    slope, offset = line_of(settings)
-    values = channels * slope
-    values += offset
-    return values
-
-
-def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scale and offset, float32 [3, 1, 1], that rescale and normalize in one."""
-    mean = np.array(settings.mean or (0.0,) * 3)
+    # one scale and offset rescale and normalize: two passes, equal within float32 precision
     deviation = np.array(settings.std or (1.0,) * 3)
     slope = (settings.rescale or 1.0) / deviation
-    offset = -mean / deviation
-    return slope.astype(np.float32)[:, None, None], offset.astype(np.float32)[:, None, None]
+    offset = -np.array(settings.mean or (0.0,) * 3) / deviation
+    values = channels * slope.astype(np.float32)[:, None, None]
+    values += offset.astype(np.float32)[:, None, None]
+    return values
 
 
 def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:

@@ -48,10 +48,12 @@ def tensorrt_qdq(
     weights: dict[tuple[str, int | None], str] = {}
     written: list[onnx.NodeProto] = []
     for node in made.graph.node:
+        # products read both inputs quantized, and so do sums of two computed tensors
+        both = node.name in products
+        both = both or (node.op_type == "Add" and not constants & set(node.input))
         for place, name in enumerate(node.input):
-            if name in for_all or (
-                name in rounded and reads_quantized(node, place, chosen, products, constants)
-            ):
+            reads = both or (node.name in chosen and place == 0)
+            if name in for_all or (name in rounded and reads):
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
@@ -92,19 +94,6 @@ def quantized_inputs(
         if node.name in chosen or node.name in products
         for name in (node.input if node.name in products else node.input[:1])
     ]
-
-
-def reads_quantized(
-    node: onnx.NodeProto,
-    place: int,
-    chosen: Collection[str],
-    products: Collection[str],
-    constants: set[str],
-) -> bool:
-    """Return whether an input is of a quantized operator or of a sum of two computed tensors."""
-    if node.op_type == "Add":
-        return not constants & set(node.input)
-    return node.name in products or (node.name in chosen and place == 0)
 
 
 def other_skips(

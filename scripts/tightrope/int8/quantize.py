@@ -57,7 +57,11 @@ def quantize_onnx(
     made_from, cache = checkpoint_of(model), read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
     needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
-    require_ranges(ranges, needed, path=calibration)
+    if missing := [name for name in needed if name not in ranges]:
+        raise TightropeError(
+            f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
+            "are needed); calibrate this model, or import a cache that has them"
+        )
     longest = cache.get("options", {}).get("max_sequence")
     attention = attention_of(SCHEMES[scheme], model, repair, path=source, longest=longest)
     ranges = with_attention(ranges, attention, path=calibration)
@@ -150,16 +154,6 @@ def read_tensors(
             both = outputs or (scheme.symmetric is None and node.op_type == "Conv")
             found += [node.input[0], *(node.output if both else ())]
     return list(dict.fromkeys(found))
-
-
-def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> None:
-    """Raise TightropeError where a needed tensor has no range."""
-    missing = [name for name in needed if name not in ranges]
-    if missing:
-        raise TightropeError(
-            f"{path}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that are "
-            "needed); calibrate this model, or import a cache that has them"
-        )
 
 
 def with_attention(ranges: Ranges, attention: list[Attention], *, path: Path | str) -> Ranges:

@@ -200,7 +200,13 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
                 made.graph.initializer.extend(clip[1])
             bypassed[node.output[0]] = source
         elif node.op_type == DEQUANTIZE and node.input[0] not in constants:
-            require_quantizer(node, producers)
+            producer = producers.get(node.input[0])
+            if producer is None or producer.op_type != QUANTIZE:
+                kind = "a graph input" if producer is None else producer.op_type
+                raise ArtifactError(
+                    f"DequantizeLinear {label(node)} reads {kind}: only constants and "
+                    "QuantizeLinear are supported before it; quantize with Q/DQ in pairs"
+                )
             bypassed[node.output[0]] = bypassed[node.input[0]]
         else:
             kept.append(node)
@@ -212,17 +218,6 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     kept += [helper.make_node("Identity", [bypassed[name]], [name]) for name in ends]
     set_operators(made, kept)
     return made
-
-
-def require_quantizer(node: NodeProto, producers: dict[str, NodeProto]) -> None:
-    """Raise ArtifactError unless the input of a DequantizeLinear comes from a QuantizeLinear."""
-    producer = producers.get(node.input[0])
-    if producer is None or producer.op_type != QUANTIZE:
-        kind = "a graph input" if producer is None else producer.op_type
-        raise ArtifactError(
-            f"DequantizeLinear {label(node)} reads {kind}: only constants and QuantizeLinear are "
-            "supported before it; quantize with Q/DQ in pairs"
-        )
 
 
 def require_no_quantized_input(kept: list[NodeProto], producers: dict[str, NodeProto]) -> None:

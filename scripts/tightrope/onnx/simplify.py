@@ -56,7 +56,11 @@ def simplify_onnx(
     manifest = read_manifest(checkpoint, CheckpointManifest)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
     examples = read_split(data)[:8]
-    batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))
+    rows = list(load_encoder(checkpoint, max_sequence=tokens)(examples))
+    if not rows:
+        raise ArtifactError("the split for timing is empty")
+    # one example, three padded, all padded, and the shortest alone
+    batches = [stack(some) for some in (rows[:1], rows[:3], rows, [min(rows, key=length)])]
     reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
     expected = reference(Path(checkpoint), batches, threads=threads)
 
@@ -114,11 +118,3 @@ def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> 
     torch.set_num_threads(threads)
     run = runner(logits_module(checkpoint, torch.float32))
     return [run(batch) for batch in batches]
-
-
-def several_shapes(rows: list[Arrays]) -> list[Arrays]:
-    """Return batches: one example, three padded, all padded, and the shortest alone."""
-    if not rows:
-        raise ArtifactError("the split for timing is empty")
-    shortest = min(rows, key=length)
-    return [stack(rows[:1]), stack(rows[:3]), stack(rows), stack([shortest])]

@@ -11,6 +11,7 @@ from tightrope.machine.energy import package_meter
 from tightrope.machine.host import describe_host
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.hosts import (
+    Document,
     check_hosts,
     devices_of,
     names_of,
@@ -44,7 +45,6 @@ from tightrope.signature import SEQUENCE
 from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
-Document = dict[str, Any]
 # the largest number of examples that is suggested
 MOST = 100_000
 # the scenarios of LoadGen that measure what a goal minimizes, or its bound of p99

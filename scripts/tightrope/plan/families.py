@@ -4,10 +4,9 @@ import json
 from typing import Any
 
 from tightrope.errors import ConfigError, nearest
-from tightrope.plan.hosts import Jobs
+from tightrope.plan.hosts import Document, Jobs
 from tightrope.variants import is_onnx
 
-Document = dict[str, Any]
 # a model that starts from none, and a place
 Family = tuple[str, str]
 FROM, TEACHER, KIND = "from", "distill.from", "model"

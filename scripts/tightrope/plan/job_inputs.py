@@ -11,12 +11,11 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
-from tightrope.plan.hosts import Jobs, known_machine, planning_host
+from tightrope.plan.hosts import Document, Jobs, known_machine, planning_host
 from tightrope.plan.shapes import is_of_images
 from tightrope.records.profile import PREFIX
 from tightrope.variants import AUTO, CALIBRATION, GIVEN, QUANTIZED, SCHEMES, Variant, either, parse
 
-Document = dict[str, Any]
 EXPORTED, SIMPLIFIED, OF_INT8 = "exported", "simplified", "quantized"
 # a graph is named by its stage, or by the name of a quantized ONNX file
 GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.artifacts.provenance import library_versions
 from tightrope.errors import ConfigError
 from tightrope.plan.families import FROM
-from tightrope.plan.hosts import planning_host
+from tightrope.plan.hosts import Document, planning_host
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
@@ -15,7 +15,6 @@ from tightrope.plan.variants import only_emulated
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.variants import Variant, parse
 
-Document = dict[str, Any]
 DEFAULT_ENGINE = "onnxruntime-fp32"
 AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
 SIZES = ("layers", "intermediate", HEADS)

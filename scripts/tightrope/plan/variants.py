@@ -1,12 +1,11 @@
 """Planned variants of a model: configured ones that exist, and their baselines."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.lacks import missing_instructions
-from tightrope.plan.hosts import hosts_of, known_machine
+from tightrope.plan.hosts import Document, hosts_of, known_machine
 from tightrope.variants import (
     AUTO,
     CALIBRATED,
@@ -21,8 +20,6 @@ from tightrope.variants import (
     is_onnx,
     runs_given_files,
 )
-
-Document = dict[str, Any]
 
 
 def configured(config: Document, model: str, host: Document) -> list[Variant]:

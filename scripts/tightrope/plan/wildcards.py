@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from tightrope.plan.hosts import planned_on, uses_gpu
+from tightrope.plan.hosts import Document, planned_on, uses_gpu
 from tightrope.variants import device_of, parse
-
-Document = dict[str, Any]
 
 
 def one_of(names: Iterable[str]) -> str:
