@@ -38,7 +38,13 @@ def tensorrt_qdq(
     made = at_opset(model, OPSETS[kind])
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
     constants = {tensor.name for tensor in made.graph.initializer}
-    inputs = quantized_inputs(made, chosen, products)
+    # of operators with weights the first input, of products both
+    inputs = [
+        name
+        for node in made.graph.node
+        if node.name in chosen or node.name in products
+        for name in (node.input if node.name in products else node.input[:1])
+    ]
     given = {one.name for one in made.graph.output}
     results = [node.output[0] for node in chosen.values() if node.output[0] not in given]
     for_all = [*inputs, *results] if outputs else []
@@ -57,43 +63,16 @@ def tensorrt_qdq(
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
-            written += with_quantized_weight(made, node, kind, weights)
+            # of output channels
+            axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
+            weight = node.input[1], axis if kind == TensorProto.INT8 else None
+            if weight not in weights:
+                written.append(quantized_weight(made, *weight, kind))
+                weights[weight] = written[-1].output[0]
+            node.input[1] = weights[weight]
         written.append(node)
     set_operators(made, written)
     return made
-
-
-def with_quantized_weight(
-    model: onnx.ModelProto,
-    node: onnx.NodeProto,
-    kind: int,
-    known: dict[tuple[str, int | None], str],
-) -> list[onnx.NodeProto]:
-    """Let an operator read its weight dequantized; return what makes that, unless `known` has it.
-
-    `known` maps weights and channel axes to dequantized tensors; a new one is added.
-    """
-    # of output channels
-    axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
-    weight = node.input[1], axis if kind == TensorProto.INT8 else None
-    made = []
-    if weight not in known:
-        made.append(quantized_weight(model, *weight, kind))
-        known[weight] = made[0].output[0]
-    node.input[1] = known[weight]
-    return made
-
-
-def quantized_inputs(
-    model: onnx.ModelProto, chosen: Collection[str], products: Collection[str]
-) -> list[str]:
-    """Return what operators with weights read at their first place, and products at both."""
-    return [
-        name
-        for node in model.graph.node
-        if node.name in chosen or node.name in products
-        for name in (node.input if node.name in products else node.input[:1])
-    ]
 
 
 def other_skips(

@@ -128,10 +128,7 @@ def attention_of(
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
-    """Return those of `names` that match one of `patterns`, as a shell matches file names.
-
-    Raises ConfigError for a pattern that matches none.
-    """
+    """Return those of `names` that match a pattern; raise ConfigError for one that matches none."""
     found: set[str] = set()
     for pattern in patterns:
         matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}

@@ -58,8 +58,7 @@ def with_switches(
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Return the quantized model with an input `SWITCHES`, bool [operators], and their names.
 
-    Names are in the order of the switches. Each operator is an `If` with an int8 and a float
-    branch; only the chosen branch runs.
+    Each operator is an `If` with an int8 and a float branch; only the chosen branch runs.
     """
     model = copy_of(quantized)
     producers = {name: node for node in model.graph.node for name in node.output}

@@ -89,8 +89,8 @@ def replace_operators(
 ) -> None:
     """Put operators in the place of the one that makes a tensor, for each tensor.
 
-    The last of them makes the same tensor. Operators and initializers that no output needs then
-    are removed; a graph with branches or loops keeps its operators.
+    The last of them makes it. What no output needs then is removed; a graph with branches or loops
+    keeps its operators.
     """
     if not replacements:
         return

@@ -179,8 +179,7 @@ def import_checkpoint(
 def longest_sequence(model: onnx.ModelProto) -> int | None:
     """Return how many tokens a standardized model of texts takes, None without a limit.
 
-    That is the number of rows of a table which is looked up by the position, or less: a model that
-    takes one token more than the table has rows has another use for it.
+    That is the number of rows of a table looked up by the position, or less.
     """
     session, signature = open_model(model, threads=0, optimized=False), signature_of(model)
 
@@ -212,10 +211,7 @@ def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray
 
 
 def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
-    """Return `model`, or the float model in it where it is quantized already.
-
-    Raises TightropeError naming `source` where that cannot be made.
-    """
+    """Return `model`, or the float model in it; raise TightropeError where that cannot be made."""
     if not is_quantized(model):
         return model
     try:
@@ -287,10 +283,7 @@ def looked_up(model: onnx.ModelProto) -> Iterator[tuple[Sequence[int], bool]]:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized.
-
-    Its outputs are in the order of the labels.
-    """
+    """Return the ONNX file beside `checkpoint`, standardized, outputs in the labels' order."""
     manifest = read_manifest(checkpoint, CheckpointManifest)
     size = (manifest["height"], manifest["width"]) if manifest["task"] == IMAGE else None
     model = read_onnx_file(manifest["source"], Path(checkpoint).parent / FILE)

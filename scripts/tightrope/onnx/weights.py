@@ -36,9 +36,8 @@ def is_plain(node: onnx.NodeProto) -> bool:
 def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     """Name the operators with weights of `model` after their modules in the checkpoint.
 
-    The name is that of the bias, the only part that keeps it, without `prefix` and `.bias`. An
-    operator without a bias keeps its name. A node without a name, or with a duplicate, is named by
-    its type and output.
+    The name is that of the bias, which alone keeps it, without `prefix` and `.bias`. A node without
+    a name, or with a duplicate, is named by its type and output.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     taken = {node.name for node in model.graph.node}

@@ -178,8 +178,7 @@ def this_machine() -> Machine:
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
     """Return 1 when no attempt of the job follows this one, else 0.
 
-    The main process knows Snakemake's --retries; on a cluster's nodes, where it is 0, the number of
-    attempts comes from the environment.
+    The main process knows Snakemake's --retries; on the nodes the environment has the number.
     """
     if workflow.is_main_process and workflow.execution_settings is not None:
         os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)

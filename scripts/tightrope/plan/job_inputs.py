@@ -283,14 +283,15 @@ def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> li
 
 def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
     """Return model, scheme and calibration of each search for int8-auto."""
-    found = dict.fromkeys(
-        (model, scheme, calibration)
-        for model, variant in jobs
-        if variant.precision == AUTO
-        and (scheme := scheme_of(config, variant))
-        and (calibration := variant.calibration)
+    return list(
+        dict.fromkeys(
+            (model, scheme, calibration)
+            for model, variant in jobs
+            if variant.precision == AUTO
+            and (scheme := scheme_of(config, variant))
+            and (calibration := variant.calibration)
+        )
     )
-    return list(found)
 
 
 def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[str, str]:

@@ -32,9 +32,8 @@ def percentile_of(config: Document, wildcards: Any) -> float | None:
 def engine_options(config: Document, model: str, variant: Variant) -> Document:
     """Return the engine's settings and other settings that shape the engine of a variant.
 
-    On a GPU the keys of `cuda` that the engine reads, and `shapes` where kernels are tuned for the
-    measured ones; buckets where it has one program per bucket; `reduce_range` where it quantizes
-    for a CPU itself.
+    On a GPU the keys of `cuda` that it reads, and `shapes` where kernels are tuned for them;
+    buckets where it has a program for each; `reduce_range` where it quantizes for a CPU itself.
     """
     engine, on_gpu = variant.engine, variant.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
@@ -116,8 +115,7 @@ def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
 def limits_of(config: Document, wildcards: Any) -> dict[str, int | None]:
     """Return how many examples are kept for train with calibration and for evaluation.
 
-    The sizes of the splits are rounded up generously, so that other sizes usually need no other
-    data; None, which keeps all, if a size is None.
+    Sizes are rounded up, so that others usually need no other data; None keeps all.
     """
     sizes = split_sizes(config, wildcards.model)
     limits: dict[str, int | None] = {}

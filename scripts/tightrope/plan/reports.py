@@ -33,9 +33,8 @@ def overrides(workflow: Any) -> list[str]:
 
 
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
-    """Copy the reports of this run to the folder of its configuration; return that folder.
+    """Copy the reports of this run to the folder of its configuration file; return that folder.
 
-    The folder has the name of the configuration file, so that a run with another one leaves them.
     Returns None if the page is still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]

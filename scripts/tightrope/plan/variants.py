@@ -28,35 +28,25 @@ def configured(config: Document, model: str, host: Document) -> list[Variant]:
     Each precision of an engine is planned on the configured devices that support it. Raises
     ConfigError for a precision that no device has.
     """
-    found = [
-        one
-        for name, devices in hosts_of(config)
-        for one in configured_on(name, devices, config, model, host)
-    ]
-    return list(dict.fromkeys(found))
-
-
-def configured_on(
-    name: str | None, devices: Sequence[str], config: Document, model: str, host: Document
-) -> list[Variant]:
-    """Return every configured variant of `model` on the devices of the host with that name."""
-    keys = config["models"][model]
+    keys, found = config["models"][model], list[Variant]()
     # a model with learnt ranges has no others
     methods = [QAT] if keys.get("qat") else config["calibration"]["methods"]
-    found = [baseline(device, keys["checkpoint"], name) for device in devices]
-    for engine, precisions in config["engines"].items():
-        planned = []
-        for precision in precisions:
-            own = [
-                Variant(device, engine, precision, host=name)
-                for device in devices_with(engine, precision)
-                if device in devices
-            ]
-            if keys["quantized"]:
-                own = [given for variant in own for given in as_given(variant)]
-            planned += [one for asked in own for one in with_calibrations(asked, config, methods)]
-        found += fp32_fallback(config, planned, host) + planned
-    return found
+    for name, devices in hosts_of(config):
+        found += [baseline(device, keys["checkpoint"], name) for device in devices]
+        for engine, precisions in config["engines"].items():
+            planned = []
+            for precision in precisions:
+                own = [
+                    Variant(device, engine, precision, host=name)
+                    for device in devices_with(engine, precision)
+                    if device in devices
+                ]
+                if keys["quantized"]:
+                    own = [given for variant in own for given in as_given(variant)]
+                for asked in own:
+                    planned += with_calibrations(asked, config, methods)
+            found += fp32_fallback(config, planned, host) + planned
+    return list(dict.fromkeys(found))
 
 
 def kind_of(model: Document) -> tuple[bool, bool, bool]:

@@ -58,7 +58,8 @@ class Programs:
         most: int | None = None,
         blobs: bool = False,
     ) -> None:
-        self.folder, self.most, self.blobs = folder, most, blobs
+        self.folder, self.blobs = folder, blobs
+        self.limit = math.inf if most is None else most
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
         self.buckets = None if buckets is None else Buckets(buckets)
         self.chosen: set[Bucket] = set()
@@ -70,11 +71,6 @@ class Programs:
         """Return every bucket, the smallest first, and None where requests may need that."""
         static = [] if self.buckets is None else self.buckets.all()
         return [*static, None] if not static or len(static) > self.limit else [*static]
-
-    @property
-    def limit(self) -> float:
-        """Return how many buckets get a program."""
-        return math.inf if self.most is None else self.most
 
     def serving(self, *request: int) -> Bucket | None:
         """Return the name of the program for a request of these sizes.
@@ -182,10 +178,7 @@ def bare_reasons() -> Iterator[None]:
 def operator_times(
     program: openvino.CompiledModel, inputs: Arrays, calls: int
 ) -> list[OperatorTime]:
-    """Return the time of each operator per call of `inputs`, the longest first.
-
-    `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
-    """
+    """Return the time of each operator per call, the longest first, by COUNTERS of `program`."""
     request = program.create_infer_request()
     operands = operands_of(program)
     # an operator is read once: that takes longer than many an operator

@@ -86,11 +86,7 @@ def train_seeds(
     limits: Limits,
     terminal: TextIO,
 ) -> None:
-    """Add a run per seed to `record`; `load` takes a recipe and its seed.
-
-    Each seed runs in its own process and starts when the machine is quiet; all share the time of
-    `limits`.
-    """
+    """Add a run per seed to `record`, each in its own process and when the machine is quiet."""
     began = time.monotonic()
     for seed in record.plan["seeds"]:
         began += machine.wait()
@@ -141,14 +137,13 @@ def run_seed(
         micro_batches=micro_batches,
         clock=WatchedClock(),
     )
-    rates = [{"samples_per_s": epoch["samples"] / epoch["seconds"]} for epoch in history.epochs]
-    epochs = [epoch | rate for epoch, rate in zip(history.epochs, rates, strict=True)]
+    epochs = history.epochs
     return {
         **{name: properties[name] for name in PROPERTIES},
         "unit": subject.unit,
         "micro_batches": history.micro_batches,
         "compile_s": history.compile_s,
-        "epochs": epochs,
+        "epochs": [one | {"samples_per_s": one["samples"] / one["seconds"]} for one in epochs],
         "peak_rss_bytes": peak_rss_bytes(),
         "peak_device_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
     }

@@ -223,8 +223,8 @@ def calibrated(
 ) -> Quantizers:
     """Return a quantizer for each module to quantize; modules that read one tensor share theirs.
 
-    With `places` also those of outputs, whose keys end with OUTPUT; a module that reads the output
-    of another shares its quantizer. Examples are run one by one, so that none of them is padded.
+    With `places` also those of outputs, by keys that end with OUTPUT. Examples are run one by one,
+    so that none of them is padded.
     """
     model, found = subject.model, dict[str, Reading]()
     with torch.no_grad():

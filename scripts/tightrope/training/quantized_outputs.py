@@ -134,10 +134,7 @@ class RoundedOnce(TorchFunctionMode):
 
 @contextmanager
 def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places) -> Iterator[Hook]:
-    """Quantize outputs where `places` are; yield the hook that quantizes the input of a module.
-
-    The quantizers are in `named_parameters` of the model meanwhile.
-    """
+    """Quantize outputs where `places` are; yield the hook that quantizes the input of a module."""
     once = RoundedOnce()
     with ExitStack() as stack:
         model.forward = once.wrapped(model.forward)

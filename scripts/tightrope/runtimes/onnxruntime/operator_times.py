@@ -48,10 +48,7 @@ def events_of(
 
 
 def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
-    """Return the time of each event of calls of the same inputs.
-
-    Their operators are read once: that takes longer than many an operator.
-    """
+    """Return the time of each event; an operator is read once, which takes longer than many one."""
     known: dict[str, OperatorTime] = {}
     for event in events:
         name = event["name"]
