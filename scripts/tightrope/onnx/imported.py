@@ -64,12 +64,6 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
             f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
             "with onnx.version_converter"
         )
-    require_unoptimized(source, model)
-    return model
-
-
-def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
-    """Raise TightropeError for weights in half precision, and for a fused embedding of tokens."""
     halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
     if any(len(tensor.dims) > 1 for tensor in halves):
         raise TightropeError(
@@ -81,6 +75,7 @@ def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
             f"{source}: has EmbedLayerNormalization, an operator that onnxruntime.transformers "
             "(optimum-cli --optimize) has fused; give the file as it was exported"
         )
+    return model
 
 
 def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

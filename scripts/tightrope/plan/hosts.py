@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
@@ -140,22 +140,14 @@ def names_of(variants: list[Variant]) -> list[str]:
     return list(dict.fromkeys(str(one) for each in variants for one in (each, each.anywhere)))
 
 
-class Machine(TypedDict):
-    """The host, and what is missing on it: to compile C++, and per engine to use its GPU."""
-
-    host: dict[str, Any]
-    compiler: str | None
-    packages: dict[str, str | None]
-
-
 def pass_on(*, main: bool) -> None:
     """In the main process, keep this machine for the processes of jobs; they keep what they got."""
     if main or VARIABLE not in os.environ:
         os.environ[VARIABLE] = json.dumps(this_machine())
 
 
-def planned_on() -> Machine:
-    """Return the machine that the run is planned on; outside of a run it is this one."""
+def planned_on() -> Document:
+    """Return the machine that the run is planned on, see `this_machine`, which it is else."""
     given = os.environ.get(VARIABLE)
     return machine_in(given) if given else this_machine()
 
@@ -165,14 +157,11 @@ def planning_host() -> dict[str, Any]:
     return planned_on()["host"]
 
 
-def this_machine() -> Machine:
-    """Return what is to be known of this machine."""
+def this_machine() -> Document:
+    """Return the host, and why it cannot compile C++, and by engine why not use its GPU, if so."""
     refused = refusal_of_gpu()
-    return Machine(
-        host=describe_host(),
-        compiler=missing_compiler(),
-        packages={engine: missing_packages(engine) or refused for engine in ENGINES},
-    )
+    packages = {engine: missing_packages(engine) or refused for engine in ENGINES}
+    return {"host": describe_host(), "compiler": missing_compiler(), "packages": packages}
 
 
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:

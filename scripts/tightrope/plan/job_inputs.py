@@ -257,28 +257,22 @@ def graphs_of(config: Document, jobs: Jobs) -> list[tuple[str, str]]:
     variants: dict[str, list[Variant]] = {}
     for model, variant in jobs:
         variants.setdefault(model, []).append(variant)
-    return [
-        (model, graph)
-        for model, own in variants.items()
-        for graph in graphs_of_model(config, model, own)
-    ]
-
-
-def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> list[str]:
-    """Return the graphs to draw of one model with these variants."""
-    fed = [one for one in variants if one.calibration or not from_checkpoint(config, one.engine)]
-    wanted = set(config["graphs"])
-    # the quantized file of a model that is quantized already
-    if OF_INT8 in wanted and any(one.precision == GIVEN for one in variants):
-        wanted.add(EXPORTED)
-    plain = [graph for graph in ONNX_FILES if graph in wanted and fed]
-    first: dict[tuple[Any, ...], str] = {}
-    for variant in fed if OF_INT8 in config["graphs"] else ():
-        if variant.scheme is not None:
-            name = PurePosixPath(quantized_onnx(config, model, variant)).stem
-            mixed = name if variant.precision == AUTO else None
-            first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
-    return plain + list(first.values())
+    found: list[tuple[str, str]] = []
+    for model, own in variants.items():
+        fed = [one for one in own if one.calibration or not from_checkpoint(config, one.engine)]
+        wanted = set(config["graphs"])
+        # the quantized file of a model that is quantized already
+        if OF_INT8 in wanted and any(one.precision == GIVEN for one in own):
+            wanted.add(EXPORTED)
+        first: dict[tuple[Any, ...], str] = {}
+        for variant in fed if OF_INT8 in config["graphs"] else ():
+            if variant.scheme is not None:
+                name = PurePosixPath(quantized_onnx(config, model, variant)).stem
+                mixed = name if variant.precision == AUTO else None
+                first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
+        plain = [graph for graph in ONNX_FILES if graph in wanted and fed]
+        found += [(model, graph) for graph in (*plain, *first.values())]
+    return found
 
 
 def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
