@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.model.activations import swap_activation
@@ -11,6 +11,24 @@ from tightrope.model.pruning import prune
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # arguments of `pruning.prune` that are too long for a manifest
 LISTS = ("neurons", "kept_heads")
+
+
+class Kept(TypedDict, total=False):
+    """Arguments of `pruning.prune`, as the rule choose_structure writes."""
+
+    layers: int | list[int] | None
+    intermediate: int | None
+    heads: int | None
+    neurons: list[list[int]] | None
+    blocks: list[list[int]] | None
+    kept_heads: list[list[int]] | None
+
+
+class Chosen(TypedDict):
+    """What a chosen structure keeps, and the target that it was chosen for."""
+
+    prune: Kept
+    target: dict[str, Any]
 
 
 class Changes(NamedTuple):
@@ -29,7 +47,7 @@ class Changes(NamedTuple):
         chosen = dict(job.input.items()).get("structure")
         if chosen is None:
             return cls(job.params.activation, job.params.prune)
-        document = read_artifact(chosen, dict[str, dict[str, Any]])
+        document = read_artifact(chosen, Chosen)
         return cls(job.params.activation, document["prune"], document["target"])
 
     def facts(self) -> dict[str, Any]:
