@@ -53,8 +53,7 @@ def collect_statistics(
     Raises TightropeError naming tensor, operator and sample where a value is not finite.
     """
     model = load_onnx(onnx_path)
-    weighted = weighted_nodes(model)
-    axes = {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted}
+    axes = {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
     tensors = calibrated_tensors(model)
     session = open_model(with_outputs(model, tensors), threads=threads)
 
