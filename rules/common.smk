@@ -45,7 +45,7 @@ REPORT_BEFORE = file_state("reports/summary.html")
 # by --default-storage-provider: the files of the user and the reports stay here
 STORED = LOCATION.stored
 # only there: Snakemake puts no prefix of a module before a path that is `local`
-kept_here = local if STORED else location.as_it_is
+kept_here = local if STORED else lambda path: path
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)

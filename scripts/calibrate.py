@@ -1,7 +1,7 @@
 """Write the calibration cache of one method and sample count."""
 
 from tightrope.int8.calibrate import calibrate
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 

@@ -1,8 +1,7 @@
 """Time each operator with weights alone, in float and in int8."""
 
 from tightrope.int8.costs import measure_costs
-from tightrope.jobs.execution import require_node
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import require_node, run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 

@@ -1,7 +1,6 @@
 """Measure what a request takes besides the call, and count what the model takes at least."""
 
-from tightrope.jobs.execution import require_node
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import require_node, run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 from tightrope.measure.requests import measure_requests

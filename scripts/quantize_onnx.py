@@ -1,7 +1,7 @@
 """Quantize an ONNX file to Q/DQ by one scheme, with a calibration cache."""
 
 from tightrope.int8.quantize import found_by_search, quantize_onnx
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import run_file_job
 from tightrope.jobs.job import current_job
 
 job = current_job(globals())

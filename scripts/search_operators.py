@@ -1,7 +1,7 @@
 """Find SmoothQuant and the operators in float with which int8-auto keeps the accuracy budget."""
 
 from tightrope.int8.search import SearchInputs, SearchSettings, search_operators
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 

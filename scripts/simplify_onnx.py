@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 from tightrope.onnx.simplify import simplify_onnx

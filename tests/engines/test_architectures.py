@@ -14,8 +14,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx, save_onnx
-from tightrope.onnx.row_dependencies import TRIALS, shapes_seen
-from tightrope.onnx.session import run_onnx
+from tightrope.onnx.session import TRIALS, run_onnx, shapes_seen
 from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_model import LIMITS
 

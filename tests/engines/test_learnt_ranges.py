@@ -63,10 +63,11 @@ def answers_in_training(trained: QuantizedTraining, batches: list[Arrays]) -> np
     from tightrope.training.quantization_aware import (
         GRIDS,
         GRIDS_WITH_OUTPUTS,
+        OUTPUT,
         InputQuantizer,
         fake_quantized,
+        places_of,
     )
-    from tightrope.training.quantized_outputs import OUTPUT, places_of
 
     torch.set_num_threads(1)
     known, model = learnt(trained), load_module(trained.checkpoint.parent, torch.float32)

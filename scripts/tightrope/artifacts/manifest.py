@@ -43,8 +43,23 @@ def read_manifest(path: Path | str, kind: type[Kind]) -> Kind:
     manifest = open_manifest(path, kind)
     for name, expected in manifest["files"].items():
         # splits list a file of another folder
-        verify(Path(os.path.normpath(Path(path).parent / name)), expected, Path(path))
+        require_file(Path(os.path.normpath(Path(path).parent / name)), expected, Path(path))
     return manifest
+
+
+def require_file(file: Path, expected: File, manifest: Path) -> None:
+    """Raise ArtifactError unless `file` is the one that the manifest lists."""
+    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
+    remedy = f"delete {stale} and run again"
+    if not file.is_file():
+        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy}")
+    size = file.stat().st_size
+    if size != expected["size_bytes"]:
+        raise ArtifactError(
+            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; {remedy}"
+        )
+    if sha256(file) != expected["sha256"]:
+        raise ArtifactError(f"{file}: its content is not the one in {manifest}; {remedy}")
 
 
 def open_manifest(path: Path | str, kind: type[Kind]) -> Kind:
@@ -65,38 +80,6 @@ def open_manifest(path: Path | str, kind: type[Kind]) -> Kind:
 def classes_of(checkpoint: Path | str) -> int:
     """Return the number of classes of the checkpoint with this manifest, after verifying it."""
     return len(read_manifest(checkpoint, CheckpointManifest)["labels"])
-
-
-def verify(file: Path, expected: File, manifest: Path) -> None:
-    """Raise ArtifactError unless `file` is the one that the manifest lists."""
-    require_size(file, expected, manifest)
-    require_digest(sha256(file), file, expected, manifest)
-
-
-def require_size(file: Path, expected: File, manifest: Path) -> None:
-    """Raise ArtifactError unless `file` is a regular file of the size that the manifest lists."""
-    if not file.is_file():
-        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy(file, manifest)}")
-    size = file.stat().st_size
-    if size != expected["size_bytes"]:
-        raise ArtifactError(
-            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; "
-            f"{remedy(file, manifest)}"
-        )
-
-
-def require_digest(found: str, file: Path, expected: File, manifest: Path) -> None:
-    """Raise ArtifactError unless the SHA-256 of `file`, `found`, is that of the manifest."""
-    if found != expected["sha256"]:
-        raise ArtifactError(
-            f"{file}: its content is not the one in {manifest}; {remedy(file, manifest)}"
-        )
-
-
-def remedy(file: Path, manifest: Path) -> str:
-    """Return what to do about a file that is not the one that the manifest lists."""
-    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
-    return f"delete {stale} and run again"
 
 
 def clear_folder(path: Path | str) -> Path:

@@ -6,6 +6,7 @@ the folder travel in its pack: a tar file beside the folder, without compression
 
 import atexit
 import os
+import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -54,23 +55,16 @@ def unpack(pack: Path) -> None:
     try:
         with open_regular(pack) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             for member in archive:
-                write_member(archive, member, folder, pack)
+                parts = PurePosixPath(member.name).parts
+                outside = member.name.startswith("/") or ".." in parts
+                if not member.isreg() or not parts or outside:
+                    raise ArtifactError(f"{pack}: member {member.name!r} is no file of its folder")
+                target, content = folder.joinpath(*parts), archive.extractfile(member)
+                assert content is not None  # of a regular file
+                with storage_errors(target), content, writing(target) as copy:
+                    shutil.copyfileobj(content, copy)
     except tarfile.TarError as error:
         raise ArtifactError(f"{pack}: no pack of Tightrope ({error})") from error
-
-
-def write_member(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, pack: Path
-) -> None:
-    """Write one member of a pack; raises ArtifactError as `unpack` does."""
-    parts = PurePosixPath(member.name).parts
-    if not member.isreg() or not parts or member.name.startswith("/") or ".." in parts:
-        raise ArtifactError(f"{pack}: member {member.name!r} is no file of its folder")
-    target, content = folder.joinpath(*parts), archive.extractfile(member)
-    assert content is not None  # of a regular file
-    with storage_errors(target), content, writing(target) as copy:
-        while block := content.read(2**20):
-            copy.write(block)
 
 
 def with_packs(job: Any) -> None:
@@ -81,20 +75,19 @@ def with_packs(job: Any) -> None:
     for path in packs_among(job, "input"):
         unpack(Path(path))
     if packs := set(packs_among(job, "output")):
-        manifests = [path for _, path in job.output.items() if pack_of(path) in packs]
-        atexit.register(write_packs, manifests, os.getpid())
+        pairs = [(pack_of(path), Path(path)) for _, path in job.output.items()]
+        process = os.getpid()
+
+        def write_own() -> None:
+            if os.getpid() == process:  # not in a forked child
+                for pack, manifest in pairs:
+                    if pack in packs and manifest.is_file():
+                        write_pack(Path(pack), manifest)
+
+        atexit.register(write_own)
 
 
 def packs_among(job: Any, side: str) -> list[str]:
     """Return the packs among the inputs or outputs of a job; one from the command line has none."""
     paths = getattr(job, side, None)
     return [path for path in paths if path.endswith(SUFFIX)] if isinstance(paths, list) else []
-
-
-def write_packs(manifests: list[str], process: int) -> None:
-    """Write the pack of each manifest that the job has written; in a forked child do nothing."""
-    if os.getpid() == process:
-        for manifest in filter(os.path.isfile, manifests):
-            pack = pack_of(manifest)
-            assert pack is not None
-            write_pack(Path(pack), Path(manifest))

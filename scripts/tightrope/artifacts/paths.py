@@ -8,16 +8,6 @@ from typing import Any, Self
 FOLDERS = ("artifacts", "reports")
 
 
-def beside_output(job: Any, folder: Path) -> Path:
-    """Return a folder such as `artifacts/hosts` where the outputs of a Snakemake job are.
-
-    That is below the prefix of a module.
-    """
-    output = Path(next(path for _, path in job.output.items()))
-    made = (above.parent for above in output.parents if above.name in FOLDERS)
-    return next(made, Path()) / folder
-
-
 @dataclass(frozen=True)
 class Artifacts:
     """Manifests of an engine, its checkpoint and a split."""

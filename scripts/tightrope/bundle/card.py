@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
@@ -50,10 +50,7 @@ def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
 
 
 def decisions(subject: Subject) -> list[dict[str, Any]]:
-    """Return the recommendation for each shape on the host of the variant, and why not others.
-
-    Variants that cannot run there are left out.
-    """
+    """Return the recommendation for each shape on the variant's host, and why not others there."""
     return [
         {
             "shape": shape_label(shape_of(one["shape"])),
@@ -77,16 +74,8 @@ def speedup(subject: Subject, shape: Mapping[str, int]) -> str:
     return " ".join(word for word in words if word) or "not known"
 
 
-class Licences(TypedDict):
-    """Licences of the checkpoint, of the data and of each distribution that is imported."""
-
-    checkpoint: str
-    data: str
-    packages: dict[str, str | None]
-
-
-def licences(subject: Subject) -> Licences:
-    """Return the licences of all that a bundle holds or imports."""
+def licences(subject: Subject) -> dict[str, Any]:
+    """Return the licences of the checkpoint, of the data and of each imported distribution."""
     engine, task = subject.variant.engine, subject.checkpoint["task"]
     return {
         "checkpoint": of_source(subject.checkpoint["source"]),

@@ -4,7 +4,7 @@ import math
 import platform
 import statistics
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from tightrope.bundle.subject import Subject
 from tightrope.inputs.image_settings import load_settings
@@ -68,22 +68,7 @@ def image_settings(checkpoint: Path) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
-class Stated(TypedDict):
-    """Latency at a shape as the report has it, in seconds, and from how many blocks of calls.
-
-    `provisional` where other load disturbed them, and the configuration accepts that.
-    """
-
-    name: str
-    shape: dict[str, int]
-    latency_s: float
-    low_s: float
-    high_s: float
-    blocks: int
-    provisional: bool
-
-
-def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
+def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[dict[str, Any]]:
     """Return the latency at each shape that has one in the summary, whose `rows` are given.
 
     The interval holds 95 % of further measurements on the same machine, if the logs of their times
@@ -96,8 +81,12 @@ def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[Stated]:
     return [one for one in found if one is not None]
 
 
-def interval(shape: TimedShape, row: LatencyRow) -> Stated | None:
-    """Return the latency at one shape; None where other load left less than two blocks."""
+def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
+    """Return the latency at one shape as the report has it, and from how many blocks of calls.
+
+    `provisional` where other load disturbed them, and the configuration accepts that. None where it
+    left less than two blocks.
+    """
     provisional = row.get("provisional", False)
     kept = range(len(shape.pairs)) if provisional else shape.undisturbed()
     logs = [math.log(statistics.median(shape.blocks_s[at])) for at in kept]

@@ -183,19 +183,12 @@ def escaped(byte: int) -> str:
 
 
 def engine_files(model: str, engine: EngineManifest) -> dict[str, str]:
-    """Return the names of the engine's files by their path in the repository.
-
-    Raises TightropeError as `triton_files` does.
-    """
+    """Return the names of the engine's files by their path in the repository."""
     return {f"{model}/1/{name}": name for name in backend_of(model, engine)[1].files}
 
 
 def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
-    """Return the parsed variant and the backend that serves it.
-
-    Raises TightropeError where the model's name is no folder beside README.md, the engine failed,
-    no backend serves it, or it lacks a file.
-    """
+    """Return the parsed variant and the backend that serves it; raise as `triton_files` does."""
     if not NAME.fullmatch(model) or model.casefold() == README.casefold():
         raise TightropeError(
             f"{model}: no name for a folder and an address of Triton; name the model with up to "
@@ -261,10 +254,10 @@ def require_result(model: str, engine: EngineManifest, labels: list[str], result
 
 
 def lengths(engine: EngineManifest, result: Result, traffic: list[Traffic]) -> list[int]:
-    """Return the lengths in tokens to pad texts to: measured ones; empty for images.
+    """Return the lengths in tokens to pad texts to; empty for images.
 
-    The edges of the length buckets under traffic, else the sequences of the engine's buckets, else
-    those whose latency was measured.
+    The edges of the length buckets under traffic, else of the engine's buckets, else those
+    measured.
     """
     load = own(traffic, result)
     edges = load["edges"] if load else []

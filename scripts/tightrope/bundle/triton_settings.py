@@ -67,30 +67,34 @@ def settings_of(
 
     Entries of other variants are ignored. Raises TightropeError where no batch has a number.
     """
-    limit = largest_held(options)
+    limit = math.inf  # of the batch
+    if options.get("profiles"):
+        limit = max(Profile.of(one).max[0] for one in options["profiles"])
+    elif options.get("buckets"):
+        limit = max(options["buckets"][BATCH])
     entry, load = own(throughput, result), own(traffic, result)
     curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
     batches = {one.batch for one in curve.points} | {one["batch"] for one in rows_of(result, limit)}
     if load and load["batch"] <= limit and any(one["samples_per_s"] for one in load["rows"]):
         batches.add(load["batch"])
     delay_us, why = delay_of(curve)
+    chosen = curve.chosen
+    compared = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))
+    provisional = "; provisional, other load disturbed it" if chosen.provisional else ""
     held = "" if limit == math.inf else f" of those that the engine was built for (up to {limit})"
     origins = {
         "largest": f"the largest measured batch{held}",
-        "preferred": preferred_origin(curve),
+        "preferred": (
+            f"{chosen.samples_per_s:.4g} samples per second, the most of the batches {compared} "
+            f"({curve.source}{provisional})"
+        ),
         "delay_us": why,
         "instances": curve.division,
         "threads": f"those of each instance in {curve.source}",
     }
-    chosen = curve.chosen.batch
-    return Settings(max(batches), chosen, delay_us, curve.instances, curve.threads, origins=origins)
-
-
-def largest_held(options: dict[str, Any]) -> float:
-    """Return the largest batch of an engine's profiles or buckets, infinity without a limit."""
-    if options.get("profiles"):
-        return max(Profile.of(one).max[0] for one in options["profiles"])
-    return max(options["buckets"][BATCH]) if options.get("buckets") else math.inf
+    return Settings(
+        max(batches), chosen.batch, delay_us, curve.instances, curve.threads, origins=origins
+    )
 
 
 def own(entries: Iterable[Entry], result: Result) -> Entry | None:
@@ -171,16 +175,6 @@ def point_of(row: LatencyRow) -> Point:
 def size(sequence: int | None, height: int | None, width: int | None) -> str:
     """Return the shape of a sample in words."""
     return f"{height} x {width} pixels" if sequence is None else f"{sequence} tokens"
-
-
-def preferred_origin(curve: Curve) -> str:
-    """Return why the preferred batch is preferred."""
-    batches = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))
-    provisional = "; provisional, other load disturbed it" if curve.chosen.provisional else ""
-    return (
-        f"{curve.chosen.samples_per_s:.4g} samples per second, the most of the batches {batches} "
-        f"({curve.source}{provisional})"
-    )
 
 
 def delay_of(curve: Curve) -> tuple[int, str]:

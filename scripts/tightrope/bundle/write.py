@@ -60,16 +60,22 @@ def contents(
     subject: Subject, programs: Sequence[Path], template: Path, longest: int
 ) -> dict[str, bytes | Path]:
     """Return all files of a bundle by their names."""
-    facts = facts_of(subject, longest=longest)
+    facts, paths = facts_of(subject, longest=longest), subject.paths
     files = MANIFEST, *subject.engine["files"]
+    # the settings of images are in bundle.json
+    encoders = [name for name in (TOKENIZER,) if name in subject.checkpoint["files"]]
+    result: dict[str, Any] = dict(subject.result)
     engine, task = subject.variant.engine, subject.checkpoint["task"]
     packages = pinned(engine, task, subject.engine["libraries"])
     return {
         **{f"{ENGINE}/{name}": subject.folder / name for name in files},
         **programs_of(programs),
-        **inputs_of(subject),
-        **sample_files(subject.paths.artifacts.data, subject.accuracy),
-        **records_of(subject),
+        **{name: paths.artifacts.checkpoint.parent / name for name in encoders},
+        **sample_files(paths.artifacts.data, subject.accuracy),
+        f"{RECORD}/latency.json": json_bytes(to_builtins(subject.latency)),
+        f"{RECORD}/accuracy.json": read_bytes(paths.accuracy),
+        f"{RECORD}/logits.npy": read_bytes(logits_file(paths.accuracy)),
+        f"{RECORD}/result.json": json_bytes(result),
         "bundle.json": json_bytes(facts),
         "requirements.txt": requirements_txt(packages).encode(),
         "README.md": card(subject, facts, template).encode(),
@@ -83,24 +89,6 @@ def programs_of(programs: Iterable[Path]) -> dict[str, bytes | Path]:
     return {
         f"{PACKAGE}/__init__.py": b"",
         **{name: path for path, name in (places | engines).items()},
-    }
-
-
-def inputs_of(subject: Subject) -> Mapping[str, Path]:
-    """Return the tokenizer of a model of texts; the settings of images are in bundle.json."""
-    if TOKENIZER not in subject.checkpoint["files"]:
-        return {}
-    return {TOKENIZER: subject.paths.artifacts.checkpoint.parent / TOKENIZER}
-
-
-def records_of(subject: Subject) -> dict[str, bytes]:
-    """Return the records of the measurements, and the entry of summary.json."""
-    result: dict[str, Any] = dict(subject.result)
-    return {
-        f"{RECORD}/latency.json": json_bytes(to_builtins(subject.latency)),
-        f"{RECORD}/accuracy.json": read_bytes(subject.paths.accuracy),
-        f"{RECORD}/logits.npy": read_bytes(logits_file(subject.paths.accuracy)),
-        f"{RECORD}/result.json": json_bytes(result),
     }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from tightrope.artifacts.files import copy_file, read_bytes, sha256, strict_json, write_bytes
-from tightrope.checkpoint.source import Source
 from tightrope.errors import ArtifactError, ConfigError, TightropeError, in_foreign_files
 from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
@@ -49,10 +48,7 @@ def files_in(text: str, folder: Path) -> list[Path]:
 
 
 def copy(text: str, files: list[Path], folder: Path) -> None:
-    """Copy the files of source `text` into `folder`, without fields that load code.
-
-    Raises ConfigError for a settings file that holds no JSON object.
-    """
+    """Copy the files of source `text` into `folder`, without fields that load code."""
     for file in files:
         if file.name in SETTINGS:
             settings = read_bytes(file, LARGEST_SETTINGS)
@@ -83,19 +79,6 @@ def pickled(words: str) -> ConfigError:
         "model again with save_pretrained, which writes safetensors, or export it to ONNX and "
         "give checkpoint: onnx:FILE"
     )
-
-
-def check_folder(source: Source, folder: Path) -> dict[str, Any]:
-    """Check the weights of a fetched checkpoint and return its checked config.json."""
-    check_weights(source.text, folder / WEIGHTS, source.sha256)
-    check_encoder(source.text, folder)
-    return read_config(source.text, folder, task=source.task)
-
-
-def config_in(text: str, folder: Path) -> dict[str, Any]:
-    """Return the config.json in `folder`; raise ConfigError if it cannot be used."""
-    check_present(text, folder)
-    return config_of(text, folder)
 
 
 def check_weights(source: str, file: Path, expected_sha256: str | None) -> None:
@@ -193,10 +176,7 @@ def read_config(source: str, folder: Path, *, task: str) -> dict[str, Any]:
 
 
 def without_code(source: str, name: str, content: bytes) -> bytes:
-    """Return the settings file `name` without the fields that load code; else the same bytes.
-
-    Raises ConfigError naming `source` where it holds no JSON object.
-    """
+    """Return the settings file `name` without the fields that load code; else the same bytes."""
     document = settings_in(source, name, content)
     kept = stripped(document)
     if kept == document:
@@ -228,13 +208,3 @@ def loads_code(name: str) -> bool:
     """Return whether a field of settings loads code, names a file, or gives outputs a form."""
     implementation = name.removeprefix("_").startswith(IMPLEMENTATIONS)
     return implementation or name in (*CODE, *FORM) or name in PATHS or name.endswith("_file")
-
-
-def no_libraries(_source: Source) -> dict[str, str | None]:
-    """Return nothing: the files themselves, or the revision, say what is copied."""
-    return {}
-
-
-def no_config(_source: Source) -> dict[str, Any] | None:
-    """Return None: there is no config.json before the files are fetched."""
-    return None

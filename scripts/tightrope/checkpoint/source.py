@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.checkpoint.kinds import Source
 from tightrope.errors import ConfigError
 from tightrope.model import config as fields
 from tightrope.signature import TEXT
+from tightrope.variants import is_onnx
 
-# kind and the form after its colon; each has a module of that name in `checkpoint/sources`
+# kind and the form after its colon; each has a class of that name in `checkpoint/kinds.py`
 KINDS = {
     "hub": "owner/name@revision",
     "path": "folder",
@@ -19,20 +21,8 @@ KINDS = {
     "onnx": "file.onnx",
     "model": "name of another model",
 }
-# modules that keep a checkpoint unchanged because PyTorch cannot load it
-IMPORTERS = {"onnx": "onnx/imported"}
-
-
-class Source(NamedTuple):
-    """A checkpoint source: its configuration string, parsed parts, and settings of the job."""
-
-    text: str
-    kind: str
-    location: str
-    task: str = TEXT
-    seed: int = 0
-    sha256: str | None = None
-    quantized: bool = False
+# keeps a checkpoint unchanged that PyTorch cannot load
+IMPORTER = "tightrope/onnx/imported"
 
 
 def parse_source(text: str, **settings: Any) -> Source:
@@ -41,34 +31,28 @@ def parse_source(text: str, **settings: Any) -> Source:
     if kind not in KINDS or not location:
         forms = ", ".join(f"{name}:{form}" for name, form in KINDS.items())
         raise ConfigError(f"{text}: no checkpoint source; there are {forms}")
-    return Source(text, kind, location, **settings)
+    return load_kind(kind)(text, location, **settings)
 
 
-def load_kind(source: Source) -> Any:
-    """Import the module of the source's kind, so that a job does not depend on other kinds.
-
-    For the plan it has `local_files`, `libraries` and `config_json`; for the job
-    `fetch(source, folder)`, which returns the revision if there is one, and `check(source,
-    folder)`, which returns the config.json of the fetched checkpoint or raises TightropeError.
-    """
-    return import_module(f"tightrope.checkpoint.sources.{source.kind}")
+def load_kind(kind: str) -> type[Source]:
+    """Load the class of that kind by its name, so that a job does not depend on other kinds."""
+    kinds = import_module("tightrope.checkpoint.kinds")
+    return getattr(kinds, f"{kind.title()}Source")
 
 
 def modules(text: str) -> list[str]:
-    """Return the source files that `load_kind` loads for that source."""
-    return [f"tightrope/checkpoint/sources/{parse_source(text).kind}.py"]
+    """Return what `load_kind` loads for that source, as an entry for its digest."""
+    return [f"tightrope/checkpoint/kinds.py:{type(parse_source(text)).__name__}"]
 
 
 def importer_of(text: str) -> Callable[..., None] | None:
     """Return the function that keeps a checkpoint unchanged; None if it is loaded and trained."""
-    name = IMPORTERS.get(parse_source(text).kind)
-    return import_module(f"tightrope/{name}".replace("/", ".")).import_checkpoint if name else None
+    return import_module(IMPORTER.replace("/", ".")).import_checkpoint if is_onnx(text) else None
 
 
 def importer_modules(text: str) -> list[str]:
     """Return the source files that `importer_of` loads for that source."""
-    name = IMPORTERS.get(parse_source(text).kind)
-    return [f"tightrope/{name}.py"] if name else []
+    return [f"{IMPORTER}.py"] if is_onnx(text) else []
 
 
 def local_files(text: str, *, task: str = TEXT) -> list[str]:
@@ -76,20 +60,17 @@ def local_files(text: str, *, task: str = TEXT) -> list[str]:
 
     Raises ConfigError for an unknown kind, or a missing folder, file or package.
     """
-    source = parse_source(text, task=task)
-    return [str(file) for file in load_kind(source).local_files(source)]
+    return [str(file) for file in parse_source(text, task=task).local_files()]
 
 
 def libraries(text: str) -> dict[str, str | None]:
     """Return versions of libraries and packages that determine the copied or random weights."""
-    source = parse_source(text)
-    return dict(load_kind(source).libraries(source))
+    return parse_source(text).libraries()
 
 
 def local_config(text: str) -> dict[str, Any] | None:
     """Return a local model's config.json; None if there is none, or none before it is fetched."""
-    source = parse_source(text)
-    return load_kind(source).config_json(source)
+    return parse_source(text).config_json()
 
 
 def longest_sequence(text: str) -> int | None:
@@ -100,8 +81,7 @@ def longest_sequence(text: str) -> int | None:
 
 def unusable_head(text: str) -> str | None:
     """Return why a local model cannot be used without training; None if it can, or is unknown."""
-    source = parse_source(text)
-    config = None if source.kind == "scratch" else local_config(text)
+    config = None if text.startswith("scratch:") else local_config(text)
     return None if config is None else fields.unusable_head(config)
 
 
@@ -128,10 +108,9 @@ def prepare_checkpoint(
     """
     settings = {"task": task, "seed": seed, "sha256": expected_sha256, "quantized": quantized}
     origin = parse_source(source, **settings)
-    kind = load_kind(origin)
     folder = clear_folder(manifest)
-    revision = kind.fetch(origin, folder)
-    config = kind.check(origin, folder)
+    revision = origin.fetch(folder)
+    config = origin.check(folder)
     write_manifest(
         manifest,
         source=source,

@@ -38,10 +38,7 @@ class Material(NamedTuple):
 
 
 def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
-    """Return Material whose labels are numbered in their order.
-
-    A number is the same label as its digits in another table.
-    """
+    """Return Material with labels numbered in their order; a number is the label of its digits."""
     ordered = in_order({str(label) for _, label in train + (evaluation or [])})
     index = {name: number for number, name in enumerate(ordered)}
 

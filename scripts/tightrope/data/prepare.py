@@ -80,10 +80,7 @@ def check_labels(material: Material) -> None:
 def write_parts(
     manifest: Path | str, material: Material, parts: Parts, write: Writer, fields: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
-    """Write each part with `write`, then the manifest with `fields` and the material's fields.
-
-    Returns what `left_out` returns.
-    """
+    """Write the parts, then the manifest with `fields`; return what `left_out` does."""
     folder, written = clear_folder(manifest), {}
     noun, suffix = ("image", SUFFIX) if fields["task"] == IMAGE else ("text", ".jsonl")
     for part, rows in parts.items():
@@ -109,10 +106,7 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
 
 
 def checked_parts(material: Material, sizes: Sizes, fields: dict[str, Any]) -> Parts:
-    """Return all distinct rows by part.
-
-    Raises TightropeError for fewer than two labels, and where the parts do not hold the splits.
-    """
+    """Return all distinct rows by part; raise TightropeError where they do not hold the splits."""
     source, noun = fields["source"], "image" if fields["task"] == IMAGE else "text"
     require_clear(source, material.labels)
     if len(material.labels) < 2:

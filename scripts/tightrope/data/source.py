@@ -65,7 +65,7 @@ def may_be_one_pool(source: str, *, task: str = TEXT, images: str | None = None)
     kind, location = parse_source(source, task=task)
     if (kind, task) != ("files", TEXT):
         return True
-    return bool(load_kind(kind, task=task).is_one_pool(source, location))
+    return load_kind(kind, task=task).files_by_role(source, location)[1] is None
 
 
 def libraries(source: str, *, task: str = TEXT, images: str | None = None) -> dict[str, str | None]:

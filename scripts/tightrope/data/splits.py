@@ -193,10 +193,7 @@ def check_ranges(parts: LabelledParts, sizes: Sizes) -> None:
 
 
 def check_classes(parts: LabelledParts, labels: Sequence[int], rows: range) -> None:
-    """Raise TightropeError if a class has none of the calibration `rows`.
-
-    `labels` are those of all rows that are not for evaluation.
-    """
+    """Raise TightropeError if a class of the `labels` not for evaluation has no calibration row."""
     first: dict[int, int] = {}
     for count, label in enumerate(islice(labels, rows.start, None), start=1):
         first.setdefault(label, count)
@@ -221,9 +218,9 @@ def check_classes(parts: LabelledParts, labels: Sequence[int], rows: range) -> N
 def split_data(data: Path | str, target: Path | str, *, split: str, sizes: Sizes) -> None:
     """Write manifest `target` of a split (train, evaluation, calibration, timing) of `data`.
 
-    It refers to a file beside `data`; nothing is copied. `sizes` are those of train, evaluation and
-    calibration, None for all examples that there are. Raises TightropeError where the examples are
-    too few for all splits together, or where calibration lacks a class.
+    It refers to a file beside `data`. `sizes` are those of train, evaluation and calibration, None
+    for all examples. Raises TightropeError where the examples are too few for all splits together,
+    or where calibration lacks a class.
     """
     material = read_manifest(data, DataManifest)
     folder = Path(data).parent

@@ -53,9 +53,8 @@ Size = int | tuple[int, int]
 def complete_fields(name: str, document: Any) -> dict[str, Any]:
     """Return the fields of a preprocessor_config.json with the defaults of its processor.
 
-    `image_processor_type` is a name in PROCESSORS; `size` and `crop_size` are results of `edges`.
-    Raises TightropeError with `name` for an unknown processor or step, and TypeError or ValueError
-    for a wrong size.
+    `size` and `crop_size` are results of `edges`. Raises TightropeError with `name` for an unknown
+    processor or step, and TypeError or ValueError for a wrong size.
     """
     if not isinstance(document, dict):
         raise TightropeError(f"{name}: no settings of an image processor; save them again")
@@ -136,14 +135,11 @@ def load_settings(folder: Path | str) -> ImageSettings:
             "use a 3-channel model"
         )
     if file.is_file():
-        return parse_settings(str(file), read_json(file))
-    size = config.get("image_size") or SQUARE
-    fields = {"image_processor_type": "ViTImageProcessor", "resample": 3, **IMAGENET, "size": size}
-    return parse_settings(f"{folder / 'config.json'}: image_size", fields)
-
-
-def parse_settings(name: str, document: Any) -> ImageSettings:
-    """Return the settings in a preprocessor_config.json; `name` is for errors."""
+        name, document = str(file), read_json(file)
+    else:
+        name, size = f"{folder / 'config.json'}: image_size", config.get("image_size") or SQUARE
+        document = {"image_processor_type": "ViTImageProcessor", "resample": 3, **IMAGENET}
+        document["size"] = size
     try:
         return settings_of(complete_fields(name, document))
     except (KeyError, TypeError, ValueError) as error:

@@ -3,7 +3,7 @@
 import io
 import warnings
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -87,23 +87,13 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
             )
         rgb = center(rgb, settings.height, settings.width)
     channels = np.ascontiguousarray(rgb.transpose(2, 0, 1))
-    slope, offset = line_of(settings)
-    values = channels * slope
-    values += offset
-    return values
-
-
-def line_of(settings: ImageSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scale and offset, float32 [3, 1, 1], that preprocess values of 0 to 255.
-
-    A single scale and offset replace rescaling and normalization: two passes over the pixels, equal
-    within float32 precision.
-    """
-    mean = np.array(settings.mean or (0.0,) * 3)
+    # one scale and offset rescale and normalize: two passes, equal within float32 precision
     deviation = np.array(settings.std or (1.0,) * 3)
     slope = (settings.rescale or 1.0) / deviation
-    offset = -mean / deviation
-    return slope.astype(np.float32)[:, None, None], offset.astype(np.float32)[:, None, None]
+    offset = -np.array(settings.mean or (0.0,) * 3) / deviation
+    values = channels * slope.astype(np.float32)[:, None, None]
+    values += offset.astype(np.float32)[:, None, None]
+    return values
 
 
 def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:
@@ -146,13 +136,7 @@ class EncodedImages(Sequence[dict[str, np.ndarray]]):
         """Return the number of examples."""
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, np.ndarray]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "EncodedImages": ...
-
-    def __getitem__(self, index: int | slice) -> "dict[str, np.ndarray] | EncodedImages":
+    def __getitem__(self, index: Any) -> Any:
         """Return a decoded example, or a lazy slice of examples."""
         if isinstance(index, slice):
             part = EncodedImages(self._examples, self._settings)

@@ -47,7 +47,14 @@ def check_reference(
     brought, prepared = folders
     if not texts or not (prepared / "tokenizer.json").is_file():
         return 0
-    theirs = transformers_tokenizer(source, brought)
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    with in_foreign_files(f"{source}: its tokenizer cannot be loaded", "save it again"):
+        if any((brought / f"{name}.json").is_file() for name in ("tokenizer_config", "config")):
+            theirs = AutoTokenizer.from_pretrained(brought, trust_remote_code=False)
+        else:
+            file, side = str(brought / "tokenizer.json"), cut_side(brought)
+            theirs = PreTrainedTokenizerFast(tokenizer_file=file, truncation_side=side)
     chosen = telling(texts)
     most = max(len(theirs(text)["input_ids"]) for text in chosen)
     cut = min(longest or most, max(8, 3 * most // 4))  # so that the longest are cut
@@ -226,14 +233,3 @@ def telling(texts: Sequence[str]) -> list[str]:
     drawn = random.Random(0).sample(by_length, min(EACH, len(by_length)))
     kinds = (by_length[:EACH], by_length[-EACH:], by_rarity[:EACH], drawn)
     return list(dict.fromkeys(text for kind in kinds for text in kind))
-
-
-def transformers_tokenizer(source: str, folder: Path) -> Any:
-    """Return the tokenizer that transformers makes of the files in the folder."""
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    with in_foreign_files(f"{source}: its tokenizer cannot be loaded", "save it again"):
-        if (folder / "tokenizer_config.json").is_file() or (folder / "config.json").is_file():
-            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        file = str(folder / "tokenizer.json")
-        return PreTrainedTokenizerFast(tokenizer_file=file, truncation_side=cut_side(folder))

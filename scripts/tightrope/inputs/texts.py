@@ -52,9 +52,8 @@ def text_encoder(
 ) -> Callable[[Sequence[Example]], EncodedTexts]:
     """Return a function from examples to `input_ids` and `attention_mask`, int64 [sequence] each.
 
-    Texts are truncated to `max_sequence` tokens. An example of the data source `random` holds a
-    seed and becomes uniform token ids. Raises TightropeError if the model takes fewer tokens than
-    that.
+    Texts are cut at `max_sequence` tokens; the seed of an example `random` becomes uniform token
+    ids. Raises TightropeError if the model takes fewer tokens.
     """
     source, token_limit = manifest["source"], manifest["max_sequence"]
     require_sequence(source, token_limit, max_sequence, key="max_sequence")
@@ -70,13 +69,15 @@ def text_encoder(
                 raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
             encoded = tokenizer.encode_batch(texts)
             require_known(f"{source}: {file.name}", encoded, vocabulary)
-        following = iter(encoded)
-        rows = [
-            text_arrays(next(following).ids)
-            if "text" in example
-            else text_arrays(random_ids(example["random"], max_sequence, vocabulary))
-            for example in examples
-        ]
+        following, rows = iter(encoded), []
+        for example in examples:
+            if "text" in example:
+                ids = next(following).ids
+            else:
+                generator = np.random.default_rng(example["random"])
+                size = int(generator.integers(1, max_sequence + 1))
+                ids = generator.integers(0, vocabulary, size=size)
+            rows.append(text_arrays(ids))
         return EncodedTexts(rows, truncated=truncated(encoded), max_sequence=max_sequence)
 
     return encode
@@ -92,10 +93,7 @@ def load_tokenizer(file: Path, longest: int) -> Tokenizer:
 
 
 def cut_side(folder: Path) -> str:
-    """Return where transformers cuts long texts, `right` or `left`, as the files in `folder` say.
-
-    tokenizer_config.json has precedence over tokenizer.json.
-    """
+    """Return where transformers cuts long texts, `right` or `left`, by the files in `folder`."""
     files = (folder / f"tokenizer{name}.json" for name in ("_config", ""))
     settings, own = (read_json(one, dict[str, Any]) if one.is_file() else {} for one in files)
     side = settings.get("truncation_side") or (own.get("truncation") or {}).get("direction")
@@ -152,13 +150,6 @@ def text_arrays(ids: Any) -> Arrays:
     """Return `input_ids` and an `attention_mask` of ones, int64 [sequence]."""
     input_ids = np.asarray(ids, dtype=np.int64)
     return {"input_ids": input_ids, "attention_mask": np.ones_like(input_ids)}
-
-
-def random_ids(seed: int, max_sequence: int, vocabulary: int) -> np.ndarray:
-    """Return uniform token ids, int64 [1 to max_sequence], reproducible for a seed."""
-    generator = np.random.default_rng(seed)
-    length = int(generator.integers(1, max_sequence + 1))
-    return generator.integers(0, vocabulary, size=length)
 
 
 def filled_batch(

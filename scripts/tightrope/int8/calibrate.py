@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -88,10 +87,20 @@ def calibrate(
     which stores the sample list only: NNCF collects statistics in the build. Raises ArtifactError
     where the ONNX file was made from another checkpoint.
     """
+    from tightrope.int8.learnt_ranges import with_learnt_ranges
+    from tightrope.int8.ranges import collect_statistics
+    from tightrope.onnx.file import require_onnx_of
+
     examples = calibration_examples(data, samples, random=method == "random")
-    share = {} if percentile is None else {"percentile": percentile}
+    share: dict[str, Any] = {} if percentile is None else {"percentile": percentile}
     rows = load_encoder(checkpoint, max_sequence=max_sequence)(examples)
-    collect = partial(statistics_of, onnx_path, checkpoint, rows, percentile=percentile)
+    require_onnx_of(onnx_path, checkpoint)
+    found: dict[str, Any] = {"ranges": {}, "channels": {}}
+    if method != "nncf":
+        options: dict[str, Any] = {"method": method, "percentile": percentile, "threads": threads}
+        found = collect_statistics(onnx_path, rows, **options)._asdict()
+    if method == "qat":
+        found["ranges"] = with_learnt_ranges(found["ranges"], onnx_path, checkpoint)
     write_cache(
         target,
         method=method,
@@ -101,37 +110,11 @@ def calibrate(
         samples_sha256=samples_sha256(examples),
         libraries=libraries,
         truncation=truncation_of(rows),
-        **collect(method=method, threads=threads),
+        **found,
     )
 
 
-def statistics_of(
-    onnx_path: Path | str,
-    checkpoint: Path | str,
-    rows: Sequence[Arrays],
-    *,
-    method: str,
-    percentile: float | None,
-    threads: int,
-) -> dict[str, Any]:
-    """Return `ranges` and `channels` of the cache, empty for `nncf`; see `calibrate`."""
-    from tightrope.int8.learnt_ranges import with_learnt_ranges
-    from tightrope.int8.ranges import collect_statistics
-    from tightrope.onnx.file import require_onnx_of
-
-    require_onnx_of(onnx_path, checkpoint)
-    if method == "nncf":
-        return {"ranges": {}, "channels": {}}
-    options: dict[str, Any] = {"method": method, "percentile": percentile, "threads": threads}
-    fields = collect_statistics(onnx_path, rows, **options)._asdict()
-    if method == "qat":
-        fields["ranges"] = with_learnt_ranges(fields["ranges"], onnx_path, checkpoint)
-    return fields
-
-
-def calibration_examples(
-    data: Path | str, samples: int, *, random: bool = False
-) -> Sequence[Example]:
+def calibration_examples(data: Path | str, samples: int, *, random: bool) -> Sequence[Example]:
     """Return the first `samples` examples of the split `data`, or that many random inputs.
 
     Raises TightropeError where the split has fewer.

@@ -73,7 +73,11 @@ class LearntRanges:
         """Return the module whose weights have these directions, None where there is none."""
         wanted = directions(values)
         for name, known in self.modules.items():
-            if known.shape == wanted.shape and same_directions(known, wanted):
+            if known.shape != wanted.shape:
+                continue
+            cosines = np.abs((known * wanted).sum(axis=1))
+            empty = ~known.any(axis=1) & ~wanted.any(axis=1)
+            if np.all((cosines > 1 - TOLERANCE) | empty):
                 return name
         return None
 
@@ -88,13 +92,6 @@ def row_lengths(values: np.ndarray) -> np.ndarray:
     """Return the Euclidean length of the weights of each output channel, float32 [outputs]."""
     rows = values.reshape(len(values), -1).astype(np.float32)
     return np.asarray(np.linalg.norm(rows, axis=1))
-
-
-def same_directions(known: np.ndarray, wanted: np.ndarray) -> bool:
-    """Return whether the rows of two arrays are parallel, or both 0."""
-    cosines = np.abs((known * wanted).sum(axis=1))
-    empty = ~known.any(axis=1) & ~wanted.any(axis=1)
-    return bool(np.all((cosines > 1 - TOLERANCE) | empty))
 
 
 def with_learnt_ranges(ranges: Ranges, onnx_path: Path | str, checkpoint: Path | str) -> Ranges:

@@ -108,11 +108,7 @@ def onnxruntime_qdq(
     )
     quantizer.quantize_model()
     quantizer.model.topological_sort()
-    return finished(quantizer.model.model, nodes, repair)
-
-
-def finished(quantized: onnx.ModelProto, nodes: list[str], repair: Repair) -> onnx.ModelProto:
-    """Return the quantizer's model with Q/DQ around `nodes` alone and biases in int32."""
+    quantized = quantizer.model.model
     del quantized.graph.value_info[:]
     if not repair.get("outputs"):
         quantized = quantized_only_for(quantized, nodes)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
 from tightrope.int8.repairs import SMOOTHED, Ranges
-from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, constant_of, drop_unused_initializers
+from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, attribute, constant_of, set_operators
 from tightrope.onnx.weights import weighted_nodes
 
 # first opset in which Q/DQ supports the type
@@ -38,83 +38,41 @@ def tensorrt_qdq(
     made = at_opset(model, OPSETS[kind])
     chosen = {node.name: node for node in weighted_nodes(made) if node.name in nodes}
     constants = {tensor.name for tensor in made.graph.initializer}
-    inputs = quantized_inputs(made, chosen, products)
-    for_all = [*inputs, *results_of(made, chosen)] if outputs else []
+    # of operators with weights the first input, of products both
+    inputs = [
+        name
+        for node in made.graph.node
+        if node.name in chosen or node.name in products
+        for name in (node.input if node.name in products else node.input[:1])
+    ]
+    given = {one.name for one in made.graph.output}
+    results = [node.output[0] for node in chosen.values() if node.output[0] not in given]
+    for_all = [*inputs, *results] if outputs else []
     names = dict.fromkeys([*inputs, *for_all, *other_skips(made, chosen, ranges)])
     pairs = {name: quantized_activation(made, name, ranges[name], kind) for name in names}
     rounded = {name: pair[-1].output[0] for name, pair in pairs.items()}
     weights: dict[tuple[str, int | None], str] = {}
     written: list[onnx.NodeProto] = []
     for node in made.graph.node:
+        # products read both inputs quantized, and so do sums of two computed tensors
+        both = node.name in products
+        both = both or (node.op_type == "Add" and not constants & set(node.input))
         for place, name in enumerate(node.input):
-            if name in for_all or (
-                name in rounded and reads_quantized(node, place, chosen, products, constants)
-            ):
+            reads = both or (node.name in chosen and place == 0)
+            if name in for_all or (name in rounded and reads):
                 written += pairs.pop(name, [])
                 node.input[place] = rounded[name]
         if node.name in chosen:
-            written += with_quantized_weight(made, node, kind, weights)
+            # of output channels
+            axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
+            weight = node.input[1], axis if kind == TensorProto.INT8 else None
+            if weight not in weights:
+                written.append(quantized_weight(made, *weight, kind))
+                weights[weight] = written[-1].output[0]
+            node.input[1] = weights[weight]
         written.append(node)
-    set_nodes(made, written)
+    set_operators(made, written)
     return made
-
-
-def with_quantized_weight(
-    model: onnx.ModelProto,
-    node: onnx.NodeProto,
-    kind: int,
-    known: dict[tuple[str, int | None], str],
-) -> list[onnx.NodeProto]:
-    """Let an operator read its weight dequantized; return what makes that, unless `known` has it.
-
-    `known` maps weights and channel axes to dequantized tensors; a new one is added.
-    """
-    weight = node.input[1], channel_axis(node) if kind == TensorProto.INT8 else None
-    made = []
-    if weight not in known:
-        made.append(quantized_weight(model, *weight, kind))
-        known[weight] = made[0].output[0]
-    node.input[1] = known[weight]
-    return made
-
-
-def set_nodes(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
-    """Replace the operators of `model`, and remove the constants that no operator reads then."""
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:], model.graph.value_info[:]
-    model.graph.node.extend(kept)
-    drop_unused_initializers(model)
-
-
-def quantized_inputs(
-    model: onnx.ModelProto, chosen: Collection[str], products: Collection[str]
-) -> list[str]:
-    """Return what operators with weights read at their first place, and products at both."""
-    return [
-        name
-        for node in model.graph.node
-        if node.name in chosen or node.name in products
-        for name in (node.input if node.name in products else node.input[:1])
-    ]
-
-
-def reads_quantized(
-    node: onnx.NodeProto,
-    place: int,
-    chosen: Collection[str],
-    products: Collection[str],
-    constants: set[str],
-) -> bool:
-    """Return whether an input is of a quantized operator or of a sum of two computed tensors."""
-    if node.op_type == "Add":
-        return not constants & set(node.input)
-    return node.name in products or (node.name in chosen and place == 0)
-
-
-def results_of(model: onnx.ModelProto, chosen: dict[str, onnx.NodeProto]) -> list[str]:
-    """Return the outputs of the operators, except outputs of the model."""
-    given = {one.name for one in model.graph.output}
-    return [node.output[0] for node in chosen.values() if node.output[0] not in given]
 
 
 def other_skips(
@@ -201,12 +159,6 @@ def parameters(model: onnx.ModelProto, stem: str, step: np.ndarray, kind: int) -
         numpy_helper.from_array(array, name) for name, array in found.items()
     )
     return list(found)
-
-
-def channel_axis(node: onnx.NodeProto) -> int:
-    """Return the output-channel axis of an operator's weights."""
-    transposed = any(one.name == "transB" and one.i for one in node.attribute)
-    return 0 if node.op_type == "Conv" or transposed else 1
 
 
 def numpy_type(kind: int) -> Any:

@@ -39,7 +39,12 @@ def quantization_noise(
     model = load_onnx(quantized)
     inputs = quantized_inputs(model)
     tensors = list(dict.fromkeys(one["tensor"] for one in inputs))
-    session = open_model(with_outputs(without_activation_qdq(model), tensors), threads=threads)
+    # activations bypass their Q/DQ
+    exact = copy_of(model)
+    producers = {name: node for node in exact.graph.node for name in node.output}
+    for node in exact.graph.node:
+        node.input[:] = [before_qdq(name, producers) for name in node.input]
+    session = open_model(with_outputs(exact, tensors), threads=threads)
     seen = {one["tensor"]: TensorNoise(one) for one in inputs}
     with ProgressBar("quantization noise", len(rows)) as bar:
         for batch in batches_of_equal_length(rows, tokens=TOKENS):
@@ -89,15 +94,6 @@ def activation_facts(model: onnx.ModelProto, quantize: onnx.NodeProto) -> dict[s
     }
 
 
-def without_activation_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which activations bypass their Q/DQ."""
-    copy = copy_of(model)
-    producers = {name: node for node in copy.graph.node for name in node.output}
-    for node in copy.graph.node:
-        node.input[:] = [before_qdq(name, producers) for name in node.input]
-    return copy
-
-
 class TensorNoise:
     """Accumulates the quantization error of one tensor over batches."""
 
@@ -110,8 +106,11 @@ class TensorNoise:
 
     def add(self, values: np.ndarray) -> None:
         """Add the values of a batch."""
-        low, high, step = (self.tensor[name] for name in ("low", "high", "step"))
-        held = held_values(values, self.tensor)
+        low, high, step, kind = (self.tensor[name] for name in ("low", "high", "step", "type"))
+        if np.issubdtype(kind, np.integer):
+            held = np.clip(np.round((values - low) / step) * step + low, low, high)
+        else:
+            held = (np.clip(values, low, high) / step).astype(kind).astype(np.float32) * step
         self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
         channels = by_channel(np.abs(values), self.tensor["axis"])
         self.bounds = np.maximum(self.bounds, channels.max(axis=0))
@@ -124,30 +123,20 @@ class TensorNoise:
         """Return the fields of `quantization_noise` that depend on the values."""
         signal, noise = self.power
         top, bottom = min(self.high, self.tensor["high"]), max(self.low, self.tensor["low"])
+        step, kind = self.tensor["step"], self.tensor["type"]
+        if np.issubdtype(kind, np.integer):
+            levels = 1 + round(float((top - bottom) / step))
+        else:
+            every = np.arange(256, dtype=np.uint8).view(kind).astype(np.float32) * step
+            levels = len(np.unique(every[(every >= bottom) & (every <= top)]))
         return {
             "measured_low": float(self.low),
             "measured_high": float(self.high),
             "saturated": self.beyond / self.count,
-            "levels": max(1, levels_between(bottom, top, self.tensor)),
+            "levels": max(1, levels),
             "sqnr_db": decibels(signal, noise),
             "channel_ratio": ratio(self.bounds.max(), np.median(self.bounds)),
         }
-
-
-def held_values(values: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
-    """Return `values` quantized and dequantized with the range and type of a tensor."""
-    low, high, step = (tensor[name] for name in ("low", "high", "step"))
-    if np.issubdtype(tensor["type"], np.integer):
-        return np.clip(np.round((values - low) / step) * step + low, low, high)
-    return (np.clip(values, low, high) / step).astype(tensor["type"]).astype(np.float32) * step
-
-
-def levels_between(bottom: float, top: float, tensor: dict[str, Any]) -> int:
-    """Return the number of quantization levels of a tensor from `bottom` to `top`."""
-    if np.issubdtype(tensor["type"], np.integer):
-        return 1 + round(float((top - bottom) / tensor["step"]))
-    every = np.arange(256, dtype=np.uint8).view(tensor["type"]).astype(np.float32) * tensor["step"]
-    return len(np.unique(every[(every >= bottom) & (every <= top)]))
 
 
 def described(one: dict[str, Any]) -> dict[str, Any]:

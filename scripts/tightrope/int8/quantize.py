@@ -57,7 +57,11 @@ def quantize_onnx(
     made_from, cache = checkpoint_of(model), read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
     needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
-    require_ranges(ranges, needed, path=calibration)
+    if missing := [name for name in needed if name not in ranges]:
+        raise TightropeError(
+            f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
+            "are needed); calibrate this model, or import a cache that has them"
+        )
     longest = cache.get("options", {}).get("max_sequence")
     attention = attention_of(SCHEMES[scheme], model, repair, path=source, longest=longest)
     ranges = with_attention(ranges, attention, path=calibration)
@@ -76,7 +80,9 @@ def operators_to_quantize(
     """Return the operators with weights that are quantized; raise as `left_in_float` does."""
     names = [node.name for node in weighted_nodes(model)]
     kept = left_in_float(names, repair.get("float", ()), path=path)
-    unfit = unfit_for(scheme, model)
+    unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
+    for name, reason in unfit.items():
+        print(f"{name} stays in float: {reason}")
     return [name for name in names if name not in kept | unfit.keys()]
 
 
@@ -84,14 +90,6 @@ def found_by_search(search: Path | str) -> Repair:
     """Return the result of an operator search as a repair."""
     document = read_json_or_raise(search, InFloat)
     return {"smoothquant": document["smoothquant"], "float": document["in_float"]}
-
-
-def unfit_for(scheme: Scheme, model: onnx.ModelProto) -> dict[str, str]:
-    """Return operators that a scheme for TensorRT keeps in float, with reasons, and print them."""
-    unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
-    for name, reason in unfit.items():
-        print(f"{name} stays in float: {reason}")
-    return unfit
 
 
 def attention_of(
@@ -130,10 +128,7 @@ def attention_of(
 
 
 def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
-    """Return those of `names` that match one of `patterns`, as a shell matches file names.
-
-    Raises ConfigError for a pattern that matches none.
-    """
+    """Return those of `names` that match a pattern; raise ConfigError for one that matches none."""
     found: set[str] = set()
     for pattern in patterns:
         matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
@@ -156,16 +151,6 @@ def read_tensors(
             both = outputs or (scheme.symmetric is None and node.op_type == "Conv")
             found += [node.input[0], *(node.output if both else ())]
     return list(dict.fromkeys(found))
-
-
-def require_ranges(ranges: Ranges, needed: list[str], *, path: Path | str) -> None:
-    """Raise TightropeError where a needed tensor has no range."""
-    missing = [name for name in needed if name not in ranges]
-    if missing:
-        raise TightropeError(
-            f"{path}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that are "
-            "needed); calibrate this model, or import a cache that has them"
-        )
 
 
 def with_attention(ranges: Ranges, attention: list[Attention], *, path: Path | str) -> Ranges:

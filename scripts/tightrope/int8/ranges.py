@@ -15,7 +15,7 @@ from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.attention import attention_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import channel_axes, tensors_of, weighted_nodes, with_outputs
+from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
 
 # tokens per batch: bounds memory for any sample count
 TOKENS = 1024
@@ -53,7 +53,7 @@ def collect_statistics(
     Raises TightropeError naming tensor, operator and sample where a value is not finite.
     """
     model = load_onnx(onnx_path)
-    axes = channel_axes(model)
+    axes = {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
     tensors = calibrated_tensors(model)
     session = open_model(with_outputs(model, tensors), threads=threads)
 
@@ -149,16 +149,11 @@ def chosen_ranges(
             edges = np.linspace(-limits[name], limits[name], BINS + 1, dtype=np.float32)
             low, high, limit = (np.float32(bound) for bound in (*pair, limits[name]))
             collector.histogram_dict[name] = (counts[name], edges, low, high, limit)
-            chosen = computed(collector)[name]
+            with redirect_stdout(StringIO()):
+                chosen = collector.compute_collection_result()[name]
             found[name] = [float(chosen[0]), float(chosen[1])]
             bar.add()
     return found
-
-
-def computed(collector: Any) -> dict[str, Any]:
-    """Return the ranges that an ONNX Runtime collector chooses; suppress its terminal output."""
-    with redirect_stdout(StringIO()):
-        return collector.compute_collection_result()
 
 
 def not_finite(

@@ -53,8 +53,9 @@ def smoothed(
         scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
         multiplied = f"{name}{SMOOTHED}"
         consumers = [node for node in chosen if node.input[0] == name]
-        place = place_of(made, consumers[0])
-        made.graph.node.insert(place, scaling(made, name, multiplied, 1 / scale))
+        inputs = [name, add_constant(made, f"{multiplied}_factors", 1 / scale)]
+        multiply = helper.make_node("Mul", inputs, [multiplied], name=multiplied)
+        made.graph.node.insert(place_of(made, consumers[0]), multiply)
         for node in consumers:
             node.input[0] = multiplied
             scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
@@ -121,11 +122,3 @@ def smoothing_of(model: onnx.ModelProto, name: str) -> Any:
         return 1.0
     producer = next(node for node in model.graph.node if name in node.output)
     return constant_of(model, producer.input[1])
-
-
-def scaling(
-    model: onnx.ModelProto, source: str, target: str, factors: np.ndarray
-) -> onnx.NodeProto:
-    """Return a node that multiplies the last axis of tensor `source` by `factors`."""
-    constant = add_constant(model, f"{target}_factors", factors)
-    return helper.make_node("Mul", [source, constant], [target], name=target)

@@ -7,8 +7,8 @@ import onnx
 from onnx import TensorProto
 
 from tightrope.onnx.attention import Attention, attention_in
-from tightrope.onnx.edit import constant_of, rows_of
-from tightrope.onnx.row_dependencies import TRIALS, Shapes, shapes_seen
+from tightrope.onnx.edit import attribute, constant_of, rows_of
+from tightrope.onnx.session import TRIALS, Shapes, shapes_seen
 from tightrope.onnx.weights import weighted_nodes
 
 # NVIDIA's Model Optimizer leaves products with fewer rows or columns of weights in float too
@@ -59,7 +59,7 @@ def kept_in_float(model: onnx.ModelProto, kind: int) -> dict[str, str]:
     for node in weighted_nodes(model):
         weight = constant_of(model, node.input[1])
         if node.op_type == "Conv":
-            groups = next((one.i for one in node.attribute if one.name == "group"), 1)
+            groups = attribute(node, "group", 1)
             if node.input[0] in inputs:
                 found[node.name] = "the first convolution"
             elif groups > 1 and weight.shape[1] == 1:

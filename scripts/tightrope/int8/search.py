@@ -106,7 +106,10 @@ def searched(
     has_channels = bool(read_cache(inputs.calibration, model=inputs.onnx)["channels"])
     strength = settings.smoothquant if has_channels else None
     if strength is not None:
-        model = smoothed_model(inputs, scheme, strength, threads=settings.threads)
+        with TemporaryDirectory() as folder:
+            quantized, repair = Path(folder, "model.onnx"), {"smoothquant": strength}
+            quantize_onnx(inputs.onnx, inputs.calibration, quantized, scheme=scheme, repair=repair)
+            model = SwitchedModel(inputs.onnx, quantized, threads=settings.threads)
         if judge.holds(model, strength, ()):
             return {**found, "smoothquant": strength, "in_float": []}
     few = judge.rows[: settings.sensitivity_samples]
@@ -127,16 +130,6 @@ def beginnings(order: list[str]) -> Iterator[list[str]]:
     while count < len(order):
         yield order[:count]
         count *= 2
-
-
-def smoothed_model(
-    inputs: SearchInputs, scheme: str, strength: float, *, threads: int
-) -> SwitchedModel:
-    """Return the model with a switch per operator, quantized with SmoothQuant."""
-    with TemporaryDirectory() as folder:
-        quantized, repair = Path(folder, "model.onnx"), {"smoothquant": strength}
-        quantize_onnx(inputs.onnx, inputs.calibration, quantized, scheme=scheme, repair=repair)
-        return SwitchedModel(inputs.onnx, quantized, threads=threads)
 
 
 def require_enough(data: Path | str, samples: int, budget_points: float) -> None:

@@ -58,8 +58,7 @@ def with_switches(
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Return the quantized model with an input `SWITCHES`, bool [operators], and their names.
 
-    Names are in the order of the switches. Each operator is an `If` with an int8 and a float
-    branch; only the chosen branch runs.
+    Each operator is an `If` with an int8 and a float branch; only the chosen branch runs.
     """
     model = copy_of(quantized)
     producers = {name: node for node in model.graph.node for name in node.output}
@@ -67,7 +66,12 @@ def with_switches(
     names: list[str] = []
     nodes: list[onnx.NodeProto] = []
     # outputs of convolutions are quantized too, and consumers read the quantized tensor
-    outputs = rounded_outputs(model, producers)
+    outputs = {}
+    for node in model.graph.node:
+        quantizer = producers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        source_of = producers.get(quantizer.input[0]) if quantizer is not None else None
+        if source_of is not None and source_of.op_type == "Conv":
+            outputs[node.output[0]] = source_of
     given: dict[str, str] = {}
     for node in model.graph.node:
         rounded = dequantized_weight(model, node) if node.name in floats else None
@@ -77,7 +81,8 @@ def with_switches(
             factors = np.reshape(smoothing_of(model, pair[0].input[0]), (-1, 1))
             exact = rows_of(node, rows_of(node, floats[node.name]) / factors)
             quantized_branch = in_int8(model, node, pair, rounded)
-            float_branch = in_float(model, node, original, exact)
+            inputs = [original, add_constant(model, f"{node.name}.exact", exact)]
+            float_branch = branch(f"{node.name}.float", node, [], inputs)
             nodes += switched(model, node, len(names), quantized_branch, float_branch)
             names.append(node.name)
         else:
@@ -127,14 +132,6 @@ def in_int8(
     return branch(f"{node.name}.int8", node, steps, [names[1], constant])
 
 
-def in_float(
-    model: onnx.ModelProto, node: onnx.NodeProto, tensor: str, weights: np.ndarray
-) -> onnx.GraphProto:
-    """Return the float branch: the operator on an unquantized tensor and weights."""
-    constant = add_constant(model, f"{node.name}.exact", weights)
-    return branch(f"{node.name}.float", node, [], [tensor, constant])
-
-
 def branch(
     name: str, node: onnx.NodeProto, steps: list[onnx.NodeProto], inputs: list[str]
 ) -> onnx.GraphProto:
@@ -163,16 +160,3 @@ def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.Model
     graph = onnx_ir.from_proto(kept)
     RemoveUnusedNodesPass()(graph)
     return onnx_ir.to_proto(graph)
-
-
-def rounded_outputs(
-    model: onnx.ModelProto, producers: dict[str, onnx.NodeProto]
-) -> dict[str, onnx.NodeProto]:
-    """Return a dict of dequantized output tensors and the convolutions that produce them."""
-    found = {}
-    for node in model.graph.node:
-        quantizer = producers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
-        source = producers.get(quantizer.input[0]) if quantizer is not None else None
-        if source is not None and source.op_type == "Conv":
-            found[node.output[0]] = source
-    return found

@@ -138,7 +138,16 @@ def import_cache(
             f"{target}: {name['method']} by its name, {text} says {header}; "
             f"name it {method}-{name['samples']}.json"
         )
-    kept = ranges_of_model(ranges, onnx, text)
+    graph = load_onnx(onnx).graph
+    tensors = {one.name for one in graph.input} | {
+        name for node in graph.node for name in node.output
+    }
+    kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
+    if not kept:
+        raise TightropeError(
+            f"{text}: none of its {len(ranges)} tensors is in {onnx}; give TensorRT that very file "
+            "to calibrate"
+        )
     write_cache(
         target,
         method=method,
@@ -152,18 +161,6 @@ def import_cache(
         channels={},
     )
     return len(ranges) - len(kept)
-
-
-def ranges_of_model(ranges: Ranges, onnx: Path | str, text: Path | str) -> Ranges:
-    """Return the ranges of the tensors in `onnx`; raise TightropeError if there is none."""
-    tensors = tensor_names(onnx)
-    kept = {tensor: bounds for tensor, bounds in ranges.items() if tensor in tensors}
-    if not kept:
-        raise TightropeError(
-            f"{text}: none of its {len(ranges)} tensors is in {onnx}; give TensorRT that very file "
-            "to calibrate"
-        )
-    return kept
 
 
 def packed_scale(tensor: str, bounds: list[float]) -> bytes:
@@ -192,12 +189,6 @@ def read_text(path: Path | str) -> str:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
         raise TightropeError(f"{path}: no text, so no calibration cache of TensorRT") from error
-
-
-def tensor_names(onnx: Path | str) -> set[str]:
-    """Return the names of the model's inputs and of all outputs of its nodes."""
-    graph = load_onnx(onnx).graph
-    return {one.name for one in graph.input} | {name for node in graph.node for name in node.output}
 
 
 def require_free(target: Path | str, *, force: bool) -> None:

@@ -57,10 +57,9 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a job: memory, time, whether this is its last attempt, and why it has ended.
+    """Limits of a job: memory, time, whether this is its last attempt.
 
-    `ended` is the reason why an earlier process of this job was ended from outside; it is not tried
-    again then, and fails for this reason.
+    `ended` is why an earlier process of this job was ended from outside: it then fails for this.
     """
 
     memory_bytes: float
@@ -91,28 +90,17 @@ def seconds_since_start() -> float:
     That is the age of its oldest Snakemake. SLURM_JOB_START_TIME is by the clock of another
     machine, which may differ by hours.
     """
-    job = os.environ.get(SLURM_JOB)
-    if job is None:
-        return 0.0
-    own = (one for one in psutil.process_iter() if is_snakemake_of(job, one))
-    return max(map(age_of, own), default=0.0)
-
-
-def is_snakemake_of(job: str, process: psutil.Process) -> bool:
-    """Return whether the process is Snakemake at work in that job of Slurm."""
-    with suppress(psutil.Error, OSError):
-        words = process.cmdline()
-        at_work = "--mode" in words and words[words.index("--mode") + 1 :][:1] == ["remote"]
-        return at_work and process.environ().get(SLURM_JOB) == job
-    return False
-
-
-def age_of(process: psutil.Process) -> float:
-    """Return the seconds since the process was started, by the clock that nobody sets."""
-    with suppress(OSError):
-        ticks = int(Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    return 0.0
+    job, ages = os.environ.get(SLURM_JOB), [0.0]
+    # by the clock that nobody sets
+    now, ticks_per_s = time.clock_gettime(time.CLOCK_BOOTTIME), os.sysconf("SC_CLK_TCK")
+    for process in psutil.process_iter() if job is not None else ():
+        with suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            at_work = "--mode" in words and words[words.index("--mode") + 1 :][:1] == ["remote"]
+            if at_work and process.environ().get(SLURM_JOB) == job:
+                status = Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2]
+                ages.append(now - int(status.split()[19]) / ticks_per_s)
+    return max(ages)
 
 
 class Child:
@@ -218,19 +206,13 @@ class Child:
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
 
     def ended_without_answer(self) -> Exception:
-        """Return the error of a child that gave no answer: a StorageError without room for it.
-
-        A file that is mapped into memory then ends the process by a signal.
-        """
+        """Return the error of a child that gave no answer: a StorageError without room for it."""
         self.process.join()
-        return full_disk() or self.failed(self.how_it_ended(), transient=True)
-
-    def how_it_ended(self) -> str:
-        """Return how a child that gave no answer ended."""
         code = self.process.exitcode
+        how = f"ended with exit code {code} and no answer"
         if code is not None and code < 0:
-            return f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"
-        return f"ended with exit code {code} and no answer"
+            how = f"killed by {signal.Signals(-code).name} (out of memory, or from outside)"
+        return full_disk() or self.failed(how, transient=True)
 
 
 def serve(
@@ -275,10 +257,7 @@ def supervised(work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any
 
 
 def run_or_stop(what: str, work: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
-    """Return `work(*arguments)`, run in a child process, of a step that its model needs.
-
-    Raises a TightropeError of the work unchanged, and any other failure as one that names `what`.
-    """
+    """Return `work(*arguments)`, run in a child; raise failures as TightropeError naming `what`."""
     try:
         value, error = supervised(catch_expected_errors(work), *arguments, limits=limits)
     except WorkFailed as failed:
@@ -303,10 +282,7 @@ def catch_expected_errors(
 
 
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
-    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
-
-    Raises as `failure` does.
-    """
+    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure."""
     try:
         fields = supervised(work, *arguments, limits=limits)
     except WorkFailed as error:

@@ -1,11 +1,15 @@
-"""Execution settings of a job that builds or runs an engine."""
+"""How a job runs: on which node, with which settings, and its one output or why it has none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
-from tightrope.artifacts.failures import failure_in, reason_of
-from tightrope.artifacts.paths import beside_output
-from tightrope.jobs.child import Limits
+from tightrope.artifacts.content import describe_onnx, read_artifact
+from tightrope.artifacts.failures import failure_in, is_onnx_file, reason_of, write_failure
+from tightrope.artifacts.paths import FOLDERS
+from tightrope.errors import WorkFailed
+from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.machine.cores import intra_op_threads
 from tightrope.machine.host import REGISTRY, describe_host, name_in, named, require_host
 
@@ -19,16 +23,13 @@ def require_node(job: Any) -> None:
     A job that only passes on a failure may run anywhere: when its node is lost, or there never was
     one of its kind, it runs where Snakemake does.
     """
-    if not fails_anyway(job):
-        require_host(job.params.host, beside_output(job, REGISTRY))
-
-
-def fails_anyway(job: Any) -> bool:
-    """Return whether a job has ended before, or what it needs holds a failure: of engines all."""
-    if reason_of(job) is not None:
-        return True
     needed = [paths for name, paths in job.input.items() if name in NEEDED]
-    return any(all(map(failure_in, [one] if isinstance(one, str) else one)) for one in needed)
+    fails = (all(map(failure_in, [one] if isinstance(one, str) else one)) for one in needed)
+    if reason_of(job) is None and not any(fails):
+        # where the outputs are: below the prefix of a module
+        output = Path(next(path for _, path in job.output.items()))
+        made = (above.parent for above in output.parents if above.name in FOLDERS)
+        require_host(job.params.host, next(made, Path()) / REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,28 @@ class Execution:
     def host(self) -> dict[str, Any]:
         """Return this machine as a record has it, with the name of its kind if it has one."""
         return named(describe_host(), self.host_name)
+
+
+def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
+    """Run the `work` of a `tightrope.jobs.job.Job` in a child; it writes the only output.
+
+    On failure the output holds `failed` (such as "not calibrated") and the reason. A failure in an
+    input is copied unchanged, so that the reason names the step that failed. A transient failure
+    raises TightropeError unless this is the last attempt.
+    """
+    ((_, target),) = job.output.items()
+    known = ((path, one) for _, path in job.input.items() if (one := failure_in(path)) is not None)
+    if found := next(known, None):
+        if not is_onnx_file(found[0]):
+            read_artifact(found[0])  # or its reason is not what was written
+        write_failure(target, **found[1])
+    else:
+        limits = Limits.of(job)
+        try:
+            supervised(work, limits=limits)
+        except WorkFailed as error:
+            facts = failure(error, target, limits)
+            reason = f"{failed}: {facts['reason']}"
+            write_failure(target, reason=reason, transient=facts["transient"])
+    if is_onnx_file(target):
+        describe_onnx(target)

@@ -15,8 +15,8 @@ import onnxruntime
 
 from tightrope.inputs.arrays import Arrays
 from tightrope.onnx.file import load_onnx
-from tightrope.runtimes.onnxruntime.operator_times import KERNEL, events_of, tensors
-from tightrope.runtimes.onnxruntime.session import session_options
+from tightrope.runtimes.onnxruntime.operator_times import events_of, tensors
+from tightrope.runtimes.onnxruntime.session import KERNEL, session_options
 from tightrope.runtimes.operator_times import Tensor, group_of, operations_of
 
 OPTIONS = {"optimization": "basic", "arena": True, "spinning": True}

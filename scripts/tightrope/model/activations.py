@@ -1,6 +1,5 @@
 """Activation functions by name, and their replacement in transformers models."""
 
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -47,12 +46,14 @@ def replace_activations(module: nn.Module, name: str) -> int:
     }
     known = {kind for key, kind in classes.items() if key not in KEPT}
     kinds = (*known, nn.GELU, FastSwish)
+    named = (vars(nn.functional), vars(torch))
+    functions = [names[one] for names in named for one in FUNCTIONS if one in names]
     count = 0
     for owner in list(module.modules()):
         if isinstance(owner, kinds):
             continue
         for attribute, value in [*owner._modules.items(), *vars(owner).items()]:
-            if isinstance(value, kinds) or is_function(value):
+            if isinstance(value, kinds) or any(value is one for one in functions):
                 setattr(owner, attribute, make_activation(name))
                 count += 1
     if not count:
@@ -60,14 +61,6 @@ def replace_activations(module: nn.Module, name: str) -> int:
             f"{type(module).__name__}: has no activation that can be replaced; remove activation"
         )
     return count
-
-
-def is_function(value: Any) -> bool:
-    """Whether a module attribute is one of PyTorch's activation functions."""
-    if not isinstance(value, types.FunctionType | types.BuiltinFunctionType):
-        return False
-    modules = (nn.functional, torch)
-    return any(value is getattr(module, name, None) for module in modules for name in FUNCTIONS)
 
 
 def swap_activation(model: Any, name: str) -> None:

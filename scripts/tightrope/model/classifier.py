@@ -78,9 +78,11 @@ def load_classifier(
         model.config.update(label_fields(labels or names))
     elif fits and labels:
         own = output_names(source, read_json(folder / "config.json", dict[str, Any]), len(labels))
-        order_outputs(model, own, labels)
-        if not new_head and order_by_name(own, labels) is None:
+        if (order := order_by_name(own, labels)) is not None:
+            permute_outputs(model, order)
+        elif not new_head:
             require_same_places(source, own, labels)
+        model.config.update(label_fields(labels))
     model.eval()
     if not images:
         require_masked_padding(model, source)
@@ -106,10 +108,7 @@ def require_loaded(source: str, model: Any, info: dict[str, Any], *, fits: bool)
 def head_fits(
     config: Any, labels: list[str] | None, names: list[str] | None, *, new_head: bool, source: str
 ) -> bool:
-    """Return whether the checkpoint has a head with one output per label.
-
-    Raises TightropeError if it has none and `new_head` allows no other, or forgets `names`.
-    """
+    """Return whether there is an output per label; raise TightropeError without a new head."""
     fields = config.to_dict()
     if not new_head and (reason := unusable_head(fields)):
         raise TightropeError(f"{source}: {reason}")
@@ -154,13 +153,6 @@ def label_fields(labels: list[str]) -> dict[str, Any]:
         "id2label": dict(enumerate(labels)),
         "label2id": {label: number for number, label in enumerate(labels)},
     }
-
-
-def order_outputs(model: Any, names: list[str], labels: list[str]) -> None:
-    """Reorder the outputs to match `labels` if their `names` are the same."""
-    if (order := order_by_name(names, labels)) is not None:
-        permute_outputs(model, order)
-    model.config.update(label_fields(labels))
 
 
 def permute_outputs(model: Any, order: list[int]) -> None:

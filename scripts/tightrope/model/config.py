@@ -100,10 +100,7 @@ def architectures(config: Mapping[str, Any]) -> list[str]:
 
 
 def unusable_head(config: Mapping[str, Any]) -> str | None:
-    """Return why a model with this config.json cannot be used without training, else None.
-
-    A head for another task is refused by its name. Training replaces any head by a new one.
-    """
+    """Return why a model with this config.json cannot be used without training, else None."""
     if "pretrained_cfg" in config and not config.get("model_type"):
         return (
             "config.json has no model_type, so it is one of timm, none of transformers; "
@@ -209,10 +206,7 @@ def matching(names: Sequence[str], labels: Sequence[str] | None) -> str | None:
 
 
 def output_order(source: str, names: Sequence[str], labels: Sequence[str]) -> list[int]:
-    """Return for each of the data's `labels` the index of the output of that name.
-
-    Raises TightropeError naming the labels that are missing where `names` are not these labels.
-    """
+    """Return the index of the output of each label; raise TightropeError for other names."""
     missing = [label for label in labels if label not in names]
     unknown = [name for name in names if name not in labels]
     if missing or unknown:

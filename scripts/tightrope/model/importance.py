@@ -48,9 +48,19 @@ def taylor(
     how many channels in a row are judged as one, which is the size of a head.
     """
     sums: dict[torch.nn.Module, torch.Tensor] = {}
+
+    def watch(size: int, product: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        activation = inputs[0]
+
+        def add(gradient: torch.Tensor) -> None:
+            channels = (activation.detach() * gradient).flatten(1, -2).sum(1)
+            effect = channels.unflatten(1, (-1, size)).sum(2).abs().sum(0)
+            sums[product] = sums.get(product, torch.zeros_like(effect)) + effect
+
+        activation.register_hook(add)
+
     hooks = [
-        product.register_forward_pre_hook(partial(add_importance, sums, size))
-        for product, size in groups.items()
+        product.register_forward_pre_hook(partial(watch, size)) for product, size in groups.items()
     ]
     examples = 0
     try:
@@ -62,23 +72,6 @@ def taylor(
         for hook in hooks:
             hook.remove()
     return {product: (sums[product] / examples).tolist() for product in groups}
-
-
-def add_importance(
-    sums: dict[torch.nn.Module, torch.Tensor],
-    size: int,
-    product: torch.nn.Module,
-    inputs: tuple[Any, ...],
-) -> None:
-    """Add |activation x gradient| of each `size` channels of the inputs, when it is known."""
-    activation = inputs[0]
-
-    def add(gradient: torch.Tensor) -> None:
-        channels = (activation.detach() * gradient).flatten(1, -2).sum(1)
-        effect = channels.unflatten(1, (-1, size)).sum(2).abs().sum(0)
-        sums[product] = sums.get(product, torch.zeros_like(effect)) + effect
-
-    activation.register_hook(add)
 
 
 def block_importance(model: Any, batches: Sequence[Batch]) -> list[list[float]]:
@@ -106,8 +99,7 @@ def narrowing_losses(
 ) -> dict[int, float]:
     """Return by how much the mean loss grows with the most important neurons of all layers alone.
 
-    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` are the
-    importance of those of each block of all stages.
+    By number of neurons, ascending; `neurons` are the importance of those of each block.
     """
     first = len(neurons[0])
 

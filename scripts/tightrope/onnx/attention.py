@@ -8,7 +8,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tightrope.onnx.edit import at_opset, replace_operators
-from tightrope.onnx.row_dependencies import Shapes, shapes_seen
+from tightrope.onnx.session import Shapes, shapes_seen
 
 # what may stand between the scores and their Softmax: scales, additive masks and biases
 ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
@@ -125,24 +125,15 @@ def product_after(graph: Graph, name: str) -> onnx.NodeProto | None:
     return None
 
 
-class HeadedAttention(NamedTuple):
-    """softmax(query x key + mask) x value; query and value are [batch, heads, sequence, width]."""
-
-    query: str
-    # [batch, sequence, heads, width]
-    key: str
-    value: str
-    # added to the scores; broadcast to [batch, heads, queries, keys]
-    mask: str | None
-    # [batch, heads, queries, width]
-    output: str
-
-
-def headed_attention(one: Attention, graph: Graph, shapes: Shapes) -> HeadedAttention | None:
-    """Return what `one` reads and makes, None for attention of another form.
+def operators_of(
+    one: Attention, graph: Graph, shapes: Shapes
+) -> tuple[str, list[onnx.NodeProto]] | None:
+    """Return what `one` makes, and operators that make it instead, None for another form.
 
     The form is that of `onnx.export`: between the first product and the Softmax only the sum
-    with a mask, heads before sequences, the key transposed for its product.
+    with a mask, heads before sequences, the key transposed for its product. The operators put
+    heads first, expand the mask to [batch, heads, queries, keys], and are one Attention of
+    [batch, heads, sequence, width].
     """
     softmax = graph.producer(one.probabilities, "Softmax")
     mixed = graph.consumer(one.probabilities, "MatMul")
@@ -160,8 +151,23 @@ def headed_attention(one: Attention, graph: Graph, shapes: Shapes) -> HeadedAtte
     read = [shapes[name][0] for name in (one.query, one.key, one.value)]
     if {len(shape) for shape in read} != {RANK} or len({shape[1] for shape in read}) > 1:
         return None
-    key, mask = transposed.input[0], next(iter(masks), None)
-    return HeadedAttention(one.query, key, one.value, mask, mixed.output[0])
+    untransposed, output = transposed.input[0], mixed.output[0]
+    batch, queries, keys, sizes, mask, key = (
+        f"{output}_{part}" for part in ("batch", "queries", "keys", "sizes", "mask", "key")
+    )
+    inputs = [one.query, key, one.value]
+    nodes = [helper.make_node("Transpose", [untransposed], [key], key, perm=HEADS_FIRST)]
+    for given in masks:
+        nodes += [
+            helper.make_node("Shape", [one.query], [batch], batch, start=0, end=1),
+            helper.make_node("Shape", [one.query], [queries], queries, start=2, end=3),
+            helper.make_node("Shape", [untransposed], [keys], keys, start=1, end=2),
+            helper.make_node("Concat", [batch, ONE_HEAD, queries, keys], [sizes], sizes, axis=0),
+            helper.make_node("Expand", [given, sizes], [mask], mask),
+        ]
+        inputs.append(mask)
+    name = f"{output}_attention"
+    return output, [*nodes, helper.make_node("Attention", inputs, [output], name, scale=1.0)]
 
 
 def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -175,30 +181,10 @@ def with_attention_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     made = at_opset(model, OPSET)
     graph, shapes = Graph(made), shapes_seen(made)
-    found = [headed_attention(one, graph, shapes) for one in attention_in(made)[0]]
-    known = [one for one in found if one is not None]
+    found = [operators_of(one, graph, shapes) for one in attention_in(made)[0]]
+    known = dict(one for one in found if one is not None)
     print(f"attention operators: {len(known)} of {len(found)}")
     if known:
         made.graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), ONE_HEAD))
-    replace_operators(made, {one.output: operators_of(one) for one in known})
+    replace_operators(made, known)
     return made
-
-
-def operators_of(one: HeadedAttention) -> list[onnx.NodeProto]:
-    """Return the Attention operator, after those that put heads first and expand its mask."""
-    batch, queries, keys, sizes, mask, key = (
-        f"{one.output}_{part}" for part in ("batch", "queries", "keys", "sizes", "mask", "key")
-    )
-    inputs = [one.query, key, one.value]
-    before = [helper.make_node("Transpose", [one.key], [key], key, perm=HEADS_FIRST)]
-    if one.mask is not None:
-        before += [
-            helper.make_node("Shape", [one.query], [batch], batch, start=0, end=1),
-            helper.make_node("Shape", [one.query], [queries], queries, start=2, end=3),
-            helper.make_node("Shape", [one.key], [keys], keys, start=1, end=2),
-            helper.make_node("Concat", [batch, ONE_HEAD, queries, keys], [sizes], sizes, axis=0),
-            helper.make_node("Expand", [one.mask, sizes], [mask], mask),
-        ]
-        inputs.append(mask)
-    name = f"{one.output}_attention"
-    return [*before, helper.make_node("Attention", inputs, [one.output], name, scale=1.0)]

@@ -1,10 +1,11 @@
 """Edit an ONNX graph: read, add and remove initializers and operators, raise the opset."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, version_converter
+from onnx import helper, numpy_helper, version_converter
 
 from tightrope.errors import TightropeError, in_one_line
 
@@ -32,8 +33,13 @@ def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
     """Return weights with input channels first; applied twice, it returns the array itself."""
-    transposed = any(one.name == "transB" and one.i for one in node.attribute)
-    return array.T if transposed else array
+    return array.T if attribute(node, "transB", 0) else array
+
+
+def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    """Return an attribute of an operator, or the default where it is not set."""
+    found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    return found.get(name, default)
 
 
 def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
@@ -60,7 +66,7 @@ def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarr
     ):
         return None
     values, scale = (constant_of(model, name) for name in producer.input[:2])
-    axis = next((one.i for one in producer.attribute if one.name == "axis"), 1) % values.ndim
+    axis = attribute(producer, "axis", 1) % values.ndim
     shape = [-1 if index == axis else 1 for index in range(values.ndim)]
     return values.astype(np.float32) * (scale.reshape(shape) if scale.size > 1 else scale)
 
@@ -83,14 +89,19 @@ def replace_operators(
 ) -> None:
     """Put operators in the place of the one that makes a tensor, for each tensor.
 
-    The last of them makes the same tensor. Operators and initializers that no output needs then
-    are removed; a graph with branches or loops keeps its operators.
+    The last of them makes it. What no output needs then is removed; a graph with branches or loops
+    keeps its operators.
     """
     if not replacements:
         return
     nodes = [new for node in model.graph.node for new in replacements.get(node.output[0], [node])]
     if len(list(graphs_in(model.graph))) == 1:
         nodes = alive(model, nodes)
+    set_operators(model, nodes)
+
+
+def set_operators(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
+    """Make `nodes` the operators of the model; remove the initializers that none of them reads."""
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:], model.graph.value_info[:]
     model.graph.node.extend(kept)

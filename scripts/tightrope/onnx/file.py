@@ -22,10 +22,18 @@ LARGEST_BYTES = 2**31 - 2**20
 def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
     """Write one self-contained file; the same graph gives the same bytes in any folder.
 
-    Metadata (it holds absolute paths) is stripped. A digest of the rest is stored in the file, and
-    `load_onnx` detects truncation and damage by it. Raises TightropeError above 2 GiB.
+    Metadata (it holds absolute paths) and documentation are removed, but the longest sequence and
+    the checkpoint. A digest of the rest is stored, by which `load_onnx` detects truncation and
+    damage. Raises TightropeError above 2 GiB.
     """
-    strip_metadata(model)
+    keep_metadata(model, *KEPT)
+    model.doc_string = model.graph.doc_string = ""
+    graph = model.graph
+    parts: list[onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto | onnx.TensorProto]
+    parts = [graph, *graph.node, *graph.value_info, *graph.input, *graph.output]
+    for part in [*parts, *graph.initializer]:
+        part.doc_string = ""
+        del part.metadata_props[:]
     require_one_file(path, model.ByteSize())
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     entry = model.metadata_props.add()
@@ -54,24 +62,6 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
     if written != digest:
         raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
     return model
-
-
-def strip_metadata(model: onnx.ModelProto) -> None:
-    """Remove metadata and documentation of the model and of everything in its graph.
-
-    The model's longest sequence and the checkpoint that it was made from stay.
-    """
-    keep_metadata(model, *KEPT)
-    model.doc_string = model.graph.doc_string = ""
-    graph = model.graph
-    parts: list[onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto]
-    parts = [graph, *graph.node, *graph.value_info, *graph.input, *graph.output]
-    for part in parts:
-        part.doc_string = ""
-        del part.metadata_props[:]
-    for tensor in graph.initializer:
-        tensor.doc_string = ""
-        del tensor.metadata_props[:]
 
 
 def keep_metadata(model: onnx.ModelProto, *keys: str) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.edit import copy_of, drop_unused_initializers, graphs_in
+from tightrope.onnx.edit import attribute, copy_of, graphs_in, set_operators
 
 QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
 # operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
@@ -88,11 +88,6 @@ def constants_of(model: onnx.ModelProto) -> dict[str, TensorProto]:
     return inside | {tensor.name: tensor for tensor in model.graph.initializer}
 
 
-def attribute(node: NodeProto, name: str, default: int) -> int:
-    """Return an integer attribute of a node, `default` where it is not set."""
-    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
-
-
 def implied_clip(
     quantizer: NodeProto, source: str, constants: Constants, producers: Producers
 ) -> tuple[NodeProto, list[TensorProto]] | None:
@@ -168,10 +163,9 @@ def is_never_negative(name: str, constants: Constants, producers: Producers) -> 
 def in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model that was quantized, in float32: a copy of `model` without Q/DQ.
 
-    Activations and weights in float bypass their Q/DQ, with what `implied_clip` finds in its place;
-    weights and biases in integers or float8 are
-    dequantized to constants. float16 and bfloat16 become float32. Raises ArtifactError naming the
-    node for Q/DQ that is no pair.
+    What is quantized at run time bypasses its Q/DQ, with what `implied_clip` finds in its place;
+    what is stored in integers or float8 is dequantized. Raises ArtifactError for Q/DQ that is no
+    pair, naming the node.
     """
     made = in_float32(with_activations_in_float(model))
     constants = constants_of(made)
@@ -182,8 +176,7 @@ def in_float(model: onnx.ModelProto) -> onnx.ModelProto:
             continue
         values = dequantized(node, constants)
         made.graph.initializer.append(numpy_helper.from_array(values, node.output[0]))
-    replace_nodes(made.graph, kept)
-    drop_unused_initializers(made)
+    set_operators(made, kept)
     return made
 
 
@@ -207,7 +200,13 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
                 made.graph.initializer.extend(clip[1])
             bypassed[node.output[0]] = source
         elif node.op_type == DEQUANTIZE and node.input[0] not in constants:
-            require_quantizer(node, producers)
+            producer = producers.get(node.input[0])
+            if producer is None or producer.op_type != QUANTIZE:
+                kind = "a graph input" if producer is None else producer.op_type
+                raise ArtifactError(
+                    f"DequantizeLinear {label(node)} reads {kind}: only constants and "
+                    "QuantizeLinear are supported before it; quantize with Q/DQ in pairs"
+                )
             bypassed[node.output[0]] = bypassed[node.input[0]]
         else:
             kept.append(node)
@@ -217,20 +216,8 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
             node.input[:] = [bypassed.get(name, name) for name in node.input]
     ends = [one.name for one in made.graph.output if one.name in bypassed]
     kept += [helper.make_node("Identity", [bypassed[name]], [name]) for name in ends]
-    replace_nodes(made.graph, kept)
-    del made.graph.value_info[:]
+    set_operators(made, kept)
     return made
-
-
-def require_quantizer(node: NodeProto, producers: dict[str, NodeProto]) -> None:
-    """Raise ArtifactError unless the input of a DequantizeLinear comes from a QuantizeLinear."""
-    producer = producers.get(node.input[0])
-    if producer is None or producer.op_type != QUANTIZE:
-        kind = "a graph input" if producer is None else producer.op_type
-        raise ArtifactError(
-            f"DequantizeLinear {label(node)} reads {kind}: only constants and QuantizeLinear are "
-            "supported before it; quantize with Q/DQ in pairs"
-        )
 
 
 def require_no_quantized_input(kept: list[NodeProto], producers: dict[str, NodeProto]) -> None:
@@ -252,13 +239,13 @@ def dequantized(node: NodeProto, constants: dict[str, TensorProto]) -> np.ndarra
     block of `block_size` along it. Raises ArtifactError for a scale that is no constant.
     """
     names = [name for name in node.input if name]
-    missing = [name for name in names if name not in constants]
-    if missing:
+    if missing := [name for name in names if name not in constants]:
         raise ArtifactError(
             f"DequantizeLinear {label(node)}: {missing[0]} is no constant; export it as one"
         )
-    arrays = [numpy_helper.to_array(constants[name]).astype(np.float32) for name in names]
-    values, *parameters = arrays
+    values, *parameters = (
+        numpy_helper.to_array(constants[name]).astype(np.float32) for name in names
+    )
     axis, block = attribute(node, "axis", 1), attribute(node, "block_size", 0)
     scale, *zero = (spread(one, values.shape, axis, block) for one in parameters)
     found = (values - (zero[0] if zero else 0)) * scale
@@ -307,13 +294,6 @@ def widen(tensor: TensorProto) -> None:
     if tensor.data_type in HALVES:
         values = numpy_helper.to_array(tensor).astype(np.float32)
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-
-
-def replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
-    """Make `nodes` the nodes of the graph."""
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
 
 
 def label(node: NodeProto) -> str:

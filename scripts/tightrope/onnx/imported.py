@@ -23,7 +23,12 @@ from tightrope.inputs.timing_batches import require_sizes
 from tightrope.model.config import BY_NAME, matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
-from tightrope.onnx.float_model import in_float, is_quantized, with_activations_in_float
+from tightrope.onnx.float_model import (
+    constants_of,
+    in_float,
+    is_quantized,
+    with_activations_in_float,
+)
 from tightrope.onnx.interface import MASK, SEGMENTS, TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import open_model, run_onnx
 from tightrope.signature import IMAGE
@@ -59,12 +64,6 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
             f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
             "with onnx.version_converter"
         )
-    require_unoptimized(source, model)
-    return model
-
-
-def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
-    """Raise TightropeError for weights in half precision, and for a fused embedding of tokens."""
     halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
     if any(len(tensor.dims) > 1 for tensor in halves):
         raise TightropeError(
@@ -76,6 +75,7 @@ def require_unoptimized(source: str, model: onnx.ModelProto) -> None:
             f"{source}: has EmbedLayerNormalization, an operator that onnxruntime.transformers "
             "(optimum-cli --optimize) has fused; give the file as it was exported"
         )
+    return model
 
 
 def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -131,7 +131,9 @@ def import_checkpoint(
     session = open_model(standard, threads=0, optimized=False)
     answer = partial(answer_of, session, {name: name for name in names})
     # what is computed of one example in int8 differs from what its float model computes
-    original = answer if is_quantized(given) else partial(answer_of, open_file(folder), inputs)
+    original = answer
+    if not is_quantized(given):
+        original = partial(answer_of, open_model(onnx.load(folder / FILE), threads=0), inputs)
     folders, examples = (folder, target), some_examples(data)
     if size:
         checked = check_images(path, folders, examples, answer=answer, reference=original)
@@ -172,8 +174,7 @@ def import_checkpoint(
 def longest_sequence(model: onnx.ModelProto) -> int | None:
     """Return how many tokens a standardized model of texts takes, None without a limit.
 
-    That is the number of rows of a table which is looked up by the position, or less: a model that
-    takes one token more than the table has rows has another use for it.
+    That is the number of rows of a table looked up by the position, or less.
     """
     session, signature = open_model(model, threads=0, optimized=False), signature_of(model)
 
@@ -191,11 +192,6 @@ def longest_sequence(model: onnx.ModelProto) -> int | None:
     return bisect.bisect_left(range(1, first + 2), 1, key=lambda tokens: not takes(tokens))
 
 
-def open_file(folder: Path) -> Any:
-    """Open the file as it was brought in ONNX Runtime."""
-    return open_model(onnx.load(folder / FILE), threads=0)
-
-
 def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray:
     """Return logits [batch, classes] of a session whose `inputs` have other names than ours."""
     arrays = dict(batch)
@@ -210,10 +206,7 @@ def answer_of(session: Any, inputs: dict[str, str], batch: Arrays) -> np.ndarray
 
 
 def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
-    """Return `model`, or the float model in it where it is quantized already.
-
-    Raises TightropeError naming `source` where that cannot be made.
-    """
+    """Return `model`, or the float model in it; raise TightropeError where that cannot be made."""
     if not is_quantized(model):
         return model
     try:
@@ -235,30 +228,23 @@ def label_order(
 ) -> tuple[list[str], list[int] | None]:
     """Return the labels and for each the index of its output, None where that order is the file's.
 
-    The labels are those of the data, `known`, else the `names` of the outputs.
+    The labels are those of the data, `known`, else the `names` of the outputs, else their numbers.
+    Raises TightropeError where a standardized model has another number of outputs.
     """
+    classes = class_count(model)
     if names is None:
-        return labels_of(model, known, source), None
-    require_names(source, names, class_count(model))
+        labels = known or [str(number) for number in range(classes)]
+        if len(labels) != classes:
+            raise TightropeError(
+                f"{source}: has {classes} outputs, the data has {len(labels)} labels "
+                f"({', '.join(labels[:5])}); choose data that fits"
+            )
+        return labels, None
+    require_names(source, names, classes)
     if known is None:
         return names, None
     order = output_order(source, names, known)
     return known, None if order == list(range(len(order))) else order
-
-
-def labels_of(model: onnx.ModelProto, known: list[str] | None, source: str) -> list[str]:
-    """Return the labels of the data, `known`, in order; without labels, the class numbers.
-
-    Raises TightropeError where a standardized model has another number of outputs.
-    """
-    classes = class_count(model)
-    labels = known or [str(number) for number in range(classes)]
-    if len(labels) != classes:
-        raise TightropeError(
-            f"{source}: has {classes} outputs, the data has {len(labels)} labels "
-            f"({', '.join(labels[:5])}); choose data that fits"
-        )
-    return labels
 
 
 def class_count(model: onnx.ModelProto) -> int:
@@ -281,14 +267,8 @@ def vocabulary(model: onnx.ModelProto, source: str) -> int:
 
 def looked_up(model: onnx.ModelProto) -> Iterator[tuple[Sequence[int], bool]]:
     """Yield the sizes of each table of which rows are looked up, and whether by the token ids."""
-    constants = [
-        (node.output[0], part.t)
-        for node in model.graph.node
-        for part in node.attribute
-        if node.op_type == "Constant" and part.HasField("t")
-    ]
-    tables = [*constants, *((tensor.name, tensor) for tensor in model.graph.initializer)]
-    known = {name: tensor.dims for name, tensor in tables if len(tensor.dims) == 2}
+    constants = constants_of(model).items()
+    known = {name: tensor.dims for name, tensor in constants if len(tensor.dims) == 2}
     same = {TOKENS}
     for node in model.graph.node:
         if node.op_type in ("Cast", "Identity") and node.input[0] in same:
@@ -298,14 +278,9 @@ def looked_up(model: onnx.ModelProto) -> Iterator[tuple[Sequence[int], bool]]:
 
 
 def standard_model(checkpoint: Path | str) -> onnx.ModelProto:
-    """Return the ONNX file that `import_checkpoint` wrote next to `checkpoint`, standardized.
-
-    Its outputs are in the order of the labels.
-    """
+    """Return the ONNX file beside `checkpoint`, standardized, outputs in the labels' order."""
     manifest = read_manifest(checkpoint, CheckpointManifest)
-    size = None
-    if manifest["task"] == IMAGE:
-        size = (manifest["height"], manifest["width"])
+    size = (manifest["height"], manifest["width"]) if manifest["task"] == IMAGE else None
     model = read_onnx_file(manifest["source"], Path(checkpoint).parent / FILE)
     model = standardized(model, manifest["inputs"], source=manifest["source"], size=size)
     order = manifest.get("output_order")

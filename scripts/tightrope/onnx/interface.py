@@ -106,11 +106,7 @@ def text_inputs(
 def require_image_input(
     graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
 ) -> None:
-    """Raise TightropeError unless `name` is the only input and takes images of that size.
-
-    That is float32 [batch, 3, height, width] with a dynamic batch; the other axes may be dynamic
-    too.
-    """
+    """Raise TightropeError unless `name` alone is the input, float32 [batch, 3, height, width]."""
     given = inputs_by_name(graph)
     if list(given) != [name]:
         raise TightropeError(
@@ -141,10 +137,7 @@ def require_image_input(
 def adapted(
     name: str, inner: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto
 ) -> list[onnx.NodeProto]:
-    """Connect the new int64 input `name` to `inner`, of the type of the file's input `theirs`.
-
-    Return the nodes to insert first: a Cast, or none where both are int64.
-    """
+    """Connect the int64 input `name` to `inner`; return the Cast to insert, if one is needed."""
     kind = theirs.type.tensor_type.elem_type
     if kind != onnx.TensorProto.INT64:
         return [onnx.helper.make_node("Cast", [name], [inner], to=kind)]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from tightrope.onnx.edit import copy_of, drop_unused_initializers
+from tightrope.onnx.edit import copy_of, set_operators
 from tightrope.onnx.weights import is_plain
 
 # they move values without changing them
@@ -44,10 +44,7 @@ def with_scales_folded(model: onnx.ModelProto) -> onnx.ModelProto:
                 copies[key] = scaled_copy(graph, constants[key[0]], factor)
             reader.input[place] = copies[key]
         replaced[node.output[0]] = tensor
-    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
-    del graph.node[:], graph.value_info[:]
-    graph.node.extend(nodes)
-    drop_unused_initializers(made)
+    set_operators(made, kept)
     return made
 
 
@@ -64,7 +61,10 @@ def scaled_layer(
     """
     if node.op_type != "Mul":
         return None
-    numbers = [one for one in node.input if one in constants and is_number(constants[one])]
+    # one number, so that the product has the shape of the other operand
+    numbers = [
+        one for one in node.input if one in constants and list(constants[one].dims) in ([], [1])
+    ]
     if len(numbers) != 1:
         return None
     (tensor,) = (one for one in node.input if one != numbers[0])
@@ -100,11 +100,6 @@ def constants_of_layer(
     if not all(layer.input[place] in constants for place in places):
         return []
     return [*found, *((layer, place) for place in places)]
-
-
-def is_number(tensor: TensorProto) -> bool:
-    """Return whether a constant is one number, whose product has the shape of the other operand."""
-    return list(tensor.dims) in ([], [1])
 
 
 def scaled_copy(graph: onnx.GraphProto, tensor: TensorProto, factor: float) -> str:

@@ -1,4 +1,4 @@
-"""Run ONNX graphs with ONNX Runtime, and compare their outputs."""
+"""Run ONNX graphs with ONNX Runtime: their outputs, compared, and the shapes of their tensors."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,14 @@ import numpy as np
 import onnx
 
 from tightrope.errors import ArtifactError, in_one_line
-from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.arrays import Arrays, example_of
+from tightrope.onnx.edit import copy_of
+from tightrope.onnx.file import signature_of
+
+# tensor -> its shape in each trial
+Shapes = dict[str, list[tuple[int, ...]]]
+# [batch, sequence] of the trial runs; a size in a tensor that equals neither is constant
+TRIALS = ((3, 7), (2, 11))
 
 
 def run_onnx(model: onnx.ModelProto, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:
@@ -66,3 +73,23 @@ def require_equal(
             )
         worst = max(worst, difference)
     return worst
+
+
+def shapes_seen(model: onnx.ModelProto) -> Shapes:
+    """Return the shape of each tensor in both TRIALS; the file alone does not determine it.
+
+    Raises ArtifactError where the model does not run.
+    """
+    copy = copy_of(model)
+    names = [name for node in copy.graph.node for name in node.output if name]
+    del copy.graph.output[:]
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    batches = [example_of(signature_of(model), *trial) for trial in TRIALS]
+    given = [{name: array.shape for name, array in batch.items()} for batch in batches]
+    constants = {tensor.name: tuple(tensor.dims) for tensor in copy.graph.initializer}
+    found = [
+        {name: np.shape(value) for name, value in zip(names, values, strict=True)}
+        for values in run_all(copy, batches, threads=1)
+    ]
+    trials = [{**constants, **one, **seen} for one, seen in zip(given, found, strict=True)]
+    return {name: [trial[name] for trial in trials] for name in trials[0]}

@@ -14,7 +14,7 @@ from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.logit_distance import relative_error
-from tightrope.model.module import load_module
+from tightrope.model.module import logits_module, runner
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.float_model import has_halves, in_float, is_quantized
@@ -56,7 +56,11 @@ def simplify_onnx(
     manifest = read_manifest(checkpoint, CheckpointManifest)
     tokens = min(LONGEST_CHECK, manifest["max_sequence"] or LONGEST_CHECK)
     examples = read_split(data)[:8]
-    batches = several_shapes(list(load_encoder(checkpoint, max_sequence=tokens)(examples)))
+    rows = list(load_encoder(checkpoint, max_sequence=tokens)(examples))
+    if not rows:
+        raise ArtifactError("the split for timing is empty")
+    # one example, three padded, all padded, and the shortest alone
+    batches = [stack(some) for some in (rows[:1], rows[:3], rows, [min(rows, key=length)])]
     reference = original_outputs if is_onnx(manifest["source"]) else module_outputs
     expected = reference(Path(checkpoint), batches, threads=threads)
 
@@ -77,11 +81,7 @@ def simplify_onnx(
 def with_changes(
     model: ModelProto, difference: Callable[[ModelProto], float]
 ) -> tuple[ModelProto, float]:
-    """Return the model with those of CHANGES that keep its logits, and its `difference`.
-
-    `difference` raises ArtifactError for other logits. The model is correct without a change, and
-    only computes more.
-    """
+    """Return the model with those of CHANGES that keep its logits, and its `difference`."""
     worst = difference(model)
     for done, change in CHANGES.items():
         try:
@@ -112,19 +112,5 @@ def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> 
     import torch
 
     torch.set_num_threads(threads)
-    module = load_module(checkpoint.parent, torch.float32)
-    with torch.inference_mode():
-        return [
-            module(
-                **{name: torch.from_numpy(array) for name, array in batch.items()}
-            ).logits.numpy()
-            for batch in batches
-        ]
-
-
-def several_shapes(rows: list[Arrays]) -> list[Arrays]:
-    """Return batches: one example, three padded, all padded, and the shortest alone."""
-    if not rows:
-        raise ArtifactError("the split for timing is empty")
-    shortest = min(rows, key=length)
-    return [stack(rows[:1]), stack(rows[:3]), stack(rows), stack([shortest])]
+    run = runner(logits_module(checkpoint, torch.float32))
+    return [run(batch) for batch in batches]

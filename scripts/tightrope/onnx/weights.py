@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from tightrope.onnx.edit import copy_of
+from tightrope.onnx.edit import attribute, copy_of
 
 # products of two activations, as in attention, stay in float
 WEIGHTED = ("Conv", "Gemm", "MatMul")
@@ -29,21 +29,15 @@ def weighted_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 def is_plain(node: onnx.NodeProto) -> bool:
     """Return whether a product neither scales nor transposes its input."""
-    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    return given.get("alpha", 1) == given.get("beta", 1) == 1 and not given.get("transA", 0)
-
-
-def channel_axes(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the channel axis of each tensor that is the input of an operator with weights."""
-    return {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
+    scales = attribute(node, "alpha", 1), attribute(node, "beta", 1)
+    return scales == (1, 1) and not attribute(node, "transA", 0)
 
 
 def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     """Name the operators with weights of `model` after their modules in the checkpoint.
 
-    The name is that of the bias, the only part that keeps it, without `prefix` and `.bias`. An
-    operator without a bias keeps its name. A node without a name, or with a duplicate, is named by
-    its type and output.
+    The name is that of the bias, which alone keeps it, without `prefix` and `.bias`. A node without
+    a name, or with a duplicate, is named by its type and output.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     taken = {node.name for node in model.graph.node}

@@ -20,7 +20,6 @@ from tightrope.summary.goal_candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4
-Sizes = dict[str, list[int]]
 
 
 def announce(workflow: Any, config: Document, plan: Plan) -> None:
@@ -72,10 +71,7 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
 
 
 def split_lines(config: Document) -> Iterator[str]:
-    """Yield a line per model whose evaluation split is too small for the accuracy budget.
-
-    Its size is the configured one, or else that of the prepared data.
-    """
+    """Yield a line per model whose evaluation split is too small for the accuracy budget."""
     points = config["accuracy_budget_points"]
     for name, model in config["models"].items():
         samples = evaluation_samples(name, model)
@@ -101,16 +97,18 @@ def evaluation_samples(name: str, model: Document) -> int | None:
 
 
 def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
-    """Yield a line per model whose engines are built again because `buckets: auto` has changed.
-
-    Only where the buckets of the engines hold all measured shapes.
-    """
+    """Yield a line per model whose engines are built again though their buckets hold all shapes."""
     told = set()
     for model, variant in plan.jobs if config["buckets"] == "auto" else []:
         if model in told or not has_buckets(config, variant):
             continue
         built, planned = built_buckets(engine_manifest(model, variant)), buckets_of(config, model)
-        if built and built != planned and holds(built, free_sizes(config, model)):
+        sizes = [size for shape in free_sizes(config, model) for size in shape.items()]
+        if (
+            built
+            and built != planned
+            and all(size <= max(built.get(axis, ()), default=0) for axis, size in sizes)
+        ):
             told.add(model)
             kept = ", ".join(f"{axis}: {sizes}" for axis, sizes in built.items())
             yield (
@@ -119,16 +117,10 @@ def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
             )
 
 
-def built_buckets(engine: str) -> Sizes | None:
+def built_buckets(engine: str) -> dict[str, list[int]] | None:
     """Return the buckets with which an engine was built, None without them."""
     try:
         built = open_manifest(engine, EngineManifest)
     except ArtifactError:
         return None
     return built["options"].get("buckets") if built["status"] == "ok" else None
-
-
-def holds(buckets: Sizes, shapes: list[dict[str, int]]) -> bool:
-    """Return whether the largest buckets hold every shape."""
-    sizes = ((axis, size) for shape in shapes for axis, size in shape.items())
-    return all(size <= max(buckets.get(axis, ()), default=0) for axis, size in sizes)

@@ -72,7 +72,7 @@ def with_studies(document: Document) -> Document:
 
 def key_of(path: Iterable[str | int]) -> str:
     """Format the path of a value in the configuration: `shapes (entry 1).batch`."""
-    parts = [entry(part + 1) if isinstance(part, int) else f".{part}" for part in path]
+    parts = [f" (entry {one + 1})" if isinstance(one, int) else f".{one}" for one in path]
     return "".join(parts).removeprefix(".")
 
 
@@ -95,14 +95,10 @@ def explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "required":
         missing = next(name for name in required if name not in instance)
         return f"config: {key or 'top level'}: the key {missing} is missing"
-    return f"config: {key} = {instance!r}: {allowed_values(error)}{hint_at_name(error)}"
-
-
-def hint_at_name(error: jsonschema.ValidationError) -> str:
-    """Return how a model is named, where its keys stand directly under `models`, else nothing."""
-    path = list(error.absolute_path)
-    unnamed = len(path) == 2 and path[0] == "models" and error.validator == "type"
-    return "; a model has a name: models: {mine: {checkpoint: …, data: …}}" if unnamed else ""
+    path, hint = list(error.absolute_path), ""
+    if len(path) == 2 and path[0] == "models" and error.validator == "type":
+        hint = "; a model has a name: models: {mine: {checkpoint: …, data: …}}"
+    return f"config: {key} = {instance!r}: {allowed_values(error)}{hint}"
 
 
 def violated(error: jsonschema.ValidationError) -> Document:
@@ -262,15 +258,10 @@ def check_words_and_numbers(value: Any, place: str = "") -> None:
         raise ConfigError(f"config: {place} = {value:.3g}: larger than {LARGEST:.0e}; lower it")
     if isinstance(value, list):
         for number, item in enumerate(value, start=1):
-            check_words_and_numbers(item, f"{place}{entry(number)}")
+            check_words_and_numbers(item, f"{place} (entry {number})")
     if isinstance(value, dict):
         if wrong := [key for key in value if not isinstance(key, str)]:
             name = f"{place}.{wrong[0]}" if place else wrong[0]
             raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
         for key, item in value.items():
             check_words_and_numbers(item, f"{place}.{key}" if place else key)
-
-
-def entry(number: int) -> str:
-    """Format the place of an entry of a list, counted from 1."""
-    return f" (entry {number})"

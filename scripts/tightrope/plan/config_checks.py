@@ -9,24 +9,16 @@ from tightrope.errors import ConfigError, nearest
 from tightrope.machine.cores import cpu_quota
 from tightrope.machine.energy import package_meter
 from tightrope.machine.host import describe_host
+from tightrope.plan import model_checks
 from tightrope.plan.distillation import check_distillation
 from tightrope.plan.hosts import (
+    Document,
     check_hosts,
     devices_of,
     names_of,
     planning_host,
     runs_here,
     uses_gpu,
-)
-from tightrope.plan.model_checks import (
-    check_heads,
-    check_kinds,
-    check_labels,
-    check_qat,
-    check_quantized,
-    check_recipes,
-    check_sources,
-    check_training,
 )
 from tightrope.plan.pruning import check_targets
 from tightrope.plan.shapes import (
@@ -45,7 +37,6 @@ from tightrope.statistics import accuracy_verdict, paired_difference
 from tightrope.studies.table import STUDIES
 from tightrope.variants import AUTO, GIVEN, Variant, parse
 
-Document = dict[str, Any]
 # the largest number of examples that is suggested
 MOST = 100_000
 # the scenarios of LoadGen that measure what a goal minimizes, or its bound of p99
@@ -275,16 +266,16 @@ CHECKS = (
     check_threads,
     check_named_variants,
     check_studies,
-    check_sources,
-    check_heads,
-    check_labels,
-    check_recipes,
+    model_checks.check_sources,
+    model_checks.check_heads,
+    model_checks.check_labels,
+    model_checks.check_recipes,
     check_targets,
-    check_qat,
-    check_quantized,
+    model_checks.check_qat,
+    model_checks.check_quantized,
     check_given,
-    check_kinds,
-    check_training,
+    model_checks.check_kinds,
+    model_checks.check_training,
     check_distillation,
     check_shapes,
     check_buckets,

@@ -26,7 +26,7 @@ def check_distillation(config: Document) -> None:
         place = f"config: models.{name}.distill"
         if is_onnx(model["checkpoint"]):
             raise ConfigError(f"{place}: the model is an ONNX file and learns nothing; remove it")
-        recipe = recipe_of(model)
+        recipe = model["train"] or model["qat"]
         if recipe is None:
             raise ConfigError(f"{place}: a student needs a recipe; say train: {{epochs: 3}}")
         if recipe["augmentation"] != "off":
@@ -34,12 +34,6 @@ def check_distillation(config: Document) -> None:
                 f"{place}: the teacher sees the images as they are; remove train.augmentation"
             )
         check_unlabelled(place, model)
-
-
-def recipe_of(model: Document) -> Document | None:
-    """Return the recipe of a model, with float or with quantized values, None if it has none."""
-    recipe: Document | None = model["train"] or model["qat"]
-    return recipe
 
 
 def check_unlabelled(place: str, model: Document) -> None:
@@ -77,11 +71,10 @@ def outputs(model: str, asked: str) -> str:
 def asked_by(config: Document, student: str) -> str:
     """Return the name of what a student asks its teacher for on the teacher's own examples.
 
-    Students that ask for the same share it: `64-states` are logits and states of tokens of texts
-    that are cut at 64 tokens.
+    `64-states` are logits and states of tokens of texts cut at 64 tokens; students share it.
     """
     model = config["models"][student]
-    recipe = recipe_of(model) or {}
+    recipe = model["train"] or model["qat"] or {}
     what = "images" if is_of_images(config, student) else str(recipe["sequence"])
     return what + (STATES if model["distill"]["hidden"] > 0 else "")
 

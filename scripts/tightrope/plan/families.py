@@ -4,10 +4,9 @@ import json
 from typing import Any
 
 from tightrope.errors import ConfigError, nearest
-from tightrope.plan.hosts import Jobs
+from tightrope.plan.hosts import Document, Jobs
 from tightrope.variants import is_onnx
 
-Document = dict[str, Any]
 # a model that starts from none, and a place
 Family = tuple[str, str]
 FROM, TEACHER, KIND = "from", "distill.from", "model"
@@ -65,10 +64,7 @@ def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
 def require_parent(
     name: str, key: str, parent: Any, models: Document, children: tuple[str, ...]
 ) -> None:
-    """Raise ConfigError unless `parent` is a model that is not made from `name` itself.
-
-    `children` are the models that are made from it, `name` the last one.
-    """
+    """Raise ConfigError unless `parent` is a model, and none of `children`, made from it."""
     place = f"config: models.{name}.{key} = {parent}"
     if not isinstance(parent, str):
         raise ConfigError(f"{place}: not the name of a model")
@@ -123,9 +119,8 @@ def with_children(model: str, children: dict[str | None, list[str]]) -> list[str
 def references(config: Document) -> dict[str, str]:
     """Map each model to its reference, the model that differs from it only in `activation`.
 
-    Of models alike but for `activation`, the reference is the first with the checkpoint's own
-    activation, or the first of all without such a model. The reference has no entry, nor has a
-    model with the same activation as the reference.
+    That is the first of them with the checkpoint's own activation, else the first of all. It has no
+    entry, nor has a model with the same activation.
     """
     models = config["models"]
     alike: dict[str, list[str]] = {}

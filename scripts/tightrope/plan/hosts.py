@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
@@ -69,10 +69,7 @@ def host_at(config: Document, place: str) -> Document:
 
 
 def known_machine(config: Document, variant: Variant, here: Document) -> Document | None:
-    """Return what is known of the machine that runs a variant: its `isa` at least, else None.
-
-    `here` describes this machine.
-    """
+    """Return what is known of the machine of a variant, its `isa` at least, else None."""
     if runs_here(config):
         return here
     isa = host_at(config, variant.place)["isa"] if config["hosts"] else None
@@ -84,8 +81,7 @@ def host_keys(
 ) -> dict[str, str]:
     """Return the host key of each place, see `machine.host.require_host`.
 
-    `name` gives the key of a machine: by `fingerprint` for times, `numerics_fingerprint` for
-    numbers.
+    `name` is `fingerprint` for times, `numerics_fingerprint` for numbers.
     """
     if runs_here(config):
         return {device: name(for_device(here, device)) for device in DEVICES}
@@ -144,22 +140,14 @@ def names_of(variants: list[Variant]) -> list[str]:
     return list(dict.fromkeys(str(one) for each in variants for one in (each, each.anywhere)))
 
 
-class Machine(TypedDict):
-    """The host, and what is missing on it: to compile C++, and per engine to use its GPU."""
-
-    host: dict[str, Any]
-    compiler: str | None
-    packages: dict[str, str | None]
-
-
 def pass_on(*, main: bool) -> None:
     """In the main process, keep this machine for the processes of jobs; they keep what they got."""
     if main or VARIABLE not in os.environ:
         os.environ[VARIABLE] = json.dumps(this_machine())
 
 
-def planned_on() -> Machine:
-    """Return the machine that the run is planned on; outside of a run it is this one."""
+def planned_on() -> Document:
+    """Return the machine that the run is planned on, see `this_machine`, which it is else."""
     given = os.environ.get(VARIABLE)
     return machine_in(given) if given else this_machine()
 
@@ -169,21 +157,17 @@ def planning_host() -> dict[str, Any]:
     return planned_on()["host"]
 
 
-def this_machine() -> Machine:
-    """Return what is to be known of this machine."""
+def this_machine() -> Document:
+    """Return the host, and why it cannot compile C++, and by engine why not use its GPU, if so."""
     refused = refusal_of_gpu()
-    return Machine(
-        host=describe_host(),
-        compiler=missing_compiler(),
-        packages={engine: missing_packages(engine) or refused for engine in ENGINES},
-    )
+    packages = {engine: missing_packages(engine) or refused for engine in ENGINES}
+    return {"host": describe_host(), "compiler": missing_compiler(), "packages": packages}
 
 
 def last_attempt(workflow: Any, wildcards: Any, attempt: int) -> int:
     """Return 1 when no attempt of the job follows this one, else 0.
 
-    The main process knows Snakemake's --retries; on a cluster's nodes, where it is 0, the number of
-    attempts comes from the environment.
+    The main process knows Snakemake's --retries; on the nodes the environment has the number.
     """
     if workflow.is_main_process and workflow.execution_settings is not None:
         os.environ[ATTEMPTS] = str(workflow.execution_settings.retries + 1)

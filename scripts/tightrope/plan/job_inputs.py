@@ -11,12 +11,11 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
-from tightrope.plan.hosts import Jobs, known_machine, planning_host
+from tightrope.plan.hosts import Document, Jobs, known_machine, planning_host
 from tightrope.plan.shapes import is_of_images
 from tightrope.records.profile import PREFIX
 from tightrope.variants import AUTO, CALIBRATION, GIVEN, QUANTIZED, SCHEMES, Variant, either, parse
 
-Document = dict[str, Any]
 EXPORTED, SIMPLIFIED, OF_INT8 = "exported", "simplified", "quantized"
 # a graph is named by its stage, or by the name of a quantized ONNX file
 GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"
@@ -63,11 +62,10 @@ def of_build(
 def engine_inputs(config: Document, model: str, variant: Variant) -> dict[str, str]:
     """Return the inputs of the build of a variant of a model.
 
-    `source` is the checkpoint or the ONNX file; the quantized ONNX for a variant with a scheme; the
-    file as it is for one that is quantized already; the
-    engine.json of the variant whose quantized model it shares. An engine that collects its own
-    statistics also gets the calibration cache, the ONNX file of that cache, the
-    calibration split and the checkpoint.
+    `source` is the checkpoint or the ONNX file, quantized for a variant with a scheme, as it is for
+    one that is quantized already; or the engine.json of the variant whose quantized model it
+    shares. An engine that collects its own statistics also gets the calibration cache, its ONNX
+    file, the calibration split and the checkpoint.
     """
     folder = f"artifacts/{model}"
     onnx = f"{folder}/model.simplified.onnx"
@@ -163,7 +161,7 @@ def encoding_libraries(
 
 
 def judged_input(wildcards: Any) -> dict[str, str]:
-    """Return the record of accuracy that precedes the latency measurement of a quantized variant.
+    """Return the record of accuracy that precedes the times of a quantized variant.
 
     Examples that are added change none of its times.
     """
@@ -192,14 +190,9 @@ def requests_file(model: str, variant: Variant) -> str:
 def counted_inputs(
     config: Document, variants: Mapping[tuple[str, str], Iterable[Variant]], wildcards: Any
 ) -> dict[str, str]:
-    """Return the simplified ONNX of a profiled model, whose operations are counted.
-
-    Empty where none of the planned `variants` of that model and place reads it: no profile exports
-    a model.
-    """
+    """Return the simplified ONNX whose operations are counted, where a planned variant reads it."""
     model = wildcards.model
     own = variants.get((model, wildcards.device), ())
-    # the build or the calibration reads it
     if any(v.calibration or not from_checkpoint(config, v.engine) for v in own):
         return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
     return {}
@@ -208,10 +201,7 @@ def counted_inputs(
 def collapse_inputs(
     config: Document, baselines: Mapping[str, Mapping[str, str]], wildcards: Any
 ) -> dict[str, str]:
-    """Return what shows that a quantized variant has collapsed, and why.
-
-    That is the record of its baseline, and the ONNX file with Q/DQ that it is built from.
-    """
+    """Return what shows that a quantized variant has collapsed: its baseline, and its Q/DQ file."""
     model, variant = wildcards.model, parse(wildcards.variant)
     if variant.precision not in QUANTIZED:
         return {}
@@ -248,8 +238,8 @@ def prepared(
 def files_of(config: Document, model: str, variant: Any) -> list[str]:
     """Return the files with the seconds of each job before the engine of a variant, in their order.
 
-    The manifest of an engine has those of its build. Of other files Snakemake writes them into the
-    `benchmark` of the rule. Without the search for int8-auto, which records its own seconds.
+    The manifest of an engine, else the `benchmark` of the rule; none of the search, which records
+    its own seconds.
     """
     paths = map(PurePosixPath, int8_files(config, model, variant))
     return [
@@ -260,55 +250,46 @@ def files_of(config: Document, model: str, variant: Any) -> list[str]:
 
 
 def graphs_of(config: Document, jobs: Jobs) -> list[tuple[str, str]]:
-    """Return model and graph of each ONNX file that the report shows.
+    """Return model and graph of each ONNX file that the report shows, of those made anyway.
 
-    Only files that these jobs produce anyway. Of quantized files that differ only in method and
-    samples the first, and every file that a search mixed.
+    Of quantized files that differ only in method and samples the first, and each that is mixed.
     """
     variants: dict[str, list[Variant]] = {}
     for model, variant in jobs:
         variants.setdefault(model, []).append(variant)
-    return [
-        (model, graph)
-        for model, own in variants.items()
-        for graph in graphs_of_model(config, model, own)
-    ]
-
-
-def graphs_of_model(config: Document, model: str, variants: list[Variant]) -> list[str]:
-    """Return the graphs to draw of one model with these variants."""
-    fed = [one for one in variants if one.calibration or not from_checkpoint(config, one.engine)]
-    wanted = set(config["graphs"])
-    # the quantized file of a model that is quantized already
-    if OF_INT8 in wanted and any(one.precision == GIVEN for one in variants):
-        wanted.add(EXPORTED)
-    plain = [graph for graph in ONNX_FILES if graph in wanted and fed]
-    first: dict[tuple[Any, ...], str] = {}
-    for variant in fed if OF_INT8 in config["graphs"] else ():
-        if variant.scheme is not None:
-            name = PurePosixPath(quantized_onnx(config, model, variant)).stem
-            mixed = name if variant.precision == AUTO else None
-            first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
-    return plain + list(first.values())
+    found: list[tuple[str, str]] = []
+    for model, own in variants.items():
+        fed = [one for one in own if one.calibration or not from_checkpoint(config, one.engine)]
+        wanted = set(config["graphs"])
+        # the quantized file of a model that is quantized already
+        if OF_INT8 in wanted and any(one.precision == GIVEN for one in own):
+            wanted.add(EXPORTED)
+        first: dict[tuple[Any, ...], str] = {}
+        for variant in fed if OF_INT8 in config["graphs"] else ():
+            if variant.scheme is not None:
+                name = PurePosixPath(quantized_onnx(config, model, variant)).stem
+                mixed = name if variant.precision == AUTO else None
+                first.setdefault((scheme_of(config, variant), variant.repair, mixed), name)
+        plain = [graph for graph in ONNX_FILES if graph in wanted and fed]
+        found += [(model, graph) for graph in (*plain, *first.values())]
+    return found
 
 
 def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
     """Return model, scheme and calibration of each search for int8-auto."""
-    found = dict.fromkeys(
-        (model, scheme, calibration)
-        for model, variant in jobs
-        if variant.precision == AUTO
-        and (scheme := scheme_of(config, variant))
-        and (calibration := variant.calibration)
+    return list(
+        dict.fromkeys(
+            (model, scheme, calibration)
+            for model, variant in jobs
+            if variant.precision == AUTO
+            and (scheme := scheme_of(config, variant))
+            and (calibration := variant.calibration)
+        )
     )
-    return list(found)
 
 
 def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[str, str]:
-    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
-
-    Costs belong to a scheme and to operator names, which do not change after simplification.
-    """
+    """Return the ONNX file of a graph, and with int8-auto the costs of its operators."""
     model, graph = wildcards.model, wildcards.graph
     folder = f"artifacts/{model}"
     onnx = f"{folder}/{ONNX_FILES.get(graph, f'quantized/{graph}.onnx')}"

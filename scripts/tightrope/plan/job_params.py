@@ -1,6 +1,6 @@
 """Parameters of jobs: their part of the configuration, device and library versions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -25,19 +25,15 @@ def repair_of(config: Document, wildcards: Any) -> Document:
 
 
 def percentile_of(config: Document, wildcards: Any) -> float | None:
-    """Return the percentile for the method `percentile`, None for the others.
-
-    A change of the percentile thus reruns no other method.
-    """
+    """Return the percentile for the method of that name; None for others, which do not read it."""
     return config["calibration"]["percentile"] if wildcards.method == "percentile" else None
 
 
 def engine_options(config: Document, model: str, variant: Variant) -> Document:
     """Return the engine's settings and other settings that shape the engine of a variant.
 
-    On a GPU the keys of `cuda` that the engine reads, and `shapes` where kernels are tuned for the
-    measured ones; buckets where it has one program per bucket; `reduce_range` where it quantizes
-    for a CPU itself.
+    On a GPU the keys of `cuda` that it reads, and `shapes` where kernels are tuned for them;
+    buckets where it has a program for each; `reduce_range` where it quantizes for a CPU itself.
     """
     engine, on_gpu = variant.engine, variant.device == "cuda"
     read = {key: config["cuda"][key] for key in ENGINES[engine].cuda if on_gpu}
@@ -119,18 +115,15 @@ def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
 def limits_of(config: Document, wildcards: Any) -> dict[str, int | None]:
     """Return how many examples are kept for train with calibration and for evaluation.
 
-    The sizes of the splits are rounded up generously, so that other sizes usually need no other
-    data; None, which keeps all, if a size is None.
+    Sizes are rounded up, so that others usually need no other data; None keeps all.
     """
     sizes = split_sizes(config, wildcards.model)
-    sides = {"train": ("train", "calibration"), "evaluation": ("evaluation",)}
-    return {side: rounded_up([sizes[one] for one in names]) for side, names in sides.items()}
-
-
-def rounded_up(sizes: Sequence[int | None]) -> int | None:
-    """Return the sum of sizes as a multiple of LIMIT_STEP, None with a None among them."""
-    known = [size for size in sizes if size is not None]
-    return -(-sum(known) // LIMIT_STEP) * LIMIT_STEP if len(known) == len(sizes) else None
+    limits: dict[str, int | None] = {}
+    for side, names in (("train", ("train", "calibration")), ("evaluation", ("evaluation",))):
+        known = [size for name in names if (size := sizes[name]) is not None]
+        whole = len(known) == len(names)
+        limits[side] = -(-sum(known) // LIMIT_STEP) * LIMIT_STEP if whole else None
+    return limits
 
 
 def split_sizes(config: Document, model: str) -> dict[str, int | None]:

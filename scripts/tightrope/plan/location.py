@@ -100,11 +100,6 @@ def is_stored(workflow: Any) -> bool:
     return workflow.storage_settings.default_storage_provider is not None
 
 
-def as_it_is(path: Any) -> Any:
-    """Return a path without a mark."""
-    return path
-
-
 def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:
     """Raise ConfigError for what does not work, or not yet, with files in storage.
 
@@ -133,10 +128,9 @@ def require_storable(config: dict[str, Any], words: Sequence[str]) -> None:
 def files_here(
     workflow: Any, paths: Iterable[str], largest: float = math.inf
 ) -> Iterator[list[Path]]:
-    """Give the files at these paths, as copies where they are in storage.
+    """Give the files at these paths, copies of those in storage, of at most `largest` bytes.
 
-    Files of more than `largest` bytes are not copied. Raises WorkflowError of Snakemake where the
-    storage does not answer.
+    Raises WorkflowError of Snakemake where the storage does not answer.
     """
     if not is_stored(workflow):
         yield [Path(path) for path in paths]
@@ -186,10 +180,7 @@ def declare_packs(workflow: Any) -> None:
 
 
 def packs_of_inputs(inputs: list[Any], prefix: str, engines: bool, wildcards: Any) -> list[str]:
-    """Return the packs of the inputs of a rule, with those of engines or without.
-
-    The inputs are paths, or functions of the wildcards.
-    """
+    """Return the packs of a rule's inputs, paths or functions, with those of engines or without."""
     paths = [path for one in inputs for path in paths_of(one, prefix, wildcards)]
     packs = dict.fromkeys(pack for path in paths if (pack := read_with(path)))
     return [pack for pack in packs if engines or "/engines/" not in pack]

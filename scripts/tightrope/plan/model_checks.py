@@ -69,7 +69,10 @@ def check_recipes(config: Document) -> None:
     changes |= {"qat": "be trained"}
     for name, model in config["models"].items():
         for key, done in changes.items():
-            if is_onnx(model["checkpoint"]) and is_asked(model[key]):
+            asked = model[key]
+            if isinstance(asked, dict):  # sizes that are all null ask for nothing
+                asked = any(one is not None for one in asked.values())
+            if is_onnx(model["checkpoint"]) and asked:
                 raise ConfigError(
                     f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
                     f"remove {key}, or start from its checkpoint"
@@ -97,13 +100,6 @@ def check_qat(config: Document) -> None:
                 f"config: models.{name}.qat.outputs: e4m3 is a scheme of TensorRT's files, and "
                 "outputs are trained for those of ONNX Runtime; take s8s8, or leave outputs out"
             )
-
-
-def is_asked(value: Any) -> bool:
-    """Return whether a key asks for something: sizes that are all null do not."""
-    return (
-        any(one is not None for one in value.values()) if isinstance(value, dict) else bool(value)
-    )
 
 
 def check_quantized(config: Document) -> None:
@@ -196,17 +192,13 @@ def check_columns(name: str, file: Path, columns: dict[str, str]) -> None:
         return
     for key, column in columns.items():
         if column not in names:
+            guess = nearest(column, names)
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             raise ConfigError(
                 f"config: models.{name}.columns.{key} = {column}: {file} has no such column"
-                f"{offered(column, names)}: set columns.{key} to one of these"
+                f"{f'{guess} It' if guess else '; it'} has {', '.join(names[:MOST_NAMED])}{more}: "
+                f"set columns.{key} to one of these"
             )
-
-
-def offered(column: str, names: list[str]) -> str:
-    """Return the nearest of the columns of a table, and all of them."""
-    guess = nearest(column, names)
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{f'{guess} It' if guess else '; it'} has {', '.join(names[:MOST_NAMED])}{more}"
 
 
 def check_examples(name: str, source: str, columns: dict[str, str]) -> None:

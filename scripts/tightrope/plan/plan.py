@@ -64,7 +64,7 @@ def make_plan(
 ) -> Plan:
     """Plan the variants to build on `host`, by default this run's, and say why others cannot be.
 
-    `failed` are the models that have no data or no checkpoint, each with the reason.
+    `failed` are the models without data or checkpoint, each with the reason.
     """
     host, failed = host or planning_host(), failed or {}
     wanted = [(model, one) for model in config["models"] for one in configured(config, model, host)]

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.artifacts.provenance import library_versions
 from tightrope.errors import ConfigError
 from tightrope.plan.families import FROM
-from tightrope.plan.hosts import planning_host
+from tightrope.plan.hosts import Document, planning_host
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options
 from tightrope.plan.plan import Plan
@@ -15,7 +15,6 @@ from tightrope.plan.variants import only_emulated
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.variants import Variant, parse
 
-Document = dict[str, Any]
 DEFAULT_ENGINE = "onnxruntime-fp32"
 AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
 SIZES = ("layers", "intermediate", HEADS)
@@ -131,9 +130,8 @@ def asked_of_model(config: Document, wildcards: Any) -> Document:
     model = config["models"][wildcards.model]
     speedup = speedup_of(model)
     heads = {HEADS: True} if chooses_heads(model) else {}
-    if speedup is None:
-        return {"parameters": model["prune"]["parameters"], **heads}
-    return {"speedup": speedup, **heads}
+    aim = {"parameters": model["prune"]["parameters"]} if speedup is None else {"speedup": speedup}
+    return aim | heads
 
 
 def engine_of_model(config: Document, wildcards: Any) -> Document | None:
@@ -144,10 +142,7 @@ def engine_of_model(config: Document, wildcards: Any) -> Document | None:
 
 
 def engine_of_table(config: Document, wildcards: Any) -> Document:
-    """Return the engine of a table of latencies, named by `structures` of the wildcards.
-
-    It is that of the first model whose target reads the table of its parent.
-    """
+    """Return the engine of a table of latencies: that of the first model whose target reads it."""
     return next(
         timed_engine(config, name)
         for name, model in config["models"].items()
@@ -158,10 +153,7 @@ def engine_of_table(config: Document, wildcards: Any) -> Document:
 
 
 def timed_engine(config: Document, model: str) -> Document:
-    """Return variant, options, source and shape of the engine that structures are timed with.
-
-    It has one program for that shape. `heads` where structures have fewer of them too.
-    """
+    """Return variant, options, source and shape of the engine that structures are timed with."""
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
     options = engine_options(config, model, variant)
     if options.get("buckets"):

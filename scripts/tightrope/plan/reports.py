@@ -17,10 +17,7 @@ PLAIN, NAKED = re.compile(r'"([A-Za-z0-9_.+-]+)"'), r"\1"
 
 
 def configuration_files(workflow: Any) -> list[str]:
-    """Return the configuration files of the run, relative to the project.
-
-    So the place of the project makes no summary stale whose configuration lies in it.
-    """
+    """Return the configuration files of the run, relative to the project, which may be moved."""
     return [os.path.relpath(file) for file in workflow.config_settings.configfiles]
 
 
@@ -36,9 +33,8 @@ def overrides(workflow: Any) -> list[str]:
 
 
 def keep_reports(workflow: Any, *, before: tuple[int, int] | None) -> Path | None:
-    """Copy the reports of this run to the folder of its configuration; return that folder.
+    """Copy the reports of this run to the folder of its configuration file; return that folder.
 
-    The folder has the name of the configuration file, so that a run with another one leaves them.
     Returns None if the page is still as it was `before`, see `file_state`.
     """
     page = REPORTS[-1]

@@ -38,10 +38,7 @@ def sizes_in_words(config: dict[str, Any], wildcards: Any) -> str:
 
 
 def full_shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
-    """Return the measured shapes of the model as if full, without `tokens`, each once.
-
-    An operator computes padding like any other token.
-    """
+    """Return the measured shapes of the model as if full, without `tokens`, each once."""
     return distinct(
         {name: size for name, size in shape.items() if name != TOKENS}
         for shape in shapes_of(config, wildcards.model)
@@ -88,8 +85,7 @@ def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | Non
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     """Return `tensorrt.profiles` for one model.
 
-    `auto`: one profile for each of `shapes`, which takes no other, and one for every other request
-    to the model. The kernels of a profile must be valid for all that it takes.
+    `auto`: one for each of `shapes`, which takes no other, and one for every other request.
     """
     axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
     chosen = config["tensorrt"]["profiles"]
@@ -109,12 +105,8 @@ def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
 
 def has_profiles(config: dict[str, Any], engine: str, device: str) -> bool:
     """Return whether an engine is built for the shapes of `tensorrt.profiles` on a device."""
-    return device == "cuda" and (engine == "tensorrt" or by_tensorrt_provider(config, engine))
-
-
-def by_tensorrt_provider(config: dict[str, Any], engine: str) -> bool:
-    """Return whether an engine on a GPU is ONNX Runtime with its TensorRT provider."""
-    return engine == "onnxruntime" and config["onnxruntime"]["provider"] == "tensorrt"
+    by_provider = engine == "onnxruntime" and config["onnxruntime"]["provider"] == "tensorrt"
+    return device == "cuda" and (engine == "tensorrt" or by_provider)
 
 
 def is_loaded(config: dict[str, Any]) -> bool:

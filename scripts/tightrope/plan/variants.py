@@ -1,12 +1,11 @@
 """Planned variants of a model: configured ones that exist, and their baselines."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.lacks import missing_instructions
-from tightrope.plan.hosts import hosts_of, known_machine
+from tightrope.plan.hosts import Document, hosts_of, known_machine
 from tightrope.variants import (
     AUTO,
     CALIBRATED,
@@ -22,45 +21,32 @@ from tightrope.variants import (
     runs_given_files,
 )
 
-Document = dict[str, Any]
-
 
 def configured(config: Document, model: str, host: Document) -> list[Variant]:
     """Return every configured variant of `model`, baselines included.
 
-    Each precision of an engine is planned on the configured devices that support it, of a model
-    that is quantized already as `as_given` says. Raises ConfigError for a precision that no device
-    has. On a CPU like `host`, see `fp32_fallback`.
+    Each precision of an engine is planned on the configured devices that support it. Raises
+    ConfigError for a precision that no device has.
     """
-    found = [
-        one
-        for name, devices in hosts_of(config)
-        for one in configured_on(name, devices, config, model, host)
-    ]
-    return list(dict.fromkeys(found))
-
-
-def configured_on(
-    name: str | None, devices: Sequence[str], config: Document, model: str, host: Document
-) -> list[Variant]:
-    """Return every configured variant of `model` on the devices of the host with that name."""
-    keys = config["models"][model]
+    keys, found = config["models"][model], list[Variant]()
     # a model with learnt ranges has no others
     methods = [QAT] if keys.get("qat") else config["calibration"]["methods"]
-    found = [baseline(device, keys["checkpoint"], name) for device in devices]
-    for engine, precisions in config["engines"].items():
-        planned = []
-        for precision in precisions:
-            own = [
-                Variant(device, engine, precision, host=name)
-                for device in devices_with(engine, precision)
-                if device in devices
-            ]
-            if keys["quantized"]:
-                own = [given for variant in own for given in as_given(variant)]
-            planned += [one for asked in own for one in with_calibrations(asked, config, methods)]
-        found += fp32_fallback(config, planned, host) + planned
-    return found
+    for name, devices in hosts_of(config):
+        found += [baseline(device, keys["checkpoint"], name) for device in devices]
+        for engine, precisions in config["engines"].items():
+            planned = []
+            for precision in precisions:
+                own = [
+                    Variant(device, engine, precision, host=name)
+                    for device in devices_with(engine, precision)
+                    if device in devices
+                ]
+                if keys["quantized"]:
+                    own = [given for variant in own for given in as_given(variant)]
+                for asked in own:
+                    planned += with_calibrations(asked, config, methods)
+            found += fp32_fallback(config, planned, host) + planned
+    return list(dict.fromkeys(found))
 
 
 def kind_of(model: Document) -> tuple[bool, bool, bool]:
@@ -71,9 +57,8 @@ def kind_of(model: Document) -> tuple[bool, bool, bool]:
 def as_given(variant: Variant) -> list[Variant]:
     """Return what is planned in the place of `variant` for a file that is quantized already.
 
-    The file as it is for a precision that needs calibration, nothing for ranges of each call, and
-    `variant` itself in float. An engine that cannot run such files keeps its variants: they are
-    built from a checkpoint, and unavailable.
+    The file as it is for a precision that needs calibration, nothing for ranges of each call, else
+    `variant` itself, also of an engine that cannot run such files: it is unavailable.
     """
     if not runs_given_files(variant) or variant.precision not in QUANTIZED:
         return [variant]
@@ -157,8 +142,7 @@ def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str])
 def takes_repair(variant: Variant, settings: Document) -> bool:
     """Return whether a variant can have a repair with these settings.
 
-    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0. They
-    alone quantize attention.
+    TensorRT's zero-points are 0, and it alone quantizes attention.
     """
     if variant.precision == AUTO or variant.scheme is None:
         return False

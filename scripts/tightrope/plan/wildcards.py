@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from tightrope.plan.hosts import planned_on, uses_gpu
+from tightrope.plan.hosts import Document, planned_on, uses_gpu
 from tightrope.variants import device_of, parse
-
-Document = dict[str, Any]
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -36,9 +34,8 @@ def one_of(names: Iterable[str]) -> str:
 def paths(path: str, rows: Iterable[str | tuple[Any, ...]], wildcards: Any) -> list[str]:
     """Return the path for each row, whose values take the places of its wildcards in their order.
 
-    A row of one value is that value.
-    As a function of the wildcards it is not called where a job parses the Snakefile, as `collect`
-    would be.
+    A row of one value is that value. Unlike `collect` it is not called where a job parses the
+    Snakefile.
     """
     pattern = re.sub(r"\{\w+\}", "{}", path)
     return [pattern.format(*([row] if isinstance(row, str) else row)) for row in rows]
@@ -82,8 +79,7 @@ def place_of_training(config: Document, wildcards: Any) -> str:
     """Return the place of a job that trains the model.
 
     `auto` is the GPU where variants for it are planned and it is usable here, or a host has it, or
-    where only GPU variants are planned, as on the head node of a cluster: without the trained
-    weights they would fail too.
+    only GPU variants are planned, as on the head node of a cluster.
     """
     keys = config["models"][wildcards.model]
     asked = str((keys["train"] or keys.get("qat") or {"device": "cpu"})["device"])
@@ -106,10 +102,7 @@ def environment(place: str) -> str:
 
 
 def default_constraint(workflow: Any) -> str | None:
-    """Return the constraint that the profile gives to all jobs as it is written, None without one.
-
-    Rules need it, because what they say themselves replaces it.
-    """
+    """Return the constraint that the profile gives to all jobs, None without one."""
     resources = workflow.resource_settings.default_resources or {}
     found = resources.get("constraint")
     return None if found is None else str(found.raw)

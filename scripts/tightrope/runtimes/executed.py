@@ -44,10 +44,7 @@ def as_tf32(executed: Executed) -> Executed:
 
 
 def products_in(executed: Mapping[str, Mapping[str, int]], precision: str) -> tuple[int, int]:
-    """Return how many matrix products ran in the precision of a variant's name, and how many ran.
-
-    See `wanted_types`.
-    """
+    """Return how many matrix products ran in `wanted_types` of a precision, and how many ran."""
     wanted = wanted_types(precision)
     products = [counts for kind, counts in executed.items() if is_product(kind)]
     ran = sum(one.get(name, 0) for one in products for name in wanted)
@@ -55,10 +52,7 @@ def products_in(executed: Mapping[str, Mapping[str, int]], precision: str) -> tu
 
 
 def wanted_types(precision: str) -> tuple[str, ...]:
-    """Return the types in which products of a variant with that precision are to run.
-
-    For `int8-bf16` and `int8-dynamic` that is int8, for `given` int8 and fp8.
-    """
+    """Return the types in which products of a precision are to run: int8 for `int8-bf16`."""
     return GIVEN_TYPES if precision == GIVEN else (precision.partition("-")[0],)
 
 

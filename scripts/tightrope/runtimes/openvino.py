@@ -1,7 +1,7 @@
 """Programs of an OpenVINO IR: one per shape bucket, compiled when a request first needs it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -58,7 +58,8 @@ class Programs:
         most: int | None = None,
         blobs: bool = False,
     ) -> None:
-        self.folder, self.most, self.blobs = folder, most, blobs
+        self.folder, self.blobs = folder, blobs
+        self.limit = math.inf if most is None else most
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
         self.buckets = None if buckets is None else Buckets(buckets)
         self.chosen: set[Bucket] = set()
@@ -70,11 +71,6 @@ class Programs:
         """Return every bucket, the smallest first, and None where requests may need that."""
         static = [] if self.buckets is None else self.buckets.all()
         return [*static, None] if not static or len(static) > self.limit else [*static]
-
-    @property
-    def limit(self) -> float:
-        """Return how many buckets get a program."""
-        return math.inf if self.most is None else self.most
 
     def serving(self, *request: int) -> Bucket | None:
         """Return the name of the program for a request of these sizes.
@@ -182,10 +178,7 @@ def bare_reasons() -> Iterator[None]:
 def operator_times(
     program: openvino.CompiledModel, inputs: Arrays, calls: int
 ) -> list[OperatorTime]:
-    """Return the time of each operator per call of `inputs`, the longest first.
-
-    `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
-    """
+    """Return the time of each operator per call, the longest first, by COUNTERS of `program`."""
     request = program.create_infer_request()
     operands = operands_of(program)
     # an operator is read once: that takes longer than many an operator
@@ -206,22 +199,19 @@ def operands_of(program: openvino.CompiledModel) -> Operands:
     found = {}
     for node in program.get_runtime_model().get_ops():
         facts = node.get_rt_info()
-        inputs = [
-            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
-            for one in node.inputs()
-        ]
-        outputs = [
-            Tensor(tuple(one.get_shape()), type_of(one.get_element_type().get_type_name()))
-            for one in node.outputs()
-        ]
+        inputs, outputs = map(tensors, (node.inputs(), node.outputs()))
         layers = facts["originalLayersNames"].astype(str).casefold()
         found[node.get_friendly_name()] = inputs, outputs, layers.count("softmax")
     return found
 
 
-def type_of(name: str) -> str:
-    """Return this project's name of an element type."""
-    return TYPES.get(name, name)
+def tensors(ports: Sequence[Any]) -> list[Tensor]:
+    """Return shapes and types of the inputs or outputs of an operator."""
+    kinds = [one.get_element_type().get_type_name() for one in ports]
+    return [
+        Tensor(tuple(one.get_shape()), TYPES.get(kind, kind))
+        for one, kind in zip(ports, kinds, strict=True)
+    ]
 
 
 def operator_of(operands: Operands, name: str, kind: str) -> OperatorTime:

@@ -35,8 +35,7 @@ def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
     """Yield the path of each member with a function that reads it, None for a folder.
 
     Call the function before requesting the next member. Raises TightropeError that names archive
-    and member for a broken archive, a path outside the archive, a link or a device, a duplicate
-    name, a member larger than LARGEST_FILE, and a total larger than `regular.allowed_bytes`.
+    and member for what is broken, too large, a duplicate, a link, a device or outside the archive.
     """
     seen: set[PurePosixPath] = set()
     total = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import packages_distributions
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -24,11 +24,7 @@ ALWAYS_ALLOWED = 2**30
 
 
 def matching_paths(pattern: str) -> list[Path]:
-    """Return the files and folders that `pattern` matches, sorted.
-
-    Raises ConfigError for a pattern that would search the whole machine, one that matches more than
-    MOST_PATHS, and one that is none.
-    """
+    """Return the files and folders that `pattern` matches, sorted; raise ConfigError."""
     path = home_expanded(pattern, pattern)
     try:
         if not MAGIC & set(pattern):
@@ -48,10 +44,8 @@ def matching_paths(pattern: str) -> list[Path]:
 
 def fixed_part(pattern: str) -> Path:
     """Return the path up to the first wildcard part of the pattern."""
-    path = home_expanded(pattern, pattern)
-    parts = list(path.parts)
-    fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
-    return Path(*parts[:fixed])
+    parts = home_expanded(pattern, pattern).parts
+    return Path(*takewhile(lambda part: not MAGIC & set(part), parts))
 
 
 def home_expanded(source: str, path: str) -> Path:
@@ -69,11 +63,7 @@ def allowed_bytes(packed: int) -> int:
 
 @contextmanager
 def opened(file: Path, *, text: bool) -> Iterator[IO[bytes]]:
-    """Open a regular file, unpacked where its name ends in .gz.
-
-    Raises TightropeError for a pipe or a device, where it unpacks to more than `allowed_bytes`, and
-    where what should be `text` has a NUL, as UTF-16 and binary files have.
-    """
+    """Open a regular file, unpacked where its name ends in .gz; raises as `Limited` does."""
     with open_regular(file) as raw:
         size = file.stat().st_size
         if file.suffix == ".gz":

@@ -40,8 +40,6 @@ def table_suffix(file: Path) -> str:
 def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     """Return the pandas column of texts or images, and labels as int or str; blanks are errors.
 
-    Labels of tables of separated values are as written: 01 and 1 are two.
-
     `columns` maps `text` or `image`, and `label`, to column names. Raises TightropeError naming the
     file, and the row and column of the error.
     """
@@ -196,9 +194,8 @@ def whole_labels(file: Path, column: str, values: Any) -> list[Any]:
         labels = [float(one) for one in labels]
     for row, label in enumerate(labels, start=1):
         # pandas holds whole numbers of a column as floats where one is missing
-        if not isinstance(label, str | int) and not (
-            isinstance(label, float) and label.is_integer()
-        ):
+        whole = isinstance(label, float) and label.is_integer()
+        if not whole and not isinstance(label, str | int):
             raise TightropeError(
                 f"{file}: row {row} {ROWS}: column {column!r} holds {excerpt(label)}; labels are "
                 "whole numbers or names: set columns.label of the model, or fix the table"
@@ -240,13 +237,11 @@ def column_names(file: Path, *, whole: bool) -> list[str] | None:
     suffix = table_suffix(file)
     if suffix == ".json" and not whole:
         return None
-    with table_errors(file):
-        if suffix in SEPARATED:
-            require_narrow(file)
     with table_errors(file), opened(file, text=suffix != ".parquet") as stream:
         if suffix == ".parquet":
             frame = pyarrow.parquet.read_schema(stream).empty_table().to_pandas()
         elif suffix in SEPARATED:
+            require_narrow(file)
             frame = pandas.read_csv(stream, nrows=0, **separated(file, header=True))
         else:
             lines = is_lines(file)

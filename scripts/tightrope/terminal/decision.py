@@ -64,10 +64,7 @@ def closing_words(
 
 
 def decision_table(document: Entry, *, width: int | None = None) -> str:
-    """Return a table per model and host with a row per shape; empty without recommendations.
-
-    If it would be wider than `width`, the cells of some COLUMNS wrap.
-    """
+    """Return a table per model and host, a row per shape; cells wrap where it is too wide."""
     hosts = {one["host"] for one in document["recommendations"]}
     groups: dict[str, list[list[str]]] = {}
     for one in document["recommendations"]:
@@ -132,10 +129,7 @@ def size_label(shape: dict[str, int]) -> str:
 
 
 def decided(document: Entry) -> list[str]:
-    """Return what the table lacks of the decision: the goal, why there is none, what may be better.
-
-    A goal without a variant at a shape is told as why there is no recommendation for it.
-    """
+    """Return what the table lacks: the goal, why there is no decision, what may be better."""
     lines = [
         f"{one['model']}: {one['sentence']}" + " (provisional)" * one["provisional"]
         for one in document["goals"]

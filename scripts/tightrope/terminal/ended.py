@@ -58,7 +58,9 @@ class EndedJobs(logging.Handler):
     def __init__(self, workflow: Any) -> None:
         """Listen to what Snakemake says of a workflow."""
         super().__init__()
-        self.files, self.exception = files_of(workflow), ""
+        stored = workflow.storage_settings.default_storage_provider is not None
+        provider = workflow.storage_registry.default_storage_provider if stored else None
+        self.files, self.exception = partial(fetched, provider), ""
         self.reasons: dict[int | str, str] = {}
         self.ahead: set[str] = set()
         logging.getLogger(LOGGER).addHandler(self)
@@ -99,10 +101,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_in(text: str) -> Refusal | None:
-    """Return the last refusal in the text, None where there is none.
-
-    It is of an output that seems older than an input of its job, else of files that did not appear.
-    """
+    """Return the last refusal in the text: of an output that seems old, else of unseen files."""
     unseen, older = [*UNSEEN.finditer(text)], [*OLDER.finditer(text)]
     if older:
         output, newer = older[-1]["output"], older[-1]["input"]
@@ -125,19 +124,12 @@ def refusal_in(text: str) -> Refusal | None:
     return Refusal(files, reason)
 
 
-def files_of(workflow: Any) -> Files:
-    """Return what gives the files of the jobs of a workflow."""
-    stored = workflow.storage_settings.default_storage_provider is not None
-    return partial(fetched, workflow.storage_registry.default_storage_provider) if stored else here
-
-
 @contextmanager
 def fetched(provider: Any, file: str, largest: int) -> Iterator[Path]:
     """Yield where a file is, fetched from storage for as long as it is used.
 
     It is the local copy where that is newer: of a job that ended here only the copy is of its last
-    attempt. There is no file at the path where the object is larger than `largest` bytes, or where
-    there is neither. A storage that does not answer has no objects.
+    attempt. There may be no file there: neither, or an object of more than `largest` bytes.
     """
     if provider is None or not file.endswith(IN_STORAGE):
         yield Path(file)
@@ -167,10 +159,7 @@ def name_of(file: str) -> str:
 
 
 def failure_of(outputs: Iterable[str], files: Files = here) -> str | None:
-    """Return the reason of the first output that records a failure, or why it cannot be read.
-
-    None without one. It is fit for a terminal, whoever wrote the file.
-    """
+    """Return why the first output that records a failure failed, fit for a terminal, or None."""
     for output in outputs:
         name = name_of(output)
         if not name.endswith(RECORDS):
@@ -216,10 +205,7 @@ def reason_of_error(facts: Mapping[str, Any], exception: str, files: Files) -> s
 
 
 def reason_in_log(path: Path) -> str | None:
-    """Return the error that ended a script, or a job on a node, None if the log has none.
-
-    It is fit for a terminal, whoever wrote the log.
-    """
+    """Return the error that ended a script, or a job on a node, fit for a terminal, or None."""
     try:
         text = path.read_text(errors="replace")
     except OSError:

@@ -37,8 +37,7 @@ class Progress(NamedTuple):
 def progress_in(path: Path | str, *, since: float = 0.0) -> Progress | None:
     """Return the progress from the last bar in the log: `predicting 40 %, 0:12 left`.
 
-    None if the log has no bar, if its last bar is full (another step has begun), or if it was last
-    written before `since` (`time.time()`), by an earlier run.
+    None without a bar, for a full one (another step has begun), and for a log of before `since`.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -134,8 +133,7 @@ class Seconds:
 
     def of_job(self, job: Job) -> float | None:
         """Return the seconds of this job in an earlier run, else the mean of its rule."""
-        known = self.by_key.get(job.key)
-        return self.of_rule(job.rule) if known is None else known
+        return self.by_key.get(job.key, self.of_rule(job.rule))
 
 
 def read_seconds(path: Path) -> dict[str, float]:
@@ -177,25 +175,20 @@ class Run:
         """Record the start of a job, first attempt or retry."""
         self.began = job.began if self.began is None else self.began
         self.running[number] = job
-        planned = [one for one in self.waiting if one.key == job.key]
-        planned += [one for one in self.waiting if one.rule == job.rule]
-        if planned:
-            self.waiting.remove(planned[0])
+        alike = [one for one in self.waiting if one.rule == job.rule]
+        if alike:
+            self.waiting.remove(next((one for one in alike if one.key == job.key), alike[0]))
 
     def end(self, number: int, now: float) -> tuple[Job, float] | None:
         """Return an ended job and its seconds, None if its start was not seen."""
-        job = self.running.pop(number, None)
-        if job is None:
+        if (job := self.running.pop(number, None)) is None:
             return None
         self.done += 1  # failed ones included
         self.busy += now - job.began
         return job, now - job.began
 
     def fail(self, reason: str) -> str:
-        """Count a failed record and return its reason, shortened if reported before.
-
-        Records of a variant that was not built repeat the reason of its engine.
-        """
+        """Count a failed record; return its reason, shortened if reported before, as of engines."""
         self.failed += 1
         for told in self.reasons:
             if reason.endswith(told):
@@ -239,10 +232,7 @@ class Run:
         return None if left is None else left / max(1.0, at_once)
 
     def share_done(self, now: float) -> float | None:
-        """Estimate the share of the run that is done by the seconds of its jobs, None if unknown.
-
-        A job in progress counts by its own progress, or by the seconds that it has run.
-        """
+        """Estimate the share of the run that is done by the seconds of its jobs, if known."""
         left, done = self.work_left(now), self.spent(now)
         if left is None:
             return None
@@ -268,7 +258,7 @@ def planned(run: Run) -> list[Line]:
 def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
     """Report what a dry run plans: for each rule its jobs, the first one, and Snakemake's reasons.
 
-    That another job writes the inputs is told only where it is the only reason.
+    FOLLOWS is told only where it is the only one.
     """
     rules: dict[str, list[str]] = defaultdict(list)
     reasons: dict[str, dict[str, None]] = defaultdict(dict)
@@ -299,10 +289,7 @@ def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
 def ended(
     run: Run, job: Job, seconds: float, reason: str | None = None, *, crashed: bool = False
 ) -> list[Line]:
-    """Report the end of a job: `[ 5/31]   6.2 s  measure latency    tiny/cpu-pytorch-fp32`.
-
-    The reason follows if its record is a failure, with the path of its log if it `crashed`.
-    """
+    """Report the end of a job, with the reason of a failure, and its log where it `crashed`."""
     line = f"[{run.done:>{len(str(run.total))}}/{run.total}] {facts_of(run, job, seconds)}"
     if reason is None:
         return [Line(line, DONE)]
@@ -341,10 +328,7 @@ def margin(run: Run, count: int = 13) -> str:
 
 
 def running(run: Run, job: Job, now: float) -> tuple[str, str]:
-    """Return the line of a running job with blanks in place of the count, and how far it is.
-
-    That is by the progress of its step, else by its earlier duration; empty if neither is known.
-    """
+    """Return the line of a running job, and how far it is by its step or its earlier duration."""
     line = margin(run, 4) + facts_of(run, job, now - job.began)
     told, before = job.progress(), run.seconds.of_job(job)
     if told is not None:

@@ -106,12 +106,14 @@ class LiveScreen:
         self.run = run
         self.terminal = os.fdopen(os.dup(STDERR), "w", buffering=1)
         self.console = self.console_on(self.terminal)
-        apart: dict[str, Any] = {
-            "auto_refresh": False,
-            "redirect_stdout": False,
-            "redirect_stderr": False,
-        }
-        self.live = Live(get_renderable=self.picture, console=self.console, transient=True, **apart)
+        self.live = Live(
+            get_renderable=self.picture,
+            console=self.console,
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self.live.start()
         self.pipe, writing = os.pipe()
         os.dup2(writing, STDERR)
@@ -198,10 +200,7 @@ class TerminalHandler(logging.Handler):
     def __init__(
         self, own: Any, workflow: Any, ended: EndedJobs, untrained: Container[str]
     ) -> None:
-        """Take the place of Snakemake's `own` handler; `ended` gets events before this one.
-
-        These models are `untrained`.
-        """
+        """Take the place of Snakemake's `own` handler; `ended` gets events before this one."""
         super().__init__()
         self.addFilter(own.filters[0])
         self.would_run: list[tuple[Job, str]] | None = [] if own.filters[0].dryrun else None

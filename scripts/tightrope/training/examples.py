@@ -80,10 +80,7 @@ class Subject:
 
 
 def text_subject(model: Any, tokenizer: Any, examples: list[Example], *, sequence: int) -> Subject:
-    """Return labelled texts truncated to `sequence` tokens; batches pad to their longest text.
-
-    `tokenizer` is a fast one of transformers.
-    """
+    """Return labelled texts, cut at `sequence` tokens by a fast tokenizer of transformers."""
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.enable_truncation(sequence, direction=tokenizer.truncation_side)
@@ -194,8 +191,7 @@ def draw_validation(count: int, seed: int) -> tuple[list[int], list[int]]:
 def prefetched(tasks: Iterable[Callable[[], Result]], *, ahead: int) -> Iterator[Result]:
     """Yield the results of `tasks` in order; up to `ahead` tasks run in threads in advance.
 
-    With 0, each task runs when its result is requested. A task's exception is raised at its
-    position.
+    With 0, each runs when its result is requested. Exceptions are raised at their position.
     """
     if not ahead:
         yield from (task() for task in tasks)

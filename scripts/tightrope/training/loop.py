@@ -21,7 +21,7 @@ from tightrope.training.examples import (
     prefetched,
     split_micro_batches,
 )
-from tightrope.training.recipe import Recipe, check_recipe, resolve_amp
+from tightrope.training.recipe import Recipe, resolve_amp
 from tightrope.training.state import TrainingState
 from tightrope.training.step import Trainer, rounds_to_tf32
 from tightrope.training.teaching import UNLABELLED
@@ -83,11 +83,6 @@ class Report:
         print(f"fine-tuning: {line}", file=self.terminal, flush=True)
 
 
-def average_tenths(losses: list[float]) -> list[float]:
-    """Return the mean loss of each tenth of the training."""
-    return [round(float(np.mean(part)), 6) for part in np.array_split(losses, LINES) if len(part)]
-
-
 def fine_tune(
     subject: Subject,
     recipe: Recipe,
@@ -105,7 +100,9 @@ def fine_tune(
     `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
     Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
     """
-    check_recipe(recipe, images=subject.lengths is None)
+    for name in ("channels_last", "augmentation"):
+        if subject.lengths is not None and recipe[name] not in (False, "off"):
+            raise TightropeError(f"train.{name}: only for images; remove it")
     amp = resolve_amp(recipe["amp"], device)
     training, validation = split(subject, recipe)
     size, seed, dynamic = recipe["batch"], recipe["seed"], subject.lengths is not None
@@ -264,10 +261,7 @@ class Loop:
 
 
 def freeze(model: Any, modules: Sequence[str]) -> None:
-    """Freeze every weight of the named modules; all other weights are trained.
-
-    Raises TightropeError for a name without weights, or if nothing is left to train.
-    """
+    """Freeze every weight of the named modules; raise TightropeError for a name without weights."""
     names = [name for name, _ in model.named_parameters()]
     for module in modules:
         if not any(name.startswith(f"{module}.") for name in names):

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import TightropeError
-
 Recipe = dict[str, Any]
 # loaded by name, so that only trainings with `qat` depend on it
 QUANTIZATION_AWARE = "tightrope/training/quantization_aware"
@@ -32,13 +30,6 @@ def whole_recipe(recipe: Recipe, seed: int) -> Recipe:
     """Return `recipe` with every default; `seed` is the model's, used if the recipe has none."""
     whole = {**DEFAULTS, **recipe}
     return {**whole, "seed": seed if whole["seed"] is None else whole["seed"]}
-
-
-def check_recipe(recipe: Recipe, *, images: bool) -> None:
-    """Raise TightropeError if a whole recipe for texts sets options that only images have."""
-    for name in ("channels_last", "augmentation"):
-        if not images and recipe[name] not in (False, "off"):
-            raise TightropeError(f"train.{name}: only for images; remove it")
 
 
 def resolve_amp(amp: str, device: str) -> str:

@@ -24,7 +24,7 @@ from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.changes import Changes
 from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.signature import IMAGE
-from tightrope.training.loop import average_tenths, fine_tune
+from tightrope.training.loop import LINES, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.state import TrainingState
@@ -219,15 +219,13 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
 def trained(
     start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
 ) -> dict[str, Any]:
-    """Train the model of `start`; return what the manifest holds of it, which is reproducible.
-
-    `options` are those of `fine_tune`.
-    """
+    """Train the model of `start`; return what the manifest holds of it, which is reproducible."""
     subject, train = start.subject(recipe), fine_tuning(settings.qat)
     history, properties = train(subject, recipe, device=settings.device, **options)
+    tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]
     return {
         **properties,
-        "losses": average_tenths(history.losses),
+        "losses": [round(float(np.mean(part)), 6) for part in tenths],
         "epochs": [
             {name: epoch[name] for name in ("loss", "accuracy")} for epoch in history.epochs
         ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import save_file
-from tightrope.checkpoint.folder import check_folder, copy, without_code
+from tightrope.checkpoint.folder import copy, without_code
 from tightrope.checkpoint.source import (
     known_outputs,
     local_files,
@@ -63,7 +63,7 @@ def test_fields_that_load_code_are_left_out_of_the_copy(folder: Path, tmp_path: 
 def test_a_tokenizer_that_cannot_be_read_is_one_line(folder: Path, tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "another"}}')
     with pytest.raises(TightropeError, match=r"\.json cannot be read: .*; save") as caught:
-        check_folder(parse_source(f"path:{folder}"), folder)
+        parse_source(f"path:{folder}").check(folder)
     assert "\n" not in str(caught.value)
 
 

@@ -11,8 +11,7 @@ import pytest
 from tightrope.artifacts.failures import CONTINUES, failure_in, write_failure
 from tightrope.artifacts.files import write_json
 from tightrope.errors import ArtifactError, StorageError, TightropeError
-from tightrope.jobs.execution import Execution, require_node
-from tightrope.jobs.file_job import run_file_job
+from tightrope.jobs.execution import Execution, require_node, run_file_job
 from tightrope.jobs.job import Section
 from tightrope.machine.host import host_key
 

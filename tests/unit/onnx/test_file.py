@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_text import kinds, onnx_model
 from tightrope.errors import ArtifactError
-from tightrope.onnx import row_dependencies
+from tightrope.onnx import session
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, set_max_sequence, simplified
 from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
@@ -134,7 +134,7 @@ def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
     tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """Here the calls in which shapes are seen are longer than the model takes."""
-    monkeypatch.setattr(row_dependencies, "TRIALS", ((1, 10_000), (2, 10_000)))
+    monkeypatch.setattr(session, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"
     simplify_onnx(tiny.onnx, tiny.checkpoint, tiny.split("timing"), target, threads=1)
     printed = capsys.readouterr().out

@@ -38,7 +38,7 @@ PRESENTING = ("bundle", "describe", "render", "summarize")
 # changes: scripts, and what they load by name for an engine, a source or a recipe.
 PLANTED = """
 bundle:contents -> bundle
-checkpoint/sources/onnx:fetch -> checkpoint: onnx
+checkpoint:OnnxSource -> checkpoint: onnx
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
 engines:build_in_folder -> BUILDS, build_engine
@@ -190,7 +190,7 @@ def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(reac
 def test_every_kind_of_checkpoint_and_of_data_is_known_here_and_has_the_same_functions() -> None:
     assert set(CHECKPOINTS) == set(checkpoint_source.KINDS)
     for text in CHECKPOINTS.values():
-        module = checkpoint_source.load_kind(checkpoint_source.parse_source(text))
+        module = checkpoint_source.parse_source(text)
         names = ("local_files", "libraries", "config_json", "fetch", "check")
         assert all(callable(getattr(module, name)) for name in names), text
     kinds = set()

@@ -20,8 +20,13 @@ from tightrope.onnx.file import save_onnx, simplified
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tightrope.training.examples import Subject, image_subject
-from tightrope.training.quantization_aware import GRIDS_WITH_OUTPUTS, calibrated, fake_quantized
-from tightrope.training.quantized_outputs import OUTPUT, places_of
+from tightrope.training.quantization_aware import (
+    GRIDS_WITH_OUTPUTS,
+    OUTPUT,
+    calibrated,
+    fake_quantized,
+    places_of,
+)
 from transformers import (
     ConvNextConfig,
     ConvNextForImageClassification,

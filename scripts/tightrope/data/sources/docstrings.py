@@ -79,10 +79,7 @@ def package_names(location: str) -> list[str]:
 def texts_of_package(
     folder: Path, *, mask: re.Pattern[str], seed: int, share: int | None
 ) -> list[str]:
-    """Return the first `share` texts of the package, or all for None.
-
-    They are masked first paragraphs that differ in more than case, space and Unicode form.
-    """
+    """Return the first `share` distinct texts of the package, masked; all for None."""
     texts: dict[str, str] = {}
     for docstring in chain.from_iterable(map(docstrings, shuffled_sources(folder, seed))):
         text = mask.sub(MASK, first_paragraph(docstring))

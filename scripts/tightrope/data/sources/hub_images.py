@@ -30,10 +30,9 @@ def read(
 
 
 def images_of(source: str, tables: Any, columns: dict[str, str], store: "ImageStore") -> Material:
-    """Return Material of a `datasets.DatasetDict` with an image column.
+    """Return Material of a `datasets.DatasetDict` with an image column, without incomplete rows.
 
-    Rows without an image or a label (-1 or None) are dropped and counted. Raises TightropeError for
-    a column that is missing or holds no images, and for a broken image.
+    Raises TightropeError for a column that is missing or holds no images, and for a broken image.
     """
     from datasets import Image
 

@@ -1,10 +1,13 @@
-"""Labelled local images in class folders, archives or tables."""
+"""Labelled local images in class folders, loose or in archives, or in tables."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tightrope.artifacts.files import digest, read_bytes
 from tightrope.artifacts.provenance import library_versions
 from tightrope.data.material import (
     NUMBER,
@@ -15,22 +18,23 @@ from tightrope.data.material import (
     role_of,
     train_and_evaluation,
 )
-from tightrope.data.sources.image_folders import (
-    Links,
-    kind_of,
-    listing_digest,
-    matching_images,
-    read_class_folders,
-    reader_of,
-    role_of_folders,
-)
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.local import home_expanded
-from tightrope.sources.tables import ROWS, excerpt, read_columns
+from tightrope.sources.local import fixed_part, home_expanded, matching_paths
+from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, table_suffix
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
+
+SUFFIXES = (
+    *(".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm"),
+)
+# a folder inside each class folder, as in Tiny ImageNet
+INNER = "images"
+Reader = Callable[[], bytes]
+# allowed matches, for error messages
+ALLOWED = "a folder of class folders, an archive of them (.zip, .tar, .tar.gz), images or a table"
 
 
 def local_files(source: str, location: str, *, images: str | None) -> list[Path]:
@@ -58,13 +62,206 @@ def libraries(source: str, location: str, *, images: str | None) -> dict[str, An
     return versions | ({"images": listing_digest(loose, links)} if loose else {})
 
 
-def read(
-    source: str, location: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
+@dataclass(frozen=True)
+class Links:
+    """The folders to which links may lead; data stores such as DVC consist of links.
+
+    They are the folder that the configuration names, the folder of the run, and what `images` of
+    the model names. Elsewhere a link of another's making, as an archive may hold it, could show any
+    image of this machine.
+    """
+
+    named: Path
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, pattern: str, images: str | None) -> "Links":
+        """Return the folders for a pattern; raise ConfigError where `images` is no folder."""
+        named = fixed_part(pattern)
+        folders = [named, Path.cwd()]
+        if images is not None:
+            folders.append(home_expanded(f"images = {images}", images))
+            if not folders[-1].is_dir():
+                raise ConfigError(
+                    f"images = {images}: no folder that links could lead to; only tables and links "
+                    "name images elsewhere"
+                )
+        return cls(named, tuple(folder.resolve() for folder in folders))
+
+    def require_inside(self, path: Path) -> None:
+        """Raise TightropeError where a path is a link to a place outside of these folders."""
+        target = self.target(path)
+        if target is not None:
+            raise TightropeError(
+                f"{path}: a link to {target}, which is outside of {self.named} and of the folder "
+                "of the run; copy what it leads to, or set `images` of the model to the folder "
+                "that links may lead to"
+            )
+
+    def target(self, path: Path) -> Path | None:
+        """Return where a link outside of these folders leads; None for any other path."""
+        if path == self.named or not path.is_symlink():
+            return None
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError):  # a link to itself, which cannot be read
+            return None
+        return None if any(map(target.is_relative_to, self.folders)) else target
+
+
+def matching_images(source: str, pattern: str) -> list[Path]:
+    """Return the tables, archives, folders or images that `pattern` matches, all of one kind.
+
+    Raises ConfigError naming `source` for no match, another kind of file, or several kinds.
+    """
+    paths = [path for path in matching_paths(pattern) if not is_hidden(path)]
+    if not paths:
+        raise ConfigError(f"{source}: no file matches; give {ALLOWED}")
+    kinds = {kind_of(path): path for path in paths}
+    if "" in kinds:
+        raise ConfigError(f"{kinds['']}: no image; {source} may match {ALLOWED}")
+    if len(kinds) > 1:
+        first, second, *_ = kinds.values()
+        raise ConfigError(
+            f"{source}: matches {first} and {second}, which are of two kinds; narrow the pattern"
+        )
+    return paths
+
+
+def kind_of(path: Path) -> str:
+    """Return folder, archive, table or image by the name of the path, else an empty string."""
+    if path.is_dir():
+        return "folder"
+    if is_archive(path):
+        return "archive"
+    if table_suffix(path) in TABLES:
+        return "table"
+    return "image" if path.suffix.lower() in SUFFIXES else ""
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether the name belongs to a hidden file or to metadata that programs write."""
+    return path.name.startswith((".", "__MACOSX"))
+
+
+def read_class_folders(
+    source: str, pattern: str, store: "ImageStore", images: str | None
 ) -> Material:
-    """Read all images of the source, by the kind of file that the pattern matches."""
-    if kind_of(matching_images(source, location)[0]) == "table":
-        return read_image_tables(source, location, store, columns=columns, images=images)
-    return read_class_folders(source, location, store, images)
+    """Read every image that `pattern` matches or that is inside a match.
+
+    The class of an image is its folder, or the parent if the folder is called `images`. The split
+    comes from the nearest folder above the class, or the archive, whose name has a word for a
+    split. Raises TightropeError for a folder without images, for an image outside class folders,
+    for a link that leads elsewhere (see `Links`), and whatever `ImageStore.add` raises.
+    """
+    paths = matching_images(source, pattern)
+    base = fixed_part(pattern)
+    # a folder that a wildcard matches is no root: it is a class or holds classes
+    roots = [path for path in paths if kind_of(path) == "archive" or path == base]
+    roles: dict[str, list[Labelled]] = {}
+    folders, filled, left_out = set[Path](), set[Path](), Counter[str]()
+    for path, read in every_file(paths, Links.of(pattern, images)):
+        if read is None:
+            folders.add(path)
+            continue
+        if path.suffix.lower() not in SUFFIXES:
+            left_out[role_of_folders(path.parent, base)] += 1
+            continue
+        # the folder whose name is the class of the image
+        group = path.parent.parent if path.parent.name == INNER else path.parent
+        if group in roots:
+            raise TightropeError(
+                f"{path}: lies in no class folder; put the images of each class into a folder of "
+                "its name, or give a table of files and labels"
+            )
+        filled.update(path.parents)
+        row = (store.add(str(path), read()), group.name)
+        roles.setdefault(role_of_folders(group.parent, base), []).append(row)
+    for folder in sorted(folders - filled):
+        raise TightropeError(f"{folder}: a folder without images; fill it or take it out")
+    # a folder test beside train/cat, or beside train alone, is no class
+    flat = [row for row in roles.get(POOL, []) if role_of(row[1]) != POOL]
+    if flat and (len(roles) > 1 or len(flat) == len(roles[POOL])):
+        why = f"lies in no class folder of {flat[0][1]}; put it into one, or take it out"
+        raise TightropeError(f"{flat[0][0].name}: {why}")
+    for rows in roles.values():
+        # each kind of archive yields its files in a different order
+        rows.sort(key=lambda row: row[0].name)
+    train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)
+    judged = left_out["evaluation"] if "evaluation" in roles else left_out["test"]
+    lost = {"train": left_out["train"], "evaluation": judged}
+    return number_labels(train, evaluation)._replace(
+        left_out=left_out if evaluation is None else lost
+    )
+
+
+def role_of_folders(folder: Path, base: Path) -> str:
+    """Return the split named by `folder` or its nearest parent below `base`."""
+    names = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
+    return next((role for name in reversed(names) if (role := role_of(name)) != POOL), POOL)
+
+
+def every_file(paths: list[Path], links: Links) -> Iterator[tuple[Path, Reader | None]]:
+    """Yield the path of each file with a function that reads it, None for a folder.
+
+    Archive members are paths below the archive's path. Hidden files are skipped. Raises
+    TightropeError for a link that leads elsewhere.
+    """
+    for path in paths:
+        links.require_inside(path)
+        if path.is_dir():
+            for file in files_below(path, links):
+                links.require_inside(file)
+                yield file, None if file.is_dir() else reader_of(file)
+        elif is_archive(path):
+            for name, read in read_archive(path):
+                if not any(map(is_hidden, (Path(name), *Path(name).parents[:-1]))):
+                    yield path / name, read
+        else:
+            yield path, reader_of(path)
+
+
+def files_below(top: Path, links: Links, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Yield `top` and all folders and files below it, sorted, without hidden ones; follow links.
+
+    Not a link to a folder that contains it, nor one that leads elsewhere, which is yielded.
+    """
+    resolved = top.resolve()
+    if resolved in above:
+        return
+    yield top
+    for path in sorted(top.iterdir()):
+        if is_hidden(path):
+            continue
+        if path.is_dir() and links.target(path) is None:
+            yield from files_below(path, links, (*above, resolved))
+        else:
+            yield path
+
+
+def reader_of(path: Path) -> Reader:
+    """Return a function that reads the file and raises TightropeError if it is too large."""
+
+    def read() -> bytes:
+        from tightrope.data.image_store import LARGEST_BYTES, check_size
+
+        check_size(str(path), path.stat().st_size if path.exists() else 0)
+        return read_bytes(path, LARGEST_BYTES)
+
+    return read
+
+
+def listing_digest(paths: list[Path], links: Links) -> str:
+    """Return a digest of names, sizes and times of every file below `paths`, to detect changes."""
+    entries = []
+    for top in paths:
+        walk = top.is_dir() and links.target(top) is None
+        for path in files_below(top, links) if walk else [top]:
+            # a broken link is an error only when it is read
+            status = path.stat() if path.exists() else path.lstat()
+            time = 0 if path.is_dir() else status.st_mtime_ns
+            entries.append((str(path), status.st_size, time))
+    return digest(entries)
 
 
 class Row(NamedTuple):
@@ -75,10 +272,10 @@ class Row(NamedTuple):
     label: Any
 
 
-def read_image_tables(
+def read(
     source: str, pattern: str, store: "ImageStore", *, columns: dict[str, str], images: str | None
 ) -> Material:
-    """Read the images of every row of the tables that `pattern` matches.
+    """Read the images in all that `pattern` matches: class folders, or every row of tables.
 
     File names are relative to the table's folder, or to `images`, a folder or archive given
     relative to the table. For an archive member, leading folders may be omitted if the rest is
@@ -86,8 +283,11 @@ def read_image_tables(
     TightropeError naming table and row for an image that is missing, named twice, broken or outside
     that folder, and for a label below 0.
     """
+    tables = matching_images(source, pattern)
+    if kind_of(tables[0]) != "table":
+        return read_class_folders(source, pattern, store, images)
     roles: dict[str, list[Labelled]] = {}
-    for table in matching_images(source, pattern):
+    for table in tables:
         for role, row in read_table_images(table, store, columns, images):
             roles.setdefault(role, []).append(row)
     train, evaluation = train_and_evaluation(source, roles, lambda row: row[0].name)

@@ -14,7 +14,7 @@ from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, read_t
 HALVES = re.compile("[\x00\ud800-\udfff]")
 
 
-def matching_files(source: str, pattern: str) -> list[Path]:
+def local_files(source: str, pattern: str, **_settings: Any) -> list[Path]:
     """Return the sorted tables that match `pattern`; raise ConfigError with `source` for none."""
     files = [file for file in matching_paths(pattern) if file.is_file()]
     if not files:
@@ -25,26 +25,16 @@ def matching_files(source: str, pattern: str) -> list[Path]:
     return files
 
 
-def local_files(source: str, location: str, **_settings: Any) -> list[Path]:
-    """Return the tables that the pattern `location` matches."""
-    return matching_files(source, location)
-
-
 def libraries(source: str, location: str, **_settings: Any) -> dict[str, str | None]:
     """Return versions of the libraries that read the tables."""
-    suffixes = {table_suffix(file) for file in matching_files(source, location)}
+    suffixes = {table_suffix(file) for file in local_files(source, location)}
     return library_versions("pandas", *["pyarrow"] * (".parquet" in suffixes))
-
-
-def is_one_pool(source: str, location: str) -> bool:
-    """Return whether no file is for evaluation by its name."""
-    return files_by_role(source, location)[1] is None
 
 
 def files_by_role(source: str, pattern: str) -> tuple[list[Path], list[Path] | None]:
     """Return the files for training and for evaluation, or all files and None."""
     roles: dict[str, list[Path]] = {}
-    for file in matching_files(source, pattern):
+    for file in local_files(source, pattern):
         roles.setdefault(role_of(file.name), []).append(file)
     return train_and_evaluation(source, roles, str)
 
@@ -52,8 +42,7 @@ def files_by_role(source: str, pattern: str) -> tuple[list[Path], list[Path] | N
 def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
     """Return texts and labels of every file that `pattern` matches.
 
-    The words of a file name decide between train and evaluation (test is used only without another
-    evaluation file). With only one of the two, all files are one pool.
+    The words of a file name decide between train and evaluation, see `train_and_evaluation`.
     """
     train, evaluation = files_by_role(source, pattern)
     evaluation_rows = None if evaluation is None else read_tables(evaluation, columns)
@@ -64,7 +53,7 @@ def read_unlabelled(source: str, pattern: str, *, column: str, **_settings: Any)
     """Return the texts of every file that `pattern` matches; they need no label."""
     return [
         text
-        for file in matching_files(source, pattern)
+        for file in local_files(source, pattern)
         for text in stripped_texts(file, column, read_texts(file, column))
     ]
 

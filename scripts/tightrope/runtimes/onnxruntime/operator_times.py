@@ -1,7 +1,5 @@
 """Times of the operators of an ONNX Runtime session, by its profiler."""
 
-import json
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -11,24 +9,16 @@ import onnxruntime
 
 from tightrope.runtimes.onnxruntime.session import (
     CPU,
+    KERNEL,
     Options,
     Providers,
-    open_session,
+    kernel_events,
     session_options,
 )
+from tightrope.runtimes.onnxruntime.session import TYPES as FLOATS
 from tightrope.runtimes.operator_times import Calls, OperatorTime, Tensor, operator_time, per_call
 
-TYPES = {
-    "float": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "int8": "int8",
-    "uint8": "int8",
-    "int32": "int32",
-    "int64": "int64",
-    "bool": "bool",
-}
-KERNEL = "_kernel_time"
+TYPES = {**FLOATS, "int32": "int32", "int64": "int64", "bool": "bool"}
 # seconds of a microsecond
 MICRO = 1e-6
 
@@ -49,30 +39,16 @@ def events_of(
     calls: Calls,
     providers: Providers = ((CPU, {}),),
 ) -> list[list[dict[str, Any]]]:
-    """Return the events of ONNX Runtime's profiler for each of `calls`: one per operator and call.
-
-    The session is opened once, with its profiler. One more call before those of `calls`, with the
-    same inputs, warms up.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        options.enable_profiling = True
-        options.profile_file_prefix = str(Path(folder, "profile"))
-        session = open_session(path, options, providers)
-        for inputs, count in calls:
-            for _ in range(count + 1):
-                session.run(None, inputs)
-        events = json.loads(Path(session.end_profiling()).read_text())
-    kernels = [one for one in events if one["name"].endswith(KERNEL)]
+    """Return what `kernel_events` does for each of `calls`, before which one more warms up."""
+    every = (inputs for inputs, count in calls for _ in range(count + 1))
+    kernels = kernel_events(path, options, providers, every)
     size = len(kernels) // sum(count + 1 for _, count in calls)
     ends = accumulate(size * (count + 1) for _, count in calls)
     return [kernels[end - size * count : end] for end, (_, count) in zip(ends, calls, strict=True)]
 
 
 def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
-    """Return the time of each event of calls of the same inputs.
-
-    Their operators are read once: that takes longer than many an operator.
-    """
+    """Return the time of each event; an operator is read once, which takes longer than many one."""
     known: dict[str, OperatorTime] = {}
     for event in events:
         name = event["name"]

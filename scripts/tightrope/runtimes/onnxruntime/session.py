@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tightrope.errors import ArtifactError, WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.executed import Executed, counted
 
-CPU = "CPUExecutionProvider"
+CPU, KERNEL = "CPUExecutionProvider", "_kernel_time"
 LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
     "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
@@ -75,14 +75,8 @@ def profiled(
     Operators are counted after optimization. Raises WorkFailed where one ran on another provider
     than the first, except integer arithmetic such as that of shapes, which belongs on the CPU.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = session_options(threads, options)
-        chosen.enable_profiling = True
-        chosen.profile_file_prefix = str(Path(folder, "profile"))
-        session = open_session(path, chosen, providers)
-        session.run(None, example)
-        events = json.loads(Path(session.end_profiling()).read_text())
-    nodes = [one["args"] for one in events if one["name"].endswith("_kernel_time")]
+    events = kernel_events(path, session_options(threads, options), providers, [example])
+    nodes = [one["args"] for one in events]
     counts = counted((node["provider"], "operators") for node in nodes)
     kinds = [(node, operand_type(node)) for node in nodes]
     asked = providers[0][0]
@@ -91,6 +85,20 @@ def profiled(
         raise WorkFailed(f"fell back to {', '.join(sorted(elsewhere))}", transient=False)
     executed = counted((node["op_name"], kind) for node, kind in kinds if kind is not None)
     return executed, {name: count["operators"] for name, count in counts.items()}
+
+
+def kernel_events(
+    path: Path, options: onnxruntime.SessionOptions, providers: Providers, calls: Iterable[Arrays]
+) -> list[dict[str, Any]]:
+    """Return the events of ONNX Runtime's profiler for these calls: one per operator and call."""
+    with tempfile.TemporaryDirectory() as folder:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(Path(folder, "profile"))
+        session = open_session(path, options, providers)
+        for inputs in calls:
+            session.run(None, inputs)
+        events = json.loads(Path(session.end_profiling()).read_text())
+    return [one for one in events if one["name"].endswith(KERNEL)]
 
 
 def operand_type(node: dict[str, Any]) -> str | None:

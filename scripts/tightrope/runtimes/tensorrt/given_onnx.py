@@ -5,7 +5,8 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tightrope.errors import WorkFailed
-from tightrope.onnx.float_model import PAIR, QUANTIZE, all_nodes, attribute, constants_of
+from tightrope.onnx.edit import attribute
+from tightrope.onnx.float_model import PAIR, QUANTIZE, all_nodes, constants_of
 
 KINDS = (TensorProto.INT8, TensorProto.FLOAT8E4M3FN)
 REMEDY = (

@@ -14,18 +14,9 @@ from tightrope.runtimes.operator_times import (
     operator_time,
     per_call,
 )
-from tightrope.runtimes.torch.operators import short
+from tightrope.runtimes.torch.operators import DTYPES, short
 
-TYPES = {
-    "float": "fp32",
-    "c10::BFloat16": "bf16",
-    "c10::Half": "fp16",
-    "signed char": "int8",
-    "unsigned char": "int8",
-    "int": "int32",
-    "long int": "int64",
-    "bool": "bool",
-}
+TYPES = {**DTYPES, "unsigned char": "int8", "int": "int32", "long int": "int64", "bool": "bool"}
 # their first operand is added to the product of the others
 WITH_BIAS = ("addmm", "baddbmm")
 # groups of operators that may call one of their kind on less than their operands

@@ -28,10 +28,7 @@ PRIMITIVE = re.compile(r"onednn_verbose,.*?exec,cpu,(\w+),.*?\bsrc(?:_\w+)?:(\w+
 
 
 def profiled(run: Callable[[], Any]) -> Executed:
-    """Return the matrix products of one call of `run`, by PyTorch's profiler.
-
-    Nested products (linear calls addmm) are counted once, as the innermost.
-    """
+    """Return the matrix products of one call of `run`, by PyTorch's profiler; nested ones once."""
     run()
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True

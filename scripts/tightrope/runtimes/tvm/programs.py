@@ -27,23 +27,19 @@ def imported(
     for bucket in buckets.all():
         example = example_inputs(input_signature, bucket[0], bucket[1])
         exported = torch.export.export(classifier, (), kwargs=example)
-        modules[bucket], weights = translated(exported)
+        module, parameters = detach_params(
+            from_exported_program(
+                exported, keep_params_as_input=True, unwrap_unit_return_tuple=True
+            )
+        )
+        tensors = parameters.get("main", [])
+        names = [variable.name for variable in module["main"].params[-len(tensors) :]]
+        modules[bucket] = module
+        weights = {
+            f"{number:05}.{name}": tensor.numpy()
+            for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+        }
     return modules, weights
-
-
-def translated(
-    exported: torch.export.ExportedProgram,
-) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
-    """Return an exported program as a module, and the weights that follow its inputs."""
-    module, parameters = detach_params(
-        from_exported_program(exported, keep_params_as_input=True, unwrap_unit_return_tuple=True)
-    )
-    tensors = parameters.get("main", [])
-    names = [variable.name for variable in module["main"].params[-len(tensors) :]]
-    return module, {
-        f"{number:05}.{name}": tensor.numpy()
-        for number, (name, tensor) in enumerate(zip(names, tensors, strict=True))
-    }
 
 
 class Linear(torch.nn.Module):
@@ -61,10 +57,7 @@ class Linear(torch.nn.Module):
 
 
 def transposed(module: torch.nn.Module) -> torch.nn.Module:
-    """Transpose the weights of the linear layers of `module` to [inputs, outputs].
-
-    Else every call of the program would transpose them.
-    """
+    """Transpose the weights of linear layers to [inputs, outputs]: else every call would."""
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is torch.nn.Linear:

@@ -51,13 +51,9 @@ def product_of(func: Any) -> Product | None:
 
 def lanes(target: Target, columns: int) -> int:
     """Return the 32-bit lanes of a vector of `target`, fewer where they do not divide `columns`."""
-    return max(n for n in range(1, widest(target) + 1) if columns % n == 0)
-
-
-def widest(target: Target) -> int:
-    """Return the 32-bit lanes of the widest vector: of 512, 256 or 128 bits."""
     # llvm_get_vector_width of TVM 0.27 returns 512 for processors without AVX-512 too
-    return next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
+    widest = next((n for name, n in FEATURES.items() if target_has_features(name, target)), 4)
+    return max(n for n in range(1, widest + 1) if columns % n == 0)
 
 
 def tiling(product: Product, width: int) -> Tiles | None:
@@ -91,12 +87,34 @@ class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no type
 
     def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
         """Return the schedule, None where `func` is no matrix product or no tile divides it."""
-        product = product_of(func)
-        if product is None:
+        sizes = product_of(func)
+        if sizes is None:
             return None
-        width = lanes(target, product.columns)
-        tiles = tiling(product, width)
-        return tiled(func, tiles, width) if tiles else None
+        width = lanes(target, sizes.columns)
+        tiles = tiling(sizes, width)
+        if tiles is None:
+            return None
+        schedule = s_tir.Schedule(func)
+        product, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
+        for block in epilogue[:-1]:
+            schedule.compute_inline(block)
+        last = epilogue[-1] if epilogue else schedule.cache_write(product, 0, "global")
+        *batch, i, j, k = schedule.get_loops(product)
+        i0, i1 = schedule.split(i, [None, tiles.rows])
+        j0, j1, lane = schedule.split(j, [None, tiles.vectors, width])
+        k0, k1 = schedule.split(k, [None, tiles.unroll])
+        schedule.reorder(*batch, j0, i0, k0, k1, i1, j1, lane)
+        schedule.reverse_compute_at(last, i0)
+        # with batch and tiles fused into one loop, TVM may simplify the indices for hours
+        schedule.parallel(schedule.fuse(*(batch or (j0, i0))))
+        schedule.vectorize(lane)
+        start = schedule.decompose_reduction(product, k0)
+        *_, row, column = schedule.get_loops(last)
+        column, lane = schedule.split(column, [None, width])
+        schedule.vectorize(lane)
+        for loop in (k1, i1, j1, row, column, *schedule.get_loops(start)[-3:-1]):
+            schedule.unroll(loop)
+        return schedule
 
 
 class Rows(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
@@ -108,10 +126,32 @@ class Rows(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
         infos = dlight.normalize_prim_func(schedule)
         if not infos or all(i.is_injective() for i in infos) or not infos[-1].is_injective():
             return None
-        rows = "S" * (len(infos[-1].iters) - 1)
-        if not rows or any(i.dom_kind() not in {rows, rows + "S", rows + "R"} for i in infos):
+        kind = "S" * (len(infos[-1].iters) - 1)
+        if not kind or any(i.dom_kind() not in {kind, kind + "S", kind + "R"} for i in infos):
             return None
-        return by_rows(schedule, infos, target)
+        # sums and maxima reduce in vectors, then across the vector
+        steps = []
+        partial = []
+        for info in infos[:-1]:
+            loop = schedule.get_loops(info.block_rv)[-1]
+            width = lanes(target, extent(schedule, loop))
+            if not info.is_injective() and width > 1:
+                _, lane = schedule.split(loop, [None, width])
+                partial.append(schedule.rfactor(lane, -1))
+                steps.append(partial[-1])
+            steps.append(info.block_rv)
+        *rows, last = schedule.get_loops(infos[-1].block_rv)
+        row = schedule.fuse(*rows)
+        schedule.parallel(row)
+        vectorized(schedule, last, target)
+        for block in reversed(steps):
+            schedule.compute_at(block, row, preserve_unit_loops=True)
+        for block in partial:
+            _, lane, *_, step = schedule.get_loops(block)
+            schedule.reorder(step, lane)
+            schedule.vectorize(lane)
+            schedule.decompose_reduction(block, step)
+        return schedule
 
 
 class Elements(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
@@ -152,31 +192,6 @@ class Others(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no type
         return schedule
 
 
-def tiled(func: Any, tiles: Tiles, width: int) -> s_tir.Schedule:
-    """Schedule the product in parallel register tiles, with the epilogue on each tile."""
-    schedule = s_tir.Schedule(func)
-    product, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
-    for block in epilogue[:-1]:
-        schedule.compute_inline(block)
-    last = epilogue[-1] if epilogue else schedule.cache_write(product, 0, "global")
-    *batch, i, j, k = schedule.get_loops(product)
-    i0, i1 = schedule.split(i, [None, tiles.rows])
-    j0, j1, lane = schedule.split(j, [None, tiles.vectors, width])
-    k0, k1 = schedule.split(k, [None, tiles.unroll])
-    schedule.reorder(*batch, j0, i0, k0, k1, i1, j1, lane)
-    schedule.reverse_compute_at(last, i0)
-    # with batch and tiles fused into one loop, TVM may simplify the indices for hours
-    schedule.parallel(schedule.fuse(*(batch or (j0, i0))))
-    schedule.vectorize(lane)
-    start = schedule.decompose_reduction(product, k0)
-    *_, row, column = schedule.get_loops(last)
-    column, lane = schedule.split(column, [None, width])
-    schedule.vectorize(lane)
-    for loop in (k1, i1, j1, row, column, *schedule.get_loops(start)[-3:-1]):
-        schedule.unroll(loop)
-    return schedule
-
-
 def by_block(schedule: s_tir.Schedule, info: Any, target: Target) -> None:
     """Schedule a block: parallel output loops, the last vectorized, reductions inside."""
     loops = schedule.get_loops(info.block_rv)
@@ -198,32 +213,6 @@ def by_block(schedule: s_tir.Schedule, info: Any, target: Target) -> None:
         schedule.parallel(schedule.fuse(*outer, wide))
     if sums:
         schedule.decompose_reduction(info.block_rv, sums[0])
-
-
-def by_rows(schedule: s_tir.Schedule, infos: list[Any], target: Target) -> s_tir.Schedule:
-    """Schedule the blocks per row; sums and maxima reduce in vectors, then across the vector."""
-    steps = []
-    partial = []
-    for info in infos[:-1]:
-        loop = schedule.get_loops(info.block_rv)[-1]
-        width = lanes(target, extent(schedule, loop))
-        if not info.is_injective() and width > 1:
-            _, lane = schedule.split(loop, [None, width])
-            partial.append(schedule.rfactor(lane, -1))
-            steps.append(partial[-1])
-        steps.append(info.block_rv)
-    *rows, last = schedule.get_loops(infos[-1].block_rv)
-    row = schedule.fuse(*rows)
-    schedule.parallel(row)
-    vectorized(schedule, last, target)
-    for block in reversed(steps):
-        schedule.compute_at(block, row, preserve_unit_loops=True)
-    for block in partial:
-        _, lane, *_, step = schedule.get_loops(block)
-        schedule.reorder(step, lane)
-        schedule.vectorize(lane)
-        schedule.decompose_reduction(block, step)
-    return schedule
 
 
 def vectorized(schedule: s_tir.Schedule, loop: Any, target: Target) -> list[Any]:
