@@ -12,21 +12,11 @@ from typing import Any
 import pytest
 from tiny_project import CONFIG, MODEL, RACE, Project
 
-TINY = CONFIG["models"][MODEL]
 LATENCY = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
 REPORT = {"summarize/summarize", "render_report/render_report"}
 CHANGES: dict[str, dict[str, Any]] = {
-    "calibration samples": {"calibration": {**CONFIG["calibration"], "samples": [16]}},
     "calibration pool": {"calibration": {**CONFIG["calibration"], "pool": 48}},
-    "threads": {"threads": 1},
     "latency": {"latency": {**CONFIG["latency"], "calls": 5}},
-    "accuracy budget": {"accuracy_budget_points": 2.0},
-    "shapes": {"shapes": [{"batch": 3, "sequence": 8}]},
-    "train": {"models": {MODEL: {**TINY, "train": {**TINY["train"], "epochs": 1}}}},
-    "longest text": {"models": {MODEL: {**TINY, "max_sequence": 12}}},
-    "option of an engine": {"onnxruntime": {"spinning": False}},
-    "evaluation": {"models": {MODEL: {**TINY, "splits": {**TINY["splits"], "evaluation": 60}}}},
-    "repair": {"repairs": {"smooth": {"smoothquant": 0.5}}},
     "one engine less": {"engines": {"openvino": ["fp32", "bf16", "int8"]}},
 }
 
