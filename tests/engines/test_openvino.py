@@ -11,7 +11,6 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.engines.load import load_engine
-from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import stack
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.jobs.child import supervised
@@ -218,15 +217,6 @@ def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_
     assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
     files = read_manifest(other("fp32", blobs=True), EngineManifest)["files"]
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
-
-
-def test_a_batch_beyond_the_buckets_is_an_error_that_names_the_range(
-    tiny: TinyModel, built: Build
-) -> None:
-    with pytest.raises(WorkFailed, match=r"17x32: .*batches of 1 to 16 and sequences of 1 to 64"):
-        supervised(
-            in_shapes, built(name_variant("openvino", "fp32")), tiny, [(17, 32)], limits=LIMITS
-        )
 
 
 def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(

@@ -12,7 +12,6 @@ from short_timing import SHAPE, timing_settings
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import read_json
 from tightrope.checkpoint.source import prepare_checkpoint
-from tightrope.errors import TightropeError
 from tightrope.jobs.child import supervised
 from tightrope.measure import structure_choice
 from tightrope.measure.run import TimingSettings
@@ -114,35 +113,11 @@ def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
     assert (FIELD in config) == (heads["heads"] < 2)
 
 
-def test_too_few_parameters_get_the_smallest_structure_and_say_so(
-    tiny: TinyModel, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "structure.json"
-    for heads in (False, True):
-        given = analysed(source, tiny.split("train"))
-        structure_choice.choose_by_parameters(target, given, 100, limits=LIMITS, fewer_heads=heads)
-        document = read_json(target)
-        assert document["structure"] == Structure((1,), 64, 1 if heads else 2).document()
-    assert document["target"]["short_by"] > 10
-    assert "{'parameters': 100} was asked" in capsys.readouterr().out
-
-
 def test_an_engine_from_onnx_is_exported_and_simplified_first(tiny: TinyModel) -> None:
     timing, asked = tiny.split("timing"), settings("onnxruntime", "onnx")
     with timed_structures(tiny.checkpoint, timing, asked, PARENT) as timed:
         rounds = timed.rounds([Structure((1,), 64, 1)])
     assert all(len(one["blocks_s"]) == 2 for one in rounds)
-
-
-def test_a_structure_that_exceeds_the_limits_of_the_job_says_so(tiny: TinyModel) -> None:
-    timing, asked = tiny.split("timing"), settings()
-    limits = replace(LIMITS, seconds=0.0)
-    asked = replace(asked, execution=replace(asked.execution, limits=limits))
-    with (
-        timed_structures(tiny.checkpoint, timing, asked, PARENT) as timed,
-        pytest.raises(TightropeError, match="killed after 0 s, the limit of this job"),
-    ):
-        timed.rounds([Structure((1,), 64, 1)])
 
 
 def make_convnext(folder: Path, manifest: Path, data: Path) -> None:
@@ -178,6 +153,7 @@ def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
     smaller = tmp_path / "smaller" / "checkpoint.json"
     pruned(source, data, target, smaller)
     document = read_json(target)
+    assert document["target"]["short_by"] > 1
     assert read_json(smaller)["parameters"] == document["target"]["reached"]["parameters"]
     assert read_json(smaller.with_name("config.json"))[FIELD] == {"inner": [16, 32]}
     # and it is a parent itself

@@ -14,8 +14,8 @@ import pytest
 from page_blocks import block
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.inputs.arrays import Arrays, stack
-from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import read_split
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
 from tiny_model import LONGEST, TinyModel, name_variant, skip_where_emulated
@@ -160,14 +160,3 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
     labels = read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]
     right = [example["label"] for example in read_split(tiny.split("evaluation"))[:2]]
     assert told == repr([labels[index] for index in right])
-
-
-def test_the_page_encodes_texts_as_the_pipeline_does(tiny: TinyModel, tmp_path: Path) -> None:
-    texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:20]]
-    namespace: dict[str, Any] = {}
-    exec(block(PAGE, "python", "request.py"), namespace)
-    encode, labels = namespace["load_texts"](tiny.checkpoint.parent, 32)
-    rows = load_encoder(tiny.checkpoint, max_sequence=32)(read_split(tiny.split("evaluation"))[:20])
-    for name, expected in stack(rows).items():
-        np.testing.assert_array_equal(encode(texts)[name], expected)
-    assert labels == read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]

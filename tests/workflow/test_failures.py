@@ -265,23 +265,6 @@ def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
     assert repaired.plan() == set()
 
 
-def test_strict_names_what_could_not_be_quantized(repaired: Project) -> None:
-    done = repaired.snakemake("--config", "strict=true")
-    assert done.returncode == 1
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strict: ")]
-    assert f"{MODEL}/{PLAIN}-bad: not built: not quantized: " in line
-    assert "is named no.such.operator: correct `float` of the repair" in line
-
-
-def test_a_corrected_repair_is_planned_and_nothing_else(
-    repaired: Project, copied: Callable[[Project], Project]
-) -> None:
-    project = copied(repaired)
-    repairs = {**REPAIRS, "bad": {"float": ["*.output.dense"]}}
-    project.configure(**SETTINGS, repairs=repairs)
-    assert project.plan() == int8_jobs(f"{PLAIN}-bad")
-
-
 def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     finished_onnx: Project, copied: Callable[[Project], Project]
 ) -> None:

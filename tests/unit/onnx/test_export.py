@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tightrope.errors import ArtifactError, in_one_line
+from tightrope.errors import in_one_line
 from tightrope.onnx.export import export_onnx
 from tiny_model import TinyModel
 from transformers.models.bert.modeling_bert import BertPooler
@@ -32,14 +32,3 @@ def test_a_failed_export_has_the_sentence_of_its_cause(
     said = in_one_line(error.value)
     assert "\x1b" not in said
     assert "step" not in said
-
-
-def test_a_checkpoint_whose_weights_were_changed_is_named(tiny: TinyModel, tmp_path: Path) -> None:
-    for file in tiny.checkpoint.parent.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    content = bytearray((tmp_path / "model.safetensors").read_bytes())
-    content[-1] ^= 1
-    (tmp_path / "model.safetensors").write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"model\.safetensors: its content is not the one"):
-        export_onnx(tmp_path / "checkpoint.json", tmp_path / "model.onnx", threads=1)
-    assert not (tmp_path / "model.onnx").exists()
