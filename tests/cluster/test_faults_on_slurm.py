@@ -1,14 +1,12 @@
 """Whatever ends a job on Slurm is a failure with Slurm's words, in a report that is complete."""
 
-import json
 import re
 import subprocess
 import time
-from typing import Any
 
 import pytest
 from slurm_cluster import Cluster, Job
-from slurm_project import PROFILE, SECONDS, SETTINGS, give_order, statuses, write_profile
+from slurm_project import PROFILE, SECONDS, SETTINGS, give_order, write_profile
 from tiny_project import MODEL, Project
 
 PYTORCH, ONNXRUNTIME = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
@@ -75,12 +73,7 @@ def faulty(
 
 
 def reason(project: Project, variant: str) -> str:
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return next(str(one["reason"]) for one in results if one["variant"] == variant)
-
-
-def record(project: Project, kind: str) -> dict[str, Any]:
-    return json.loads((project / RECORDS[kind]).read_text())
+    return str(project.results()[variant]["reason"])
 
 
 def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(
@@ -88,7 +81,7 @@ def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(
 ) -> None:
     project, _ = faulty
     failed = dict.fromkeys((ONNXRUNTIME, TORCHSCRIPT, OPENVINO), "failed")
-    assert statuses(project) == {PYTORCH: "ok", **failed}
+    assert project.statuses() == {PYTORCH: "ok", **failed}
     page = (project / "reports/summary.html").read_text()
     assert all(variant in page for variant in (PYTORCH, *failed))
 
@@ -97,7 +90,7 @@ def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of
     faulty: tuple[Project, Ended],
 ) -> None:
     project, ended = faulty
-    found = record(project, "latency")
+    found = project.read(RECORDS["latency"])
     assert found["status"] == "failed"
     assert "TIMEOUT" in found["reason"]
     assert ended["measure_latency"].number in found["reason"]
@@ -123,7 +116,7 @@ def test_a_cancelled_job_fails_its_variant_with_the_words_and_the_number_of_slur
 def test_a_job_that_sbatch_refuses_fails_its_record_with_the_words_of_sbatch(
     faulty: tuple[Project, Ended],
 ) -> None:
-    found = record(faulty[0], "accuracy")
+    found = faulty[0].read(RECORDS["accuracy"])
     assert found["status"] == "failed"
     assert "Memory specification can not be satisfied" in found["reason"]
     assert "\n" not in found["reason"]

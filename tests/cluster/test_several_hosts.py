@@ -1,13 +1,12 @@
 """Several kinds of nodes in one report, of which one is no node's, on a real Slurm."""
 
-import json
 import re
 from typing import Any
 
 import pytest
 from slurm_cluster import Cluster
 from slurm_project import PROFILE, SECONDS, SETTINGS, write_profile
-from tiny_project import MODEL, Project
+from tiny_project import MODEL, SUMMARY, Project
 
 HOSTS = {name: {"constraint": name} for name in ("small", "large", "absent")}
 NODES = {"small": "n1", "large": "n2"}
@@ -34,8 +33,7 @@ def measured(
 
 @pytest.fixture(scope="module")
 def summary(measured: Project) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((measured / "reports/summary.json").read_text())
-    return found
+    return measured.read(SUMMARY)
 
 
 def test_each_variant_is_measured_on_each_kind_of_node_that_there_is(

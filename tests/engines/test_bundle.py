@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 from artifact_files import flip, written
-from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
+from bundles import MODEL, bundled, change, folder_of, make_bundle, measured
 from page_blocks import blocks
+from programs import run_in
 from splits import prepare_splits
 from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError

@@ -1,10 +1,7 @@
 """docs/using-an-engine.md: its programs load the engines and answer as they were measured."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from page_blocks import block
+from programs import printed_in
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays
@@ -61,22 +59,6 @@ print("tightrope" in sys.modules)
 """
 
 
-def run_python(folder: Path, *words: str, **environment: str) -> str:
-    """What Python prints in that working directory."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def require_equal(
     program: str, engine: Path, batches: list[Arrays], expected: list[np.ndarray], folder: Path
 ) -> None:
@@ -93,7 +75,7 @@ def require_equal(
         words += ["transformers", "torchao"]
         environment = {"PATH": str(folder), "CXX": "/there/is/none"}
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")
-    told = run_python(folder, "driver.py", *words, **environment).splitlines()[-1]
+    told = printed_in(folder, "driver.py", *words, **environment).splitlines()[-1]
     assert told == str(program == "tightrope")
     for number, one in enumerate(expected):
         other = np.load(folder / f"{number}.npy")
@@ -156,7 +138,7 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
     (tmp_path / "main.py").write_text(program.replace("longest=128", f"longest={LONGEST}"))
     (tmp_path / "engine.py").write_text(block(PAGE, "python", "onnxruntime: engine.py"))
     (tmp_path / "request.py").write_text(block(PAGE, "python", "request.py"))
-    told = run_python(tmp_path, "main.py").splitlines()[-1]
+    told = printed_in(tmp_path, "main.py").splitlines()[-1]
     labels = read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]
     right = [example["label"] for example in read_split(tiny.split("evaluation"))[:2]]
     assert told == repr([labels[index] for index in right])

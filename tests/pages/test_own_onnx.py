@@ -3,8 +3,6 @@
 import csv
 import io
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from page_blocks import block, blocks
+from programs import printed_in
 from splits import prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
@@ -56,17 +55,7 @@ with torch.inference_mode():
 def run_script(code: str, folder: Path, *words: str) -> str:
     """What the code prints in that working directory."""
     (folder / "script.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "script.py", *words],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return printed_in(folder, "script.py", *words)
 
 
 def import_file(folder: Path, file: str, data: Path, task: str, labels: list[str] | None) -> Path:

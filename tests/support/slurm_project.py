@@ -1,6 +1,5 @@
 """The tiny project on the cluster of slurm_cluster.py: its profile, and orders to its jobs."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -76,9 +75,3 @@ def give_order(project: Project, rule: str, program: str) -> None:
     """Let the next jobs of the rule run a program of Python before they begin."""
     (project / "orders").mkdir(exist_ok=True)
     (project / "orders" / rule).write_text(program)
-
-
-def statuses(project: Project) -> dict[str, str]:
-    """The status of each variant in the summary."""
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {result["variant"]: result["status"] for result in results}

@@ -1,6 +1,7 @@
 """A tiny project that is run for real, and Snakemake's command line in it."""
 
 import csv
+import json
 import os
 import random
 import re
@@ -111,8 +112,12 @@ WORDS = {
     "cat": ["whiskers", "purrs", "meows", "claws", "kitten"],
     "dog": ["barks", "fetches", "bone", "puppy", "tail"],
 }
-# the job that decides
-RACE = {f"race_finalists/{MODEL}-cpu"}
+# the jobs that decide, and those that report
+RACE, REPORT = (
+    {f"race_finalists/{MODEL}-cpu"},
+    {"summarize/summarize", "render_report/render_report"},
+)
+SUMMARY = "reports/summary.json"
 COMMON = ["the", "a", "old", "small", "big", "house", "garden"]
 COMMON += ["runs", "sleeps", "in", "near", "with"]
 # a job's log is artifacts/logs/{rule}/{wildcards}.log: its name is the job's
@@ -238,6 +243,19 @@ class Project:
     def log(self, job: str) -> str:
         """What the job wrote."""
         return (self / f"artifacts/logs/{job}.log").read_text()
+
+    def read(self, path: str) -> Any:
+        """The JSON document of that path."""
+        return json.loads((self / path).read_text())
+
+    def results(self, model: str = MODEL) -> dict[str, Any]:
+        """What the summary says of each variant of the model."""
+        found = self.read(SUMMARY)["results"]
+        return {one["variant"]: one for one in found if one["model"] == model}
+
+    def statuses(self) -> dict[str, str]:
+        """The status of each variant."""
+        return {variant: one["status"] for variant, one in self.results().items()}
 
     def files(self) -> set[str]:
         """Every file outside .snakemake and Python's own caches."""

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mounts import mounted
-from tiny_project import MODEL, RACE, Project
+from tiny_project import MODEL, RACE, REPORT, Project
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -41,16 +40,7 @@ UNSEEN = (
     "or say --latency-wait SECONDS, and run again"
 )
 LATE = [f"reports/{MODEL}/{ORT}.{kind}" for kind in ("accuracy.json", "logits.npy")]
-AFTER = {*RACE, "summarize/summarize", "render_report/render_report"}
-
-
-def results(project: Project) -> dict[str, dict[str, Any]]:
-    document = json.loads((project / "reports/summary.json").read_text())
-    return {one["variant"]: one for one in document["results"]}
-
-
-def statuses(project: Project) -> dict[str, str]:
-    return {variant: one["status"] for variant, one in results(project).items()}
+AFTER = RACE | REPORT
 
 
 def lines_with(said: str, words: str) -> list[str]:
@@ -86,7 +76,7 @@ def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_va
 ) -> None:
     said = (disturbed / "said").read_text()
     assert lines_with(said, "not seen within") == [f"error: {UNSEEN}"]
-    found = results(disturbed)[ORT]
+    found = disturbed.results()[ORT]
     assert (found["status"], found["reason"]) == ("failed", UNSEEN)
     assert "Report: reports/summary.html" in said
     assert "Exception" not in said
@@ -97,13 +87,13 @@ def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(
     disturbed: Project, finished_onnx: Project
 ) -> None:
     # where this CPU has no bf16 its variant had failed before
-    wanted = statuses(finished_onnx) | {ORT: "failed", BF16: "failed"}
-    assert statuses(disturbed) == wanted
+    wanted = finished_onnx.statuses() | {ORT: "failed", BF16: "failed"}
+    assert disturbed.statuses() == wanted
 
 
 def test_an_input_of_the_future_is_named_and_its_time_is_set_right(disturbed: Project) -> None:
     engine = f"artifacts/{MODEL}/engines/{BF16}/engine.json"
-    reason = results(disturbed)[BF16]["reason"]
+    reason = disturbed.results()[BF16]["reason"]
     assert reason.startswith(f"{engine}: its time ")
     assert reason.endswith(
         "so a clock is wrong; set the clocks of all machines (NTP), "
@@ -161,7 +151,7 @@ def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
     with full_disk(tmp_path / "scratch") as folder:
         done = project.snakemake(TMPDIR=folder)
     assert done.returncode == 1, done.stdout
-    found = results(project)
+    found = project.results()
     assert found[ORT]["status"] == "failed"
     assert folder in found[ORT]["reason"]
     assert "set TMPDIR to a folder with more" in found[ORT]["reason"]

@@ -11,7 +11,7 @@ import pytest
 from tightrope.machine.host import describe_host
 from tightrope.machine.lacks import missing_instructions
 from tightrope.variants import parse
-from tiny_project import MODEL, RACE, Project, drawn
+from tiny_project import MODEL, RACE, REPORT, Project, drawn
 
 BASELINE, PLAIN = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
@@ -52,15 +52,9 @@ def order(project: Project, **orders: str) -> None:
 
 
 def engine(project: Project, variant: str) -> dict[str, Any]:
-    return json.loads((project / f"artifacts/{MODEL}/engines/{variant}/engine.json").read_text())
+    return project.read(f"artifacts/{MODEL}/engines/{variant}/engine.json")
 
 
-def summary(project: Project) -> dict[str, Any]:
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {result["variant"]: result for result in results}
-
-
-REPORT = {"summarize/summarize", "render_report/render_report"}
 CALIBRATED = {f"calibrate/{MODEL}-minmax-8"}
 
 
@@ -117,9 +111,9 @@ def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_repo
         failed / f"artifacts/{MODEL}/engines/{variant}/engine.json"
     ]
     for kind in ("latency", "accuracy"):
-        record = json.loads((failed / f"reports/{MODEL}/{variant}.{kind}.json").read_text())
+        record = failed.read(f"reports/{MODEL}/{variant}.{kind}.json")
         assert (record["status"], record["reason"]) == ("failed", f"not built: {reason}")
-    result = summary(failed)[variant]
+    result = failed.results()[variant]
     assert result["status"] == "failed"
     assert reason in result["reason"]
     assert reason in (failed / "reports/summary.html").read_text()
@@ -127,7 +121,7 @@ def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_repo
 
 
 def test_the_baseline_is_what_it_was(failed: Project, finished_onnx: Project) -> None:
-    now, before = summary(failed), summary(finished_onnx)
+    now, before = failed.results(), finished_onnx.results()
     assert {name for name, one in now.items() if one["status"] == "ok"} == {BASELINE}
     assert without_race(now[BASELINE]) == without_race(before[BASELINE])
 
@@ -178,7 +172,7 @@ def test_retry_failed_deletes_nothing_where_no_job_is_run(failed: Project, word:
 def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(
     project: Project,
 ) -> None:
-    cache = json.loads((project / f"artifacts/{MODEL}/calibration/minmax-8.json").read_text())
+    cache = project.read(f"artifacts/{MODEL}/calibration/minmax-8.json")
     assert (cache["status"], cache["transient"]) == ("failed", True)
     order(project, fp32="die once", bf16="die")
     (project / "fault").unlink()
@@ -187,9 +181,9 @@ def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_ret
     assert done.stdout.count("another attempt follows") >= 2
     for variant in (FP32, INT8, PLAIN):
         assert engine(project, variant)["status"] == "ok"
-        assert summary(project)[variant]["status"] == "ok"
+        assert project.results()[variant]["status"] == "ok"
     assert engine(project, BF16)["status"] == "failed"
-    assert "killed by SIGKILL" in summary(project)[BF16]["reason"]
+    assert "killed by SIGKILL" in project.results()[BF16]["reason"]
 
 
 def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
@@ -225,10 +219,6 @@ def int8_jobs(variant: str) -> set[str]:
     return {quantized, *searched, *graph, *jobs_of(variant)}
 
 
-def statuses(project: Project) -> dict[str, str]:
-    return {variant: result["status"] for variant, result in summary(project).items()}
-
-
 @pytest.fixture(scope="module")
 def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run with a repair that cannot be and a search that goes wrong."""
@@ -251,7 +241,7 @@ def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -
 def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
     repaired: Project, variant: str, reason: str
 ) -> None:
-    assert {name for name, status in statuses(repaired).items() if status != "ok"} == {
+    assert {name for name, status in repaired.statuses().items() if status != "ok"} == {
         f"{PLAIN}-bad",
         AUTO,
     }
@@ -259,8 +249,8 @@ def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
     assert (built["status"], built["transient"]) == ("failed", False)
     assert built["reason"].startswith(reason)
     assert "\n" not in built["reason"]
-    assert summary(repaired)[variant]["reason"] == f"not built: {built['reason']}"
-    assert summary(repaired)[variant]["search"] is None
+    assert repaired.results()[variant]["reason"] == f"not built: {built['reason']}"
+    assert repaired.results()[variant]["search"] is None
     assert built["reason"][:60] in (repaired / "reports/summary.html").read_text()
     assert repaired.plan() == set()
 
@@ -282,7 +272,7 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     subprocess.run([*tool, "--force"], cwd=project.folder, check=True)
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    found = summary(project)[PLAIN]
+    found = project.results()[PLAIN]
     assert (found["status"], found["latency"]) == ("failed", [])
     assert found["reason"].startswith("collapsed: ")
     assert "at fault: operator bert." in found["reason"]
@@ -290,9 +280,9 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     assert found["accuracy"]["samples"] == 40
     assert f"1 failed, the report says why: {MODEL}/{PLAIN}" in done.stdout
     record = f"reports/{MODEL}/{PLAIN}.accuracy.json"
-    judged = json.loads((project / record).read_text())
+    judged = project.read(record)
     assert len(judged["collapsed"]["tensors"]) > 1
-    assert summary(project)[INT8]["status"] == "ok"
+    assert project.results()[INT8]["status"] == "ok"
     timed = f"measure_latency/{MODEL}-{PLAIN}"
     assert timed not in project.plan()
     project.rewrite(record, judged | {"collapsed": None})

@@ -1,6 +1,5 @@
 """Variants for a GPU are planned and ask for one; without one each is unavailable or failed."""
 
-import json
 import re
 
 import pytest
@@ -22,11 +21,6 @@ ON_GPU = {
     "cuda-tensorrt-int8-fp16-minmax-8",
     "cuda-tensorrt-fp8-minmax-8",
 }
-
-
-def results(project: Project) -> dict[str, dict]:
-    entries = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {one["variant"]: one for one in entries}
 
 
 @WITHOUT
@@ -66,7 +60,7 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     project.configure(devices=["cpu", "cuda"], engines=engines)
     jobs = project.run()
     assert not [job for job in jobs if job.startswith("build_") and "-cpu-" in job]
-    found = results(project)
+    found = project.results()
     forced = {variant for variant in found if variant.startswith("cuda-")}
     assert len(forced) == 3
     assert {found[variant]["status"] for variant in set(found) - forced} == {"ok"}

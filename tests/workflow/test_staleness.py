@@ -13,13 +13,13 @@ from tiny_project import (
     ONNX_VARIANTS,
     OWN_ONNX,
     RACE,
+    REPORT,
     VARIANTS,
     Project,
     drawn,
     write_texts,
 )
 
-REPORT = {"summarize/summarize", "render_report/render_report"}
 CHECKPOINT = {f"train_model/{MODEL}"}
 GRAPHS = drawn("simplified", "u8s8-minmax-8")
 ONNX = {f"export_onnx/{MODEL}", f"simplify_onnx/{MODEL}"}

@@ -2,13 +2,11 @@
 
 import csv
 import io
-import json
 import random
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -97,10 +95,6 @@ def told(project: Project, words: list[str], *more: str) -> str:
     return done.stdout
 
 
-def cache_of(project: Project) -> dict[str, Any]:
-    return json.loads((project / CACHE).read_text())
-
-
 def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tensorrt(
     mine: Project,
 ) -> None:
@@ -116,14 +110,14 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
 
     calibrate, bring_in, again = commands("from a cache of TensorRT")
     told(mine, calibrate)
-    own = cache_of(mine)
+    own = mine.read(CACHE)
     tool = bring_in[:2]
     told(mine, [*tool, "export", CACHE, "old.cache", "--tensorrt", "8601"])
     text = (mine / "old.cache").read_text()
     assert text.startswith("TRT-8601-EntropyCalibration2\n")
     (mine / "old.cache").write_text(f"{text}fused_away: 3c010a14\n")
     assert "tensors left out: 1" in told(mine, bring_in)
-    imported = cache_of(mine)
+    imported = mine.read(CACHE)
     assert imported["imported"] == "TRT-8601-EntropyCalibration2"
     assert imported["ranges"].keys() == own["ranges"].keys()
     for name, (low, high) in imported["ranges"].items():
@@ -133,6 +127,6 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
     assert "rule calibrate" not in planned
     assert "rule quantize_onnx" in planned
     told(mine, again, "--until", "quantize_onnx")
-    assert cache_of(mine) == imported
+    assert mine.read(CACHE) == imported
     quantized = load_onnx(mine / "artifacts/mine/quantized/s8s8-entropy-512.onnx")
     assert "QuantizeLinear" in {node.op_type for node in quantized.graph.node}

@@ -1,7 +1,6 @@
 """What the terminal shows of real runs of Snakemake, with a pseudo-terminal and without."""
 
 import fcntl
-import json
 import os
 import pty
 import re
@@ -148,7 +147,7 @@ def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> Non
         re.MULTILINE,
     )
     assert "1 with a failed record" in done.stdout
-    record = json.loads((onnx_project / target).read_text())
+    record = onnx_project.read(target)
     assert (record["status"], record["transient"]) == ("failed", False)
 
 

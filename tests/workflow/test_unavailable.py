@@ -3,11 +3,10 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tightrope.machine.host import describe_host
-from tiny_project import CONFIG, MODEL, ONNX_MODELS, Project
+from tiny_project import CONFIG, MODEL, ONNX_MODELS, REPORT, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -48,8 +47,7 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     project.configure(engines=engines, emulated=False)
     jobs = project.run()
     assert not [job for job in jobs if "fp16" in job]
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    found = {one["variant"]: (one["status"], one["reason"]) for one in results}
+    found = {name: (one["status"], one["reason"]) for name, one in project.results().items()}
     status, reason = found["cpu-onnxruntime-fp16"]
     assert status == "unavailable"
     assert reason.startswith("not supported by this CPU: no fp16 instructions")
@@ -69,14 +67,9 @@ def test_a_dry_run_names_what_is_unavailable_with_the_reason(unrun: Project) -> 
     assert line.startswith(f"unavailable: {MODEL}/cpu-onnxruntime-fp16: {reason}")
 
 
-def results(project: Project) -> dict[str, Any]:
-    entries = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {entry["variant"]: entry for entry in entries}
-
-
 def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
-    summary = json.loads((finished_onnx / "reports/summary.json").read_text())
-    found = results(finished_onnx)
+    summary = finished_onnx.read(SUMMARY)
+    found = finished_onnx.results()
     assert summary["models"][MODEL]["baselines"] == {"cpu": "cpu-onnxruntime-fp32"}
     assert found["cpu-openvino-fp32"]["baseline"] == "cpu-onnxruntime-fp32"
     assert found["cpu-openvino-fp32"]["accuracy"]["flips"] == 0
@@ -90,8 +83,8 @@ def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(
     onnx_project: Project,
 ) -> None:
     onnx_project.configure(engines={**CONFIG["engines"], "pytorch": ["bf16"]})
-    assert onnx_project.run() == {"summarize/summarize", "render_report/render_report"}
-    reason = results(onnx_project)["cpu-pytorch-bf16"]["reason"]
+    assert onnx_project.run() == REPORT
+    reason = onnx_project.results()["cpu-pytorch-bf16"]["reason"]
     assert reason == "no checkpoint: the model is an ONNX file"
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import CONFIG, MODEL, RACE, Project
+from tiny_project import CONFIG, MODEL, RACE, REPORT, Project
 
 LATENCY = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
-REPORT = {"summarize/summarize", "render_report/render_report"}
 CHANGES: dict[str, dict[str, Any]] = {
     "calibration pool": {"calibration": {**CONFIG["calibration"], "pool": 48}},
     "latency": {"latency": {**CONFIG["latency"], "calls": 5}},
@@ -67,7 +66,7 @@ def test_what_was_current_stays_so_after_a_plan_and_a_run(bare: Project) -> None
 
 def test_a_file_without_a_digest_is_made_again(bare: Project) -> None:
     """As one of an earlier version is."""
-    record = json.loads((bare / LATENCY).read_text())
+    record = bare.read(LATENCY)
     record = {name: value for name, value in record.items() if name != "made_with"}
     (bare / LATENCY).write_text(json.dumps(record))
     done = bare.snakemake("--dry-run", "--verbose")

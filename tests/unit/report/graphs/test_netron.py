@@ -2,9 +2,6 @@
 
 import http.client
 import importlib.util
-import os
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from programs import run_in
 from tightrope.errors import TightropeError
 from tightrope.report.graphs.netron import graph_file, open_server, viewer_page
 
@@ -116,13 +114,7 @@ def test_a_graph_that_is_not_there_is_said(reports: Path, tmp_path: Path) -> Non
 
 def test_what_cannot_be_served_is_said_in_one_line(reports: Path) -> None:
     words = ("mine-docs", "simplified", "\N{SUPERSCRIPT TWO}")
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools/serve_graph.py", *words],
-        cwd=reports.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    tool, scripts = ROOT / "tools/serve_graph.py", str(ROOT / "scripts")
+    done = run_in(reports.parent, tool, *words, PYTHONPATH=scripts)
     assert done.returncode == 1 and "PORT=\N{SUPERSCRIPT TWO}: no number" in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout
