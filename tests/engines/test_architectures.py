@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import pytest
+from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
@@ -82,26 +83,20 @@ def batch() -> Arrays:
 def make(name: str, folder: Path) -> Files:
     """Run in a child: the chain up to the quantized files, and logits by hand."""
     import torch
-    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.attention import with_attention_operators
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.training.train import TrainingSettings, train_model
     from transformers import AutoModelForSequenceClassification
 
     source = f"scratch:{name}?{ARCHITECTURES[name]}"
-    begun, checkpoint = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
     data, exported, simplified, cache = (
         folder / one for one in ("data/data.json", "exported.onnx", "simplified.onnx", "a.json")
     )
     sizes = {"train": None, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=SAMPLES, seed=0)
-    prepare_checkpoint(begun, source=source, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train = split_of(data, "train")
-    train_model(checkpoint, settings, source=begun, data=train, terminal=io.StringIO())
+    checkpoint = make_checkpoint(folder, source, split_of(data, "train"))
     export_onnx(checkpoint, exported, threads=1)
     simplify_onnx(exported, checkpoint, split_of(data, "timing"), simplified, threads=1)
     options: dict[str, Any] = {"samples": SAMPLES, "percentile": None, "max_sequence": 64}

@@ -4,15 +4,16 @@ Sizes that config.json has no field for, a swapped activation, an ONNX file of a
 an ONNX file that onnxruntime.quantization has quantized.
 """
 
-import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from checkpoints import make_checkpoint
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.engines.build import build_engine
@@ -36,6 +37,7 @@ from tiny_model import (
     SAMPLES,
     TinyModel,
     build_variant,
+    make_onnx_files,
     model_files,
     skip_where_emulated,
 )
@@ -83,36 +85,6 @@ class Made(NamedTuple):
     expected: list[np.ndarray]
     # of what the model was made from
     of_parent: list[np.ndarray]
-
-
-def derived(model: TinyModel, source: str, task: str, **settings: Any) -> None:
-    """Run in a child: the checkpoint, without training."""
-    from tightrope.checkpoint.source import prepare_checkpoint
-    from tightrope.training.train import TrainingSettings, train_model
-
-    begun = model.checkpoint.parents[1] / "source" / "checkpoint.json"
-    quantized = settings.pop("quantized", False)
-    options: dict[str, Any] = {"expected_sha256": None, "seed": 0, "task": task}
-    prepare_checkpoint(begun, source=source, quantized=quantized, **options)
-    chosen = TrainingSettings(**{"recipe": None, "inputs": {}, "seed": 0, "threads": 1, **settings})
-    files = {"source": begun, "data": model.split("train"), "terminal": io.StringIO()}
-    train_model(model.checkpoint, chosen, **files)
-
-
-def make_onnx(model: TinyModel, longest: int, *, quantized: bool) -> None:
-    """Run in a child: what rules make of the checkpoint."""
-    from tightrope.int8.calibrate import calibrate
-    from tightrope.int8.quantize import quantize_onnx
-    from tightrope.onnx.export import export_onnx
-    from tightrope.onnx.simplify import simplify_onnx
-
-    export_onnx(model.checkpoint, model.onnx, threads=1)
-    simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
-    if quantized:
-        facts: dict[str, Any] = {"threads": 1, "percentile": None, "libraries": {}}
-        paths = (model.simplified, model.split("calibration"), model.checkpoint, model.minmax)
-        calibrate(*paths, method="minmax", samples=SAMPLES, max_sequence=longest, **facts)
-        quantize_onnx(model.simplified, model.minmax, model.u8s8, scheme="u8s8")
 
 
 def export_otherwise(parent: TinyModel, folder: Path) -> str:
@@ -183,20 +155,21 @@ def make(folder: Path, kind: str, parent: TinyModel) -> Made:
     model = model_files(folder)._replace(data=parent.data)
     task, longest = (IMAGE, 1) if kind in IMAGES else (TEXT, LONGEST)
     source = f"path:{parent.checkpoint.parent}"
+    derived = partial(make_checkpoint, folder, data=model.split("train"), task=task)
     if kind in PRUNED:
-        derived(model, source, task, changes=Changes(prune=PRUNED[kind]))
+        derived(source, changes=Changes(prune=PRUNED[kind]))
     elif kind == "fast swish":
-        derived(model, source, task, changes=Changes("fast_swish"))
+        derived(source, changes=Changes("fast_swish"))
     elif kind == "of another exporter":
-        place = export_otherwise(parent, folder / "own")
-        derived(model, place, task, inputs={"pixel_values": "image"})
+        derived(export_otherwise(parent, folder / "own"), inputs={"pixel_values": "image"})
     else:
         place = quantize_otherwise(parent, folder / "own")
         with pytest.raises(TightropeError, match="is quantized already"):
-            derived(model, place, task)
+            derived(place)
         names = ("input_ids", "attention_mask", "token_type_ids")
-        derived(model, place, task, inputs={name: name for name in names}, quantized=True)
-    make_onnx(model, longest, quantized=any(name == INT8 for one, name, *_ in CASES if one == kind))
+        derived(place, inputs={name: name for name in names}, quantized=True)
+    quantized = any(name == INT8 for one, name, *_ in CASES if one == kind)
+    make_onnx_files(model, longest, ("minmax",) * quantized, ("u8s8",) * quantized)
 
     rows = load_encoder(model.checkpoint, max_sequence=longest)(
         read_split(model.split("evaluation"))[:4]

@@ -29,13 +29,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 
     module = logits_module(model.checkpoint, torch.float32)
     graph = exported(module, of_texts(), LONGEST, example_inputs(of_texts(), 2)).module()
-    paths = {
-        "onnx": model.simplified,
-        "calibration": model.minmax,
-        "data": model.split("calibration"),
-        "checkpoint": model.checkpoint,
-    }
-    nodes = quantized(graph, paths, reduced=reduced).graph.nodes
+    nodes = quantized(graph, model.samples(model.minmax), reduced=reduced).graph.nodes
     # tensor, scale, zero point, smallest, largest, type
     return max(one.args[4] for one in nodes if ".quantize_per_tensor." in str(one.target))
 

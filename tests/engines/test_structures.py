@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkpoints import make_checkpoint
 from short_timing import SHAPE, timing_settings
-from splits import prepare_splits, split_of
+from splits import prepare_digits, split_of
 from tightrope.artifacts.files import read_json
 from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.jobs.child import supervised
@@ -120,22 +121,16 @@ def test_an_engine_from_onnx_is_exported_and_simplified_first(tiny: TinyModel) -
     assert all(len(one["blocks_s"]) == 2 for one in rounds)
 
 
-def make_convnext(folder: Path, manifest: Path, data: Path) -> None:
+def make_convnext(folder: Path, data: Path) -> Path:
     """A ConvNeXt of one and three blocks with random weights, and digits."""
-    source = folder / "source" / "checkpoint.json"
     blocks = "scratch:convnext?num_stages=2&hidden_sizes=[8,16]&depths=[1,3]&image_size=16"
-    prepare_checkpoint(source, source=blocks, expected_sha256=None, seed=0, task=IMAGE)
-    splits: dict[str, int | None] = {"train": 60, "evaluation": 20}
-    names: dict[str, Any] = {"columns": {}, "pool": 10, "seed": 0, "task": IMAGE}
-    prepare_splits(data, source="digits", splits=splits, **names)
-    converted = TrainingSettings(recipe=None, inputs={}, seed=0, threads=1)
-    files = {"source": source, "data": split_of(data, "train"), "terminal": io.StringIO()}
-    train_model(manifest, converted, **files)
+    prepare_digits(data, pool=10, train=60, evaluation=20)
+    return make_checkpoint(folder, blocks, split_of(data, "train"), task=IMAGE)
 
 
 def test_blocks_of_a_convnext_are_timed_and_chosen(tmp_path: Path) -> None:
-    manifest, data = tmp_path / "checkpoint" / "checkpoint.json", tmp_path / "data" / "data.json"
-    supervised(make_convnext, tmp_path, manifest, data, limits=LIMITS)
+    data = tmp_path / "data" / "data.json"
+    manifest = supervised(make_convnext, tmp_path, data, limits=LIMITS)
     parent = supervised(structure_in, manifest, limits=LIMITS)
     assert parent == Structure((1, 3), 32)
     shape = {"batch": 1, "height": 16, "width": 16}

@@ -23,8 +23,8 @@ from tiny_model import (
     TinyModel,
     build_variant,
     evaluation_rows,
-    make_checkpoint,
     make_onnx_files,
+    make_text_checkpoint,
     model_files,
 )
 
@@ -70,7 +70,7 @@ def tiny(made_once: Callable[..., Path]) -> TinyModel:
     """The tiny model without its ONNX files, which not every machine with a GPU can make."""
 
     def make(folder: Path) -> None:
-        supervised(make_checkpoint, folder, model_files(folder), limits=LIMITS)
+        supervised(make_text_checkpoint, folder, model_files(folder), limits=LIMITS)
 
     return model_files(made_once("tiny-checkpoint", make))
 

@@ -1,7 +1,6 @@
 """docs/own-onnx.md: its scripts run as written, and the pipeline takes what they write."""
 
 import csv
-import io
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from checkpoints import make_checkpoint
 from page_blocks import block, blocks
 from programs import printed_in
-from splits import prepare_splits, split_of
+from splits import prepare_digits, prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.plan.config import checked
-from tightrope.signature import IMAGE, TEXT
+from tightrope.signature import IMAGE
 from tiny_model import LIMITS, LONGEST, TinyModel
 
 PAGE = "own-onnx.md"
@@ -58,18 +57,6 @@ def run_script(code: str, folder: Path, *words: str) -> str:
     return printed_in(folder, "script.py", *words)
 
 
-def import_file(folder: Path, file: str, data: Path, task: str, labels: list[str] | None) -> Path:
-    """The checkpoint's manifest, as rules prepare_checkpoint and train_model make it."""
-    from tightrope.training.train import TrainingSettings, train_model
-
-    source, kept = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
-    place = f"onnx:{folder}/{file}"
-    prepare_checkpoint(source, source=place, expected_sha256=None, seed=0, task=task)
-    settings = TrainingSettings(recipe=None, inputs=INPUTS, labels=labels, seed=0, threads=1)
-    train_model(kept, settings, source=source, data=split_of(data, "train"), terminal=io.StringIO())
-    return kept
-
-
 def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.ndarray]:
     """Those of the file that rule export_onnx makes of the checkpoint."""
     from tightrope.onnx.export import export_onnx
@@ -82,7 +69,13 @@ def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.nda
 
 def accuracy(folder: Path, data: Path, labels: list[str]) -> float:
     """That of own/text.onnx, on the evaluation split."""
-    checkpoint = import_file(folder, "own/text.onnx", data, TEXT, labels)
+    checkpoint = make_checkpoint(
+        folder,
+        f"onnx:{folder}/own/text.onnx",
+        split_of(data, "train"),
+        inputs=INPUTS,
+        labels=labels,
+    )
     examples = read_split(split_of(data, "evaluation"))
     rows = load_encoder(checkpoint, max_sequence=LONGEST)(examples)
     (found,) = logits(checkpoint, folder / "model.onnx", [stack(rows)])
@@ -152,7 +145,8 @@ def test_the_configurations_of_the_page_are_valid(
 
 def answers(folder: Path, data: Path) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of four images, and the logits of own/images.onnx for them."""
-    checkpoint = import_file(folder, "own/images.onnx", data, IMAGE, None)
+    source, train = f"onnx:{folder}/own/images.onnx", split_of(data, "train")
+    checkpoint = make_checkpoint(folder, source, train, task=IMAGE, inputs=INPUTS)
     batch = stack(
         load_encoder(checkpoint, max_sequence=1)(read_split(split_of(data, "evaluation"))[:4])
     )
@@ -165,9 +159,7 @@ def test_an_image_model_of_ones_own_answers_as_in_pytorch(tmp_path: Path) -> Non
     run_script(block(PAGE, "python", "export_images.py"), tmp_path)
     (document,) = blocks(PAGE, "json")
     (tmp_path / "own/preprocessor_config.json").write_text(document)
-    data = tmp_path / "data/data.json"
-    sizes = {"train": 20, "evaluation": 20}
-    prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    data = prepare_digits(tmp_path / "data/data.json", evaluation=20)
     pixels, found = supervised(answers, tmp_path, data, limits=LIMITS)
     assert pixels.shape == (4, 3, 224, 224)
     np.save(tmp_path / "pixels.npy", pixels)

@@ -13,19 +13,18 @@ import onnx
 import pandas
 import pytest
 import torch
+from checkpoints import make_checkpoint
 from onnx import numpy_helper
 from onnx_text import drawn, onnx_model
 from safetensors.torch import load_file, save_file
 from splits import prepare_splits
 from tightrope.artifacts.files import write_json
-from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder
 from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
 from tightrope.onnx.imported import original_outputs
-from tightrope.training.train import TrainingSettings, train_model
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
@@ -87,15 +86,11 @@ def accuracy(folder: Path, table: Path, *, file: bool, said: str = "") -> float:
     These words are said of how outputs and labels are matched.
     """
     checkpoint = f"onnx:{folder}/model.onnx" if file else f"path:{folder}"
-    source, data, kept = (folder / name / "checkpoint.json" for name in ("source", "data", "kept"))
-    prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
+    data, told = folder / "data/data.json", io.StringIO()
     columns, sizes = {"text": "text", "label": "label"}, {"train": 8, "evaluation": 200}
     prepare_splits(data, source=f"files:{table}", splits=sizes, pool=40, columns=columns, seed=0)
-    told = io.StringIO()
-    settings = TrainingSettings(
-        recipe=None, inputs=dict(zip(NAMES, NAMES, strict=True)), threads=1, seed=0
-    )
-    train_model(kept, settings, source=source, data=data, terminal=told)
+    inputs = dict(zip(NAMES, NAMES, strict=True))
+    kept = make_checkpoint(folder / "made", checkpoint, data, inputs=inputs, terminal=told)
     first = "output 0" if file else "LABEL_0"
     assert f"outputs and labels are matched by order: {first} = 0, " in told.getvalue()
     assert said in told.getvalue() and bool(said) is ("examples" in told.getvalue())
@@ -282,13 +277,10 @@ def test_outputs_with_names_need_no_labels(tmp_path: Path) -> None:
     bring(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     write_json(tmp_path / "config.json", {**config, "id2label": {"0": "bad", "1": "good"}})
-    source, data, kept = (tmp_path / name / "a.json" for name in ("source", "data", "kept"))
-    prepare_checkpoint(source, source=f"path:{tmp_path}", expected_sha256=None, seed=0)
+    data = tmp_path / "data/a.json"
     sizes = {"train": None, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
-    made = json.loads(kept.read_text())
+    made = json.loads(make_checkpoint(tmp_path / "made", f"path:{tmp_path}", data).read_text())
     assert (made["labels"], made["matched"], made["reference"]) == (["bad", "good"], None, 0)
 
 

@@ -9,9 +9,17 @@ import time
 from contextlib import suppress
 
 import psutil
-from reproduced import ENGINES, differences
+from tightrope.data.splits import SPLITS
 from tiny_project import CONFIG, MODEL, Project
 
+# what a run of this engine alone makes with the same bytes each time, and its variants
+ENGINES = {"onnxruntime": ["int8"]}
+VARIANTS = ("cpu-pytorch-fp32", "cpu-onnxruntime-int8-minmax-8")
+REPRODUCED = [f"splits/{one}.json" for one in SPLITS] + [
+    *("data/pool.jsonl", "source/model.safetensors", "checkpoint/model.safetensors"),
+    *("checkpoint/tokenizer.json", "model.onnx", "model.simplified.onnx"),
+    *("calibration/minmax-8.json", "quantized/u8s8-minmax-8.onnx"),
+]
 # what a stopped run prints last, and all that it prints of the signal
 STOPPED = ["stopped after {} jobs", "To continue, run the same command."]
 CHECKPOINT = f"artifacts/{MODEL}/checkpoint/checkpoint.json"
@@ -55,6 +63,16 @@ def at_work(project: Project) -> dict[int, str]:
             if process.cwd() == str(project.folder) and process.status() != psutil.STATUS_ZOMBIE:
                 found[process.pid] = " ".join(process.cmdline())
     return found
+
+
+def differences(project: Project, reference: Project) -> list[str]:
+    """The files that are not those of the reference, and those that were left half written."""
+    paths = [f"artifacts/{MODEL}/{name}" for name in REPRODUCED]
+    found = [one for one in paths if (project / one).read_bytes() != (reference / one).read_bytes()]
+    for record in (f"reports/{MODEL}/{variant}.accuracy.json" for variant in VARIANTS):
+        ours, theirs = (each.read(record)["predictions"] for each in (project, reference))
+        found += [record] if ours != theirs else []
+    return found + [path for path in project.files() if path.endswith(".part")]
 
 
 def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(

@@ -1,7 +1,6 @@
 """docs/tensorrt-11.md: its configuration is planned, its commands run as far as without a GPU."""
 
 import csv
-import io
 import random
 import shlex
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from checkpoints import make_checkpoint
 from page_blocks import block
 from splits import prepare_splits, split_of
 from tightrope.jobs.child import Limits, supervised
@@ -47,20 +47,14 @@ def write_reviews(path: Path) -> None:
 
 def write_own(folder: Path) -> None:
     """Run in a child: own/text.onnx with random weights, and its tokenizer."""
-    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.onnx.export import export_onnx
-    from tightrope.training.train import TrainingSettings, train_model
 
     work, data = folder / "work", folder / "work/data/data.json"
     sizes = {"train": 200, "evaluation": 20}
     columns = {"text": "text", "label": "label"}
     reviews = f"files:{folder}/data/reviews_*.csv"
     prepare_splits(data, source=reviews, columns=columns, splits=sizes, pool=20, seed=0)
-    begun, checkpoint = work / "source/checkpoint.json", work / "checkpoint/checkpoint.json"
-    prepare_checkpoint(begun, source=SOURCE, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train = split_of(data, "train")
-    train_model(checkpoint, settings, source=begun, data=train, terminal=io.StringIO())
+    checkpoint = make_checkpoint(work, SOURCE, split_of(data, "train"))
     (folder / "own").mkdir()
     export_onnx(checkpoint, folder / "own/text.onnx", threads=1)
     shutil.copy2(checkpoint.parent / "tokenizer.json", folder / "own")

@@ -194,10 +194,8 @@ def test_a_cache_without_samples_gives_none_to_an_engine(tiny: TinyModel, tmp_pa
     text, cache = tmp_path / "out", tmp_path / f"minmax-{SAMPLES}.json"
     export_cache(tiny.minmax, text)
     import_cache(text, tiny.simplified, cache)
-    files = {"onnx": tiny.simplified, "calibration": cache, "checkpoint": tiny.checkpoint}
-    files["data"] = tiny.split("calibration")
     with pytest.raises(TightropeError, match=r"imported \(TRT-100000-MinMaxCalibration\), it hol"):
-        calibration_batches(**{name: str(path) for name, path in files.items()})
+        calibration_batches(**tiny.samples(cache))
 
 
 def test_the_command_line_exports_and_imports(

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from busy import ends
+from mounts import mounted
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
@@ -113,12 +114,9 @@ def fills_scratch(end: Callable[..., None], argument: object) -> None:
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """TMPDIR is a disk of 4 MiB of its own."""
-    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(tmp_path)]
-    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with mounted(tmp_path, "-o", "size=4m"):
+        yield tmp_path
 
 
 @pytest.mark.parametrize(
