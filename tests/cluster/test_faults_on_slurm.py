@@ -76,9 +76,7 @@ def reason(project: Project, variant: str) -> str:
     return str(project.results()[variant]["reason"])
 
 
-def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(faulty) -> None:
     project, _ = faulty
     failed = dict.fromkeys((ONNXRUNTIME, TORCHSCRIPT, OPENVINO), "failed")
     assert project.statuses() == {PYTORCH: "ok", **failed}
@@ -86,9 +84,7 @@ def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(
     assert all(variant in page for variant in (PYTORCH, *failed))
 
 
-def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of_slurm(faulty):
     project, ended = faulty
     found = project.read(RECORDS["latency"])
     assert found["status"] == "failed"
@@ -96,26 +92,20 @@ def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of
     assert ended["measure_latency"].number in found["reason"]
 
 
-def test_a_job_above_its_memory_fails_its_variant_with_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_job_above_its_memory_fails_its_variant_with_the_number_of_slurm(faulty) -> None:
     project, ended = faulty
     # without cgroups Slurm says FAILED, not OUT_OF_MEMORY
     assert re.search("FAILED|OUT_OF_MEMORY", reason(project, TORCHSCRIPT))
     assert ended["build_torchscript"].number in reason(project, TORCHSCRIPT)
 
 
-def test_a_cancelled_job_fails_its_variant_with_the_words_and_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_cancelled_job_fails_its_variant_with_the_words_and_the_number_of_slurm(faulty) -> None:
     project, ended = faulty
     assert "CANCELLED" in reason(project, OPENVINO)
     assert ended["build_openvino"].number in reason(project, OPENVINO)
 
 
-def test_a_job_that_sbatch_refuses_fails_its_record_with_the_words_of_sbatch(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_job_that_sbatch_refuses_fails_its_record_with_the_words_of_sbatch(faulty) -> None:
     found = faulty[0].read(RECORDS["accuracy"])
     assert found["status"] == "failed"
     assert "Memory specification can not be satisfied" in found["reason"]

@@ -48,9 +48,7 @@ def test_the_tiny_project_ends_in_a_complete_report(finished: Project, cluster: 
     assert finished.plan("--profile", PROFILE) == set()
 
 
-def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(
-    project: Project, cluster: Cluster
-) -> None:
+def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(project, cluster):
     write_profile(project, retries=1, constraint="small|large")
     running = begin(project)
     (lost,) = cluster.jobs(project.folder)

@@ -36,9 +36,7 @@ def summary(measured: Project) -> dict[str, Any]:
     return measured.read(SUMMARY)
 
 
-def test_each_variant_is_measured_on_each_kind_of_node_that_there_is(
-    summary: dict[str, Any],
-) -> None:
+def test_each_variant_is_measured_on_each_kind_of_node_that_there_is(summary) -> None:
     statuses = {result["variant"]: result["status"] for result in summary["results"]}
     assert statuses == {
         f"cpu@{host}-{variant}": "failed" if host == "absent" else "ok"
@@ -71,9 +69,7 @@ def test_jobs_ran_on_nodes_of_their_host(measured: Project, cluster: Cluster) ->
     ]
 
 
-def test_a_host_that_no_node_is_of_fails_with_the_setting_to_change(
-    measured: Project, summary: dict[str, Any]
-) -> None:
+def test_a_host_that_no_node_is_of_fails_with_the_setting_to_change(measured, summary) -> None:
     reasons = [one["reason"] for one in summary["results"] if "@absent" in one["variant"]]
     assert len(reasons) == len(VARIANTS)
     for reason in reasons:

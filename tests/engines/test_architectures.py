@@ -192,9 +192,7 @@ def test_the_typed_files_for_tensorrt_are_valid(files: Files) -> None:
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("simplified", 1e-5), ("s8s8", 0.02)])
-def test_attention_becomes_one_operator_where_its_form_is_known(
-    files: Files, name: str, tolerance: float
-) -> None:
+def test_attention_becomes_one_operator_where_its_form_is_known(files, name, tolerance) -> None:
     """Attention of MPNet and DeBERTa has a form of its own, and stays as it is."""
     model, own = files.model(f"operators-{name}"), files.name in (OWN_SCALE, OWN_MASK)
     onnx.checker.check_model(model, full_check=True)
@@ -207,9 +205,7 @@ def test_attention_becomes_one_operator_where_its_form_is_known(
 
 
 @pytest.mark.parametrize(("scheme", "precision"), FOR_TENSORRT.items())
-def test_attention_is_quantized_or_the_reason_is_said(
-    files: Files, scheme: str, precision: str
-) -> None:
+def test_attention_is_quantized_or_the_reason_is_said(files, scheme, precision) -> None:
     """The mask of DeBERTa is a Where, with which TensorRT's pattern of attention does not fit."""
     if files.name == OWN_MASK:
         assert re.search(r"no attention .* come from Where\)", files.refused[scheme])

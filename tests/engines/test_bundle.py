@@ -82,9 +82,7 @@ def refusal(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("engine", "precision"), TEXTS)
-def test_a_bundle_of_texts_gives_the_predictions_on_record(
-    engine: str, precision: str, tiny: TinyModel, text_bundle: Build
-) -> None:
+def test_a_bundle_of_texts_gives_the_predictions_on_record(engine, precision, tiny, text_bundle):
     folder = text_bundle(name_variant(engine, precision))
     words = ["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"]
     assert subprocess.run(words, cwd=folder, check=False).returncode == 0
@@ -109,9 +107,7 @@ def test_answers_that_depend_on_their_batch_are_those_on_record(text_bundle: Bui
     assert "PyTorch's default build" in (folder / "README.md").read_text()
 
 
-def test_a_bundle_of_images_gives_the_predictions_on_record(
-    tiny_images: TinyModel, built_images: Build, tmp_path: Path
-) -> None:
+def test_a_bundle_of_images_gives_the_predictions_on_record(tiny_images, built_images, tmp_path):
     variant = QUICK
     path = built_images(variant)
     facts = {"shapes": IMAGE_SHAPES, "request": "images"}
@@ -126,9 +122,7 @@ def test_a_bundle_of_images_gives_the_predictions_on_record(
     assert [line.split("\t")[0] for line in said.stdout.splitlines()] == on_record(folder)[:3]
 
 
-def test_the_service_of_the_page_gives_the_answers_on_record_to_any_thread(
-    tiny: TinyModel, text_bundle: Build
-) -> None:
+def test_the_service_of_the_page_gives_the_answers_on_record_to_any_thread(tiny, text_bundle):
     folder = text_bundle(name_variant("openvino", "int8"))
     (code,) = blocks("bundle.md", "python")
     assert len(code.splitlines()) <= 20
@@ -246,9 +240,7 @@ def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy
     assert "Traceback" not in done.stderr
 
 
-def test_without_labels_it_proves_files_and_latency(
-    tiny: TinyModel, built: Build, tmp_path: Path
-) -> None:
+def test_without_labels_it_proves_files_and_latency(tiny, built: Build, tmp_path) -> None:
     data = tmp_path / "data/data.json"
     splits = {"train": 0, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=splits, pool=8, seed=0)

@@ -53,9 +53,7 @@ def failed(path: Path) -> dict[str, Any]:
     return engine
 
 
-def test_what_runs_in_another_precision_than_asked_for_has_failed(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_what_runs_in_another_precision_than_asked_for_has_failed(tiny, tmp_path) -> None:
     variant = name_variant("onnxruntime", "int8")
     path = build_variant(tiny, variant, tmp_path / "engine.json", source=tiny.simplified)
     engine = failed(path)
@@ -63,9 +61,7 @@ def test_what_runs_in_another_precision_than_asked_for_has_failed(
     assert (engine["transient"], engine["precision"]) == (False, "int8")
 
 
-def test_bf16_has_failed_on_a_cpu_without_it(
-    repository: Path, tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_bf16_has_failed_on_a_cpu_without_it(repository, tiny, tmp_path) -> None:
     """OpenVINO's kernels are told to use no instruction beyond AVX2."""
     environment = {
         **os.environ,
@@ -81,9 +77,7 @@ def test_bf16_has_failed_on_a_cpu_without_it(
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
-def test_an_unknown_operator_is_a_failure_that_names_it(
-    tiny: TinyModel, foreign: Path, tmp_path: Path, engine: str
-) -> None:
+def test_an_unknown_operator_is_a_failure_that_names_it(tiny, foreign, tmp_path, engine) -> None:
     variant = name_variant(engine, "fp32")
     path = build_variant(tiny, variant, tmp_path / "engine.json", source=foreign)
     document = failed(path)
@@ -130,9 +124,7 @@ def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure
     assert document["transient"] is False
 
 
-def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(tiny, tmp_path) -> None:
     variant, target = name_variant("openvino", "int8"), tmp_path / "engine.json"
     short = Limits(memory_bytes=8e9, seconds=0.5, last_attempt=False)
     with pytest.raises(TightropeError, match=f"{variant}: killed after .* another attempt follows"):

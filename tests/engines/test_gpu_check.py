@@ -94,9 +94,7 @@ def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_pat
         ("pytorch-fp32", "checkpoint.json"),
     ],
 )
-def test_an_engine_that_cannot_be_built_is_one_line(
-    on_path: None, name: str, reason: str, tmp_path: Path
-) -> None:
+def test_an_engine_that_cannot_be_built_is_one_line(on_path, name, reason, tmp_path) -> None:
     from direct import Bench, Case, lines_of
 
     found = Bench(tmp_path, "cpu", tiny=True).case(Case(name), {})
@@ -106,9 +104,7 @@ def test_an_engine_that_cannot_be_built_is_one_line(
     assert reason in line and "\n" not in line
 
 
-def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
-    on_path: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(on_path, monkeypatch):
     import stand_ins
 
     module: ModuleType = stand_ins.pynvml()
@@ -143,9 +139,7 @@ def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path
     ("low", "high", "right"),
     [(1.004, 1.008, True), (0.975, 0.985, True), (1.04, 1.06, False), (None, None, False)],
 )
-def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(
-    on_path: None, low: float | None, high: float | None, right: bool
-) -> None:
+def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(on_path, low, high, right):
     from direct import same
 
     assert same({"rows": [{"speedup": {"ratio": low, "low": low, "high": high}}]}) == [right]

@@ -131,9 +131,7 @@ def answers(runtime: str, files: Path, batches: list[Arrays]) -> Any:
 
 
 @pytest.mark.parametrize("runtime", RUNS)
-def test_logits_through_buffers_are_those_without_and_stay(
-    runtime: str, files: Path, batches: list[Arrays]
-) -> None:
+def test_logits_through_buffers_are_those_without_and_stay(runtime, files, batches) -> None:
     found = supervised(answers, runtime, files, batches, limits=LIMITS)
     for first, copy, again, plain in zip(*found, strict=True):
         assert first.dtype == np.float32
@@ -187,9 +185,7 @@ def products_in_graph(checkpoint: Path, precision: str) -> Any:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_products_of_an_exported_graph_are_counted_in_their_type(
-    tiny: TinyModel, precision: str
-) -> None:
+def test_products_of_an_exported_graph_are_counted_in_their_type(tiny, precision: str) -> None:
     found = supervised(products_in_graph, tiny.checkpoint, precision, limits=LIMITS)
     assert found == {"linear": {precision: 14}, "scaled_dot_product_attention": {precision: 2}}
 
@@ -258,9 +254,7 @@ def measured(checkpoint: Path, batch: Arrays) -> Any:
     return engine("streams", 0, COUNT, 30.0), len(run.programs)
 
 
-def test_a_real_engine_is_timed_on_streams_and_keeps_none_of_their_programs(
-    tiny: TinyModel, batches: list[Arrays]
-) -> None:
+def test_a_real_engine_is_timed_on_streams_and_keeps_none_of_their_programs(tiny, batches) -> None:
     found, kept = supervised(measured, tiny.checkpoint, batches[2], limits=LIMITS)
     assert kept == 0
     assert len(found["calls"]) == len(found["seconds"]) == len(found["gpu"]) == 5
@@ -299,9 +293,7 @@ def refusal(patch: pytest.MonkeyPatch, reason: str | None) -> dict[str, str | No
     return graphs_of({"graphs": True}, lambda: run, ids(2, 3))
 
 
-def test_a_failed_capture_is_the_reason_for_single_launches(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_failed_capture_is_the_reason_for_single_launches(monkeypatch, tmp_path) -> None:
     from tightrope.runtimes.cuda_program import with_graphs
 
     found = refusal(monkeypatch, "not permitted\nwhen capturing")

@@ -125,9 +125,7 @@ def answers_of_files(trained: TinyModel, batches: list[Arrays]) -> list[np.ndarr
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_onnx_runtime_computes_what_was_trained(
-    name: str, trained: Train, batches: list[Arrays]
-) -> None:
+def test_onnx_runtime_computes_what_was_trained(name, trained, batches) -> None:
     files = trained(name)
     found, exact = supervised(partial(answers_of_files, files, batches), limits=LIMITS)
     expected = supervised(partial(answers_in_training, files, batches), limits=LIMITS)
@@ -142,9 +140,7 @@ def test_a_checkpoint_that_learnt_no_ranges_is_refused(trained: Train, tiny: Tin
 
 
 @pytest.mark.parametrize(("name", "repair"), [(INPUTS, ""), (OUTPUTS, "-usual")])
-def test_openvino_runs_the_quantized_file(
-    name: str, repair: str, trained: Train, batches: list[Arrays], tmp_path: Path
-) -> None:
+def test_openvino_runs_the_quantized_file(name, repair, trained, batches, tmp_path) -> None:
     files, manifest = trained(name), tmp_path / "engine" / "engine.json"
     options = {"reduce_range": False, **OPTIONS["openvino"]}
     variant = f"cpu-openvino-int8-{METHOD}{repair}"

@@ -80,9 +80,7 @@ def test_each_precision_runs_in_its_types_and_no_other(built: Build) -> None:
     assert executed["int8-bf16"]["MVN"] == {"bf16" if bf16 else "fp32": 5}
 
 
-def test_int8_with_bf16_between_fails_for_the_reason_of_int8(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_int8_with_bf16_between_fails_for_the_reason_of_int8(tiny, tmp_path) -> None:
     int8 = tmp_path / "int8" / "engine.json"
     variant = name_variant("openvino", "int8")
     cache = tmp_path / "imported.json"
@@ -106,9 +104,7 @@ def test_one_stream_with_the_threads_that_are_asked_for(built: Build) -> None:
     )
 
 
-def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_no_path(
-    built: Build, tiny: TinyModel
-) -> None:
+def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_no_path(built, tiny):
     sizes = {}
     for precision in ("fp32", "int8"):
         path = built(name_variant("openvino", precision))
@@ -195,13 +191,7 @@ def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
         ("fp32", {"blobs": True, "static_programs": 1}),
     ],
 )
-def test_every_option_gives_the_same_answers(
-    tiny: TinyModel,
-    other: Other,
-    usual: Callable[[str], list[np.ndarray]],
-    precision: str,
-    options: dict[str, object],
-) -> None:
+def test_every_option_gives_the_same_answers(tiny, other, usual, precision, options) -> None:
     found = supervised(in_shapes, other(precision, **options), tiny, SHAPES, limits=LIMITS)
     # the two routes are quantized apart, each by its own statistics
     tolerance = 0.05 if precision == "int8" else 1e-4
@@ -209,9 +199,7 @@ def test_every_option_gives_the_same_answers(
         assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
 
 
-def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(
-    other: Other,
-) -> None:
+def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(other):
     path = other("fp32", route="pytorch")
     assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
     assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
@@ -219,9 +207,7 @@ def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
 
-def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(
-    tiny: TinyModel, usual: Callable[[str], list[np.ndarray]], tmp_path: Path
-) -> None:
+def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(tiny, usual, tmp_path) -> None:
     """OpenVINO and NNCF, this one not within pytest, would keep an id of the user in HOME."""
     home, engine = tmp_path / "home", tmp_path / "engine/engine.json"
     home.mkdir()

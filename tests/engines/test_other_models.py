@@ -244,14 +244,7 @@ def build(kind: str, name: str, model: TinyModel, target: Path, changes: dict[st
 
 
 @pytest.mark.parametrize(("kind", "name", "changes", "tolerance"), CASES)
-def test_engines_answer_as_the_original(
-    kind: str,
-    name: str,
-    changes: dict[str, Any],
-    tolerance: float,
-    made: Callable[[str], Made],
-    tmp_path: Path,
-) -> None:
+def test_engines_answer_as_the_original(kind, name, changes, tolerance, made, tmp_path) -> None:
     model, batches, expected, _ = made(kind)
     target = tmp_path / "engine.json"
     engine = build(kind, name, model, target, changes)
@@ -264,9 +257,7 @@ def test_engines_answer_as_the_original(
         assert sum(count.get("int8", 0) for count in counts.values()) >= 12
 
 
-def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(
-    made: Callable[[str], Made],
-) -> None:
+def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(made) -> None:
     model, _, expected, of_parent = made("fast swish")
     assert difference(expected, of_parent) > 10 * NEAR
     before, after = (load_onnx(path) for path in (model.onnx, model.simplified))
@@ -280,9 +271,7 @@ def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(
 
 
 @pytest.mark.parametrize("kind", ["of another exporter", "quantized"])
-def test_facts_of_an_onnx_file_are_those_of_the_original(
-    kind: str, made: Callable[[str], Made], tiny: TinyModel, tiny_images: TinyModel
-) -> None:
+def test_facts_of_an_onnx_file_are_those_of_the_original(kind, made, tiny, tiny_images) -> None:
     parent = tiny_images if kind in IMAGES else tiny
     kept, original = (
         read_manifest(one.checkpoint, CheckpointManifest) for one in (made(kind).model, parent)
@@ -292,9 +281,7 @@ def test_facts_of_an_onnx_file_are_those_of_the_original(
     assert kept["parameters"] == pytest.approx(original["parameters"], rel=0.05)
 
 
-def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(
-    made: Callable[[str], Made], tiny: TinyModel
-) -> None:
+def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(made, tiny) -> None:
     model, _, expected, of_parent = made("quantized")
     assert difference(expected, of_parent) < ROUNDED
     simplified = load_onnx(model.simplified)
@@ -307,9 +294,7 @@ def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(
     assert products[0] == products[1]
 
 
-def test_a_quantized_file_that_runs_without_integers_fails(
-    made: Callable[[str], Made], tmp_path: Path
-) -> None:
+def test_a_quantized_file_that_runs_without_integers_fails(made, tmp_path) -> None:
     model, engine = made("quantized").model, tmp_path / "engine.json"
     options = OPTIONS["onnxruntime"]
     build_engine(GIVEN_ORT, model.simplified, engine, execution=EXECUTION, options=options)

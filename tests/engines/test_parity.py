@@ -101,9 +101,7 @@ def test_a_session_that_runs_fp16_in_fp32_is_failed_for_that(built: Build) -> No
 
 
 @every_case
-def test_logits_are_those_of_pytorch_fp32(
-    task: str, variant: Variant, answered: Any, expected: dict[str, list[np.ndarray]]
-) -> None:
+def test_logits_are_those_of_pytorch_fp32(task, variant, answered, expected) -> None:
     tolerance, theirs = TOLERANCES[task, variant.engine, variant.precision], expected[task]
     allowed = [tolerance] * len(theirs)
     if task == TEXT and variant.precision != "fp32":
@@ -119,9 +117,7 @@ def test_logits_are_those_of_pytorch_fp32(
 
 
 @every_case
-def test_a_call_depends_on_nothing_else_and_leaves_all_else_alone(
-    task: str, variant: Variant, answered: Any, batches: dict[str, list[Arrays]]
-) -> None:
+def test_a_call_depends_on_nothing_else_and_leaves_all_else_alone(task, variant, answered, batches):
     """Also in a copy of the folder elsewhere that lives in the same process."""
     for logits, batch in zip(answered.first, batches[task], strict=True):
         rows = len(next(iter(batch.values())))
@@ -174,9 +170,7 @@ def answer_in_turn(paths: list[Path], batches: list[Arrays]) -> list[list[np.nda
     return [[run(batch) for run in runs] for batch in batches]
 
 
-def test_all_engines_live_in_one_process_at_the_same_time(
-    answers: Ask, built: Build, batches: dict[str, list[Arrays]]
-) -> None:
+def test_all_engines_live_in_one_process_at_the_same_time(answers, built, batches) -> None:
     variants = [one for one in TEXT_VARIANTS if one.precision != "bf16"]
     variants = [one for one in variants if json.loads(built(one).read_text())["status"] == "ok"]
     paths = [built(variant) for variant in variants]
@@ -203,9 +197,7 @@ WIDE = rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"
         (IMAGE, "pixel_values", (1, 3, SIDE, SIDE + 1), WIDE),
     ],
 )
-def test_a_request_beyond_the_range_is_an_error_that_names_it(
-    task: str, name: str, shape: tuple[int, ...], said: str, engine_of: EngineOf
-) -> None:
+def test_a_request_beyond_the_range_is_an_error_that_names_it(task, name, shape, said, engine_of):
     batch, path = {name: np.zeros(shape, np.int64)}, engine_of(task, ONNXRUNTIME)
     with pytest.raises(WorkFailed, match=said) as caught:
         supervised(asked, path, batch, limits=LIMITS)

@@ -29,9 +29,7 @@ def test_a_part_of_the_split_calibrates_all_of_it_judges_and_too_few_texts_are_r
         read_examples(tiny.split("calibration"), 41)
 
 
-def test_nncf_judges_both_models_and_the_artifact_says_how_it_is_run(
-    source: Source, tmp_path: Path
-) -> None:
+def test_nncf_judges_both_models_and_the_artifact_says_how_it_is_run(source, tmp_path) -> None:
     folder = tmp_path / "nncf"
     made = supervised(make, RECIPES["nncf-accuracy-int8"], source, folder, limits=LIMITS)
     assert made["status"] == "ok"

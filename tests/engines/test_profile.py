@@ -47,9 +47,7 @@ def at_batches(tiny: TinyModel, built: Callable[..., Path]) -> Any:
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "pytorch", *PADDED])
-def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(
-    at_batches: Any, engine: str
-) -> None:
+def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(at_batches, engine) -> None:
     """Of an engine that is loaded once for all of them."""
     found = []
     asked = at_batches(name_variant(engine, "fp32"), 2, 4)

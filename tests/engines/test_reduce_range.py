@@ -37,9 +37,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 @pytest.mark.parametrize(
     ("engine", "precision"), [("onnxruntime", "int8-dynamic"), ("openvino", "int8")]
 )
-def test_weights_are_within_7_bits_where_that_is_asked_for(
-    tiny: TinyModel, tmp_path: Path, engine: str, precision: str
-) -> None:
+def test_weights_are_within_7_bits_where_that_is_asked_for(tiny, tmp_path, engine, precision):
     found = []
     for reduced in (False, True):
         options = {**OPTIONS[engine], "reduce_range": reduced}

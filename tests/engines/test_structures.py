@@ -89,9 +89,7 @@ def test_the_table_has_rounds_of_each_structure_beside_the_model_itself_and_none
     assert all(ratio > 0 for ratio in ratios.values())
 
 
-def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(
-    tiny: TinyModel, source: Path, table: Path, tmp_path: Path
-) -> None:
+def test_a_speed_up_is_measured_and_what_it_keeps_is_a_checkpoint(tiny, source, table, tmp_path):
     target, speedup = tmp_path / "structure.json", 100.0
     files = {"table": table, "checkpoint": tiny.checkpoint, "timing": tiny.split("timing")}
     judged = analysed(source, tiny.split("train"))

@@ -16,7 +16,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import read_split
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
-from tiny_model import LONGEST, TinyModel, name_variant, skip_where_emulated
+from tiny_model import LONGEST, name_variant, skip_where_emulated
 
 Ask = Callable[[str, Variant], Any]
 Build = Callable[[Variant], Path]
@@ -100,12 +100,7 @@ def test_a_program_of_the_page_answers_as_the_engine_that_was_measured(
     require_equal(engine, path, batches[task][:ASKED], expected, tmp_path)
 
 
-def test_the_program_of_torch_compile_answers_as_pytorch(
-    built: Build,
-    batches: dict[str, list[Arrays]],
-    expected: dict[str, list[np.ndarray]],
-    tmp_path: Path,
-) -> None:
+def test_the_program_of_torch_compile_answers_as_pytorch(built, batches, expected, tmp_path):
     """The files are those of the eager engine. PyTorch runs the graph: to compile it takes long."""
     path, first = built(name_variant("pytorch", "fp32")), batches[TEXT][:ASKED]
     require_equal("compile", path, first, expected[TEXT][:ASKED], tmp_path)
@@ -120,9 +115,7 @@ def test_the_repositorys_own_function_loads_any_engine(
     require_equal("tightrope", built(variant), batches[TEXT][:1], expected, tmp_path)
 
 
-def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
-) -> None:
+def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(tiny, built, tmp_path):
     variant = name_variant("onnxruntime", "fp32")
     model = tmp_path / "artifacts/minilm-docstrings"
     shutil.copytree(built(variant).parent, model / "engines" / str(variant))

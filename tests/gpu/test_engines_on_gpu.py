@@ -145,9 +145,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("variant", EVERY)
-def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
-    variant: Variant, build: Build, batches: list[Arrays], expected: list[np.ndarray]
-) -> None:
+def test_logits_on_the_gpu_are_those_of_pytorch_fp32(variant, build, batches, expected) -> None:
     path = build(variant)
     engine = json.loads(path.read_text())
     assert engine["status"] == "ok", engine["reason"]
@@ -163,9 +161,7 @@ def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_tensorrt_provider_gives_these_logits_too(
-    precision: str, build: Build, batches: list[Arrays], expected: list[np.ndarray]
-) -> None:
+def test_the_tensorrt_provider_gives_these_logits_too(precision, build, batches, expected) -> None:
     path = build(Variant("cuda", "onnxruntime", precision), provider="tensorrt")
     engine = read_manifest(path, EngineManifest)
     assert engine["status"] == "ok", engine["reason"]
@@ -180,9 +176,7 @@ GRAPHED = [one for one in EVERY if "graphs" in ENGINES[one.values[0].engine].cud
 
 
 @pytest.mark.parametrize("variant", [one for one in GRAPHED if one.values[0].precision == "fp16"])
-def test_a_cuda_graph_gives_what_single_launches_give(
-    variant: Variant, build: Build, batches: list[Arrays]
-) -> None:
+def test_a_cuda_graph_gives_what_single_launches_give(variant, build, batches) -> None:
     with_graph = supervised(answers, build(variant), batches, limits=LIMITS)[0]
     without = supervised(answers, build(variant, graphs=False), batches, limits=LIMITS)[0]
     for one, other in zip(with_graph, without, strict=True):
@@ -195,9 +189,7 @@ def beyond(path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["compile", "tensorrt"])
-def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(
-    engine: str, build: Build
-) -> None:
+def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(engine, build) -> None:
     with pytest.raises(WorkFailed, match=rf"17x{LONGEST}.* to 16"):
         supervised(beyond, build(Variant("cuda", engine, "fp16")), limits=LIMITS)
 

@@ -116,18 +116,14 @@ def configurations() -> list[dict[str, Any]]:
     return [yaml.safe_load(one) for one in blocks(PAGE, "yaml")]
 
 
-def test_a_text_model_answers_right_with_the_labels_of_the_page(
-    exported: Path, renamed: Path
-) -> None:
+def test_a_text_model_answers_right_with_the_labels_of_the_page(exported, renamed) -> None:
     labels = configurations()[0]["models"]["mine"]["labels"]
     assert labels == list(WORDS.values())
     # in the order of the data it has 0.3
     assert supervised(accuracy, exported, renamed, labels, limits=LIMITS) > 0.9
 
 
-def test_the_configurations_of_the_page_are_valid(
-    repository: Path, exported: Path, renamed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configurations_of_the_page_are_valid(repository, exported, renamed, monkeypatch):
     monkeypatch.chdir(exported)
     schema = repository / "config/schema.yaml"
     texts, images, quantized = configurations()

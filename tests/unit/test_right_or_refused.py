@@ -130,9 +130,7 @@ def as_csv(folder: Path, rows: Any) -> Path:
         ({"words": 40}, as_csv, False),
     ],
 )
-def test_every_answer_is_that_of_transformers_to_the_text_alone(
-    brought: dict[str, Any], write: Callable[[Path, Any], Path], file: bool, tmp_path: Path
-) -> None:
+def test_every_answer_is_that_of_transformers_to_the_text_alone(brought, write, file, tmp_path):
     rows = bring(tmp_path, **brought)
     if file:
         onnx.save(export(tmp_path), tmp_path / "model.onnx")
@@ -317,9 +315,7 @@ def few_positions(folder: Path) -> None:
         (few_positions, True, r"takes 15 tokens, max_sequence is 16; lower it"),
     ],
 )
-def test_what_would_be_misread_is_refused_in_one_line(
-    change: Callable[[Path], None], file: bool, said: str, brought: Path, tmp_path: Path
-) -> None:
+def test_what_would_be_misread_is_refused_in_one_line(change, file, said, brought, tmp_path):
     left = shutil.ignore_patterns() if file else shutil.ignore_patterns("*.onnx")
     shutil.copytree(brought, tmp_path, ignore=left, dirs_exist_ok=True)
     change(tmp_path)

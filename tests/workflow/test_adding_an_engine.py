@@ -33,9 +33,7 @@ def add_engine(project: Project) -> int:
     return len(written) + len(one_line_each)
 
 
-def test_an_engine_is_added_in_under_50_lines_and_measured_like_the_others(
-    onnx_project: Project,
-) -> None:
+def test_an_engine_is_added_in_under_50_lines_and_measured_like_the_others(onnx_project) -> None:
     project = onnx_project
     assert add_engine(project) < 50
     project.configure(engines={"numpy": ["fp32"]})

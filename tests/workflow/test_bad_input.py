@@ -48,9 +48,7 @@ def test_a_python_below_a_folder_with_a_space_is_one_line(unrun: Project, tmp_pa
 
 
 @pytest.mark.parametrize("target", WRITERS)
-def test_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
-    project: Project, target: str
-) -> None:
+def test_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(project, target) -> None:
     folder = (project / target).parent
     for file in folder.glob("*.*"):
         file.unlink()
@@ -61,9 +59,7 @@ def test_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
         assert not (project / target).is_file()
 
 
-def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure(
-    project: Project,
-) -> None:
+def test_a_read_only_folder_is_an_error_with_its_path_and_no_record_of_a_failure(project) -> None:
     target = f"reports/{MODEL}/{TIMED}.latency.json"
     folder = (project / target).parent
     for file in folder.glob("*.*"):

@@ -71,9 +71,7 @@ def disturbed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) 
     return project
 
 
-def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_variant(
-    disturbed: Project,
-) -> None:
+def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_variant(disturbed):
     said = (disturbed / "said").read_text()
     assert lines_with(said, "not seen within") == [f"error: {UNSEEN}"]
     found = disturbed.results()[ORT]
@@ -83,9 +81,7 @@ def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_va
     assert UNSEEN.split(";")[0] in (disturbed / "reports/summary.html").read_text()
 
 
-def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(
-    disturbed: Project, finished_onnx: Project
-) -> None:
+def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(disturbed, finished_onnx):
     # where this CPU has no bf16 its variant had failed before
     wanted = finished_onnx.statuses() | {ORT: "failed", BF16: "failed"}
     assert disturbed.statuses() == wanted
@@ -102,9 +98,7 @@ def test_an_input_of_the_future_is_named_and_its_time_is_set_right(disturbed: Pr
     assert (disturbed / engine).stat().st_mtime <= time.time()
 
 
-def test_the_next_run_makes_what_is_left_and_nothing_else(
-    disturbed: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_the_next_run_makes_what_is_left_and_nothing_else(disturbed, copied) -> None:
     project = copied(disturbed)
     (project / "faults.json").write_text("{}")
     # one that comes only now, in the place of its failure, is measured again too
@@ -164,9 +158,7 @@ def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
 
 
 @pytest.mark.parametrize("rule", ["summarize", "render_report"])
-def test_a_report_that_found_no_room_is_written_by_the_next_run(
-    finished_onnx: Project, copied: Callable[[Project], Project], rule: str
-) -> None:
+def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied, rule):
     project = copied(finished_onnx)
     with (project / f"scripts/{rule}.py").open("a") as stream:
         stream.write(
@@ -184,9 +176,7 @@ def test_a_report_that_found_no_room_is_written_by_the_next_run(
     assert f"{rule}/{rule}" in project.plan()
 
 
-def test_a_run_on_a_full_disk_is_refused_with_one_line(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     shutil.move(project / ".snakemake", project / "before")
     with full_disk(project / ".snakemake"):

@@ -19,9 +19,7 @@ def append(path: Path) -> None:
     path.write_text(path.read_text() + "\nCHANGED = True\n")
 
 
-def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(project, tmp_path) -> None:
     assert project.run(BUNDLE, TRITON) == JOBS
     assert project.plan(BUNDLE, TRITON) == set()
     folder = unpack(project / BUNDLE, tmp_path / "plain")

@@ -44,9 +44,7 @@ def test_without_anything_disturbed_nothing_is_measured_again(project: Project) 
     assert project.plan("--config", "remeasure=disturbed") <= REPORT
 
 
-def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
-    project: Project,
-) -> None:
+def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(project) -> None:
     as_if_disturbed(project, *ONNX_VARIANTS)
     project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
     given = "accuracy_budget_points=1.0"  # as configured: it changes nothing but is named

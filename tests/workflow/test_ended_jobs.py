@@ -1,7 +1,5 @@
 """Jobs that end before they can write a failure: the run goes on without them."""
 
-from collections.abc import Callable
-
 import pytest
 from tiny_project import MODEL, ONNX_MODELS, RACE, REPORT, SUMMARY, Project
 
@@ -63,9 +61,7 @@ def test_a_killed_job_is_a_failed_variant_and_the_report_is_written(ended: Proje
     assert "not built" not in ended.log(f"build_openvino/{MODEL}-cpu-fp32")
 
 
-def test_the_same_command_tries_what_ended_again_and_nothing_else(
-    ended: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_the_same_command_tries_what_ended_again_and_nothing_else(ended, copied) -> None:
     project = copied(ended)
     (project / "fault").unlink()
     assert project.plan() == {
@@ -76,9 +72,7 @@ def test_the_same_command_tries_what_ended_again_and_nothing_else(
     }
 
 
-def test_a_model_without_data_is_left_out_and_the_others_are_reported(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_model_without_data_is_left_out_and_the_others_are_reported(finished_onnx, copied):
     project = copied(finished_onnx)
     project.configure(models={**ONNX_MODELS, OTHER: TOO_FEW})
     done = project.snakemake()
@@ -98,9 +92,7 @@ def test_a_model_without_data_is_left_out_and_the_others_are_reported(
     assert f"prepare_data/{OTHER}" in project.plan()
 
 
-def test_without_a_model_left_the_last_report_stays(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_without_a_model_left_the_last_report_stays(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     before = (project / "reports/summary.html").read_bytes()
     project.configure(models={MODEL: TOO_FEW})

@@ -169,9 +169,7 @@ def test_retry_failed_deletes_nothing_where_no_job_is_run(failed: Project, word:
     assert failed.files() == before
 
 
-def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(
-    project: Project,
-) -> None:
+def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(project):
     cache = project.read(f"artifacts/{MODEL}/calibration/minmax-8.json")
     assert (cache["status"], cache["transient"]) == ("failed", True)
     order(project, fp32="die once", bf16="die")
@@ -186,9 +184,7 @@ def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_ret
     assert "killed by SIGKILL" in project.results()[BF16]["reason"]
 
 
-def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_broken_record_is_made_again_when_failed_ones_are_retried(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     record = project / f"reports/{MODEL}/{PLAIN}.accuracy.json"
     record.write_text(record.read_text()[:100])
@@ -255,9 +251,7 @@ def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
     assert repaired.plan() == set()
 
 
-def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(finished_onnx, copied):
     """The cache comes from elsewhere, with scales a thousand times too large."""
     project = copied(finished_onnx)
     cache, text = project / f"artifacts/{MODEL}/calibration/minmax-8.json", project / "bad.cache"

@@ -24,9 +24,7 @@ ON_GPU = {
 
 
 @WITHOUT
-def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_outright(
-    unrun: Project,
-) -> None:
+def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_outright(unrun):
     unrun.configure(devices="auto", engines=ENGINES)
     done = unrun.snakemake("--dry-run", "--verbose")
     assert done.returncode == 0, done.stdout
@@ -52,9 +50,7 @@ def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> No
 
 
 @WITHOUT
-def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(
-    project: Project,
-) -> None:
+def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(project) -> None:
     """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
     project.configure(devices=["cpu", "cuda"], engines=engines)

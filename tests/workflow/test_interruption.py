@@ -75,9 +75,7 @@ def differences(project: Project, reference: Project) -> list[str]:
     return found + [path for path in project.files() if path.endswith(".part")]
 
 
-def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(
-    unrun: Project, finished: Project
-) -> None:
+def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(unrun, finished) -> None:
     """Ctrl-C reaches all processes, SIGTERM Snakemake alone; another run is refused meanwhile."""
     unrun.configure(engines=ENGINES, models=CONFIG["models"])
     training = f"train_model/{MODEL}"

@@ -109,9 +109,7 @@ def on_s3(
         yield stored
 
 
-def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(
-    on_s3: Stored, finished_onnx: Project
-) -> None:
+def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(on_s3, finished_onnx):
     found = on_s3.summary()
     local = finished_onnx.read(SUMMARY)
     assert results(found)

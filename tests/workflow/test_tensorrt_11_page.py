@@ -89,9 +89,7 @@ def told(project: Project, words: list[str], *more: str) -> str:
     return done.stdout
 
 
-def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tensorrt(
-    mine: Project,
-) -> None:
+def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tensorrt(mine) -> None:
     ((whole),) = commands("on the machine with the GPU")
     planned = told(mine, whole, "--dry-run", "--verbose")
     assert "cuda-tensorrt-int8-fp16-entropy-512/engine.json" in planned

@@ -152,9 +152,7 @@ def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> Non
 
 
 @pytest.mark.parametrize(("word", "expected"), [("--verbose", "Building DAG"), ("--quiet", None)])
-def test_options_that_ask_for_snakemakes_own_words_get_them(
-    word: str, expected: str | None, unrun: Project
-) -> None:
+def test_options_that_ask_for_snakemakes_own_words_get_them(word, expected, unrun) -> None:
     done = unrun.snakemake(word, "--cores", "1", "--", DATA)
     assert done.returncode == 0, done.stdout
     assert not re.search(r"^\[1/1\]", done.stdout, re.MULTILINE)
@@ -176,17 +174,13 @@ def test_a_dry_run_is_a_table_with_the_jobs_of_each_rule_and_why(project: Projec
     assert "train model" not in reasons
 
 
-def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(
-    project: Project,
-) -> None:
+def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(project) -> None:
     done = project.snakemake("--", "reports/summary.html")
     lines = [line for line in done.stdout.splitlines() if "profile" not in line]
     assert lines == ["Nothing to be done (all requested files are present and up to date)."]
 
 
-def test_a_second_run_tells_its_time_from_the_first_and_ends_with_the_decision(
-    project: Project,
-) -> None:
+def test_a_second_run_tells_its_time_from_the_first_and_ends_with_the_decision(project) -> None:
     done = project.snakemake("--forcerun", "summarize", "--", "reports/summary.html")
     told = r"^2 jobs, about \d+(\.\d)? s, estimated from earlier runs$"
     assert re.search(told, done.stdout, re.MULTILINE), done.stdout

@@ -22,9 +22,7 @@ def without_compiler(folder: Path) -> str:
     return str(folder)
 
 
-def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(
-    project: Project, tmp_path: Path
-) -> None:
+def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(project, tmp_path):
     path = tmp_path / "programs"
     path.mkdir()
     engines = {"compile": ["fp32"], "inductor": ["bf16"], "tvm": ["fp32"], "pytorch": ["fp32"]}
@@ -39,9 +37,7 @@ def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(
 
 
 @pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
-    onnx_project: Project,
-) -> None:
+def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(onnx_project) -> None:
     project = onnx_project
     engines = {"onnxruntime": ["fp16", "int8"]}
     project.configure(engines=engines, emulated=False)
@@ -79,18 +75,14 @@ def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Projec
     assert finished_onnx.plan() == set()
 
 
-def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(
-    onnx_project: Project,
-) -> None:
+def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(onnx_project) -> None:
     onnx_project.configure(engines={**CONFIG["engines"], "pytorch": ["bf16"]})
     assert onnx_project.run() == REPORT
     reason = onnx_project.results()["cpu-pytorch-bf16"]["reason"]
     assert reason == "no checkpoint: the model is an ONNX file"
 
 
-def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(
-    onnx_project: Project,
-) -> None:
+def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(onnx_project) -> None:
     onnx_project.configure(models={MODEL: {**ONNX_MODELS[MODEL], "inputs": {}}})
     done = onnx_project.snakemake("--", f"artifacts/{MODEL}/model.onnx")
     assert done.returncode != 0

@@ -42,9 +42,7 @@ def forget(project: Project) -> None:
     shutil.rmtree(project / ".snakemake")
 
 
-def test_a_folder_without_records_plans_what_an_ordinary_one_does(
-    bare: Project, project: Project
-) -> None:
+def test_a_folder_without_records_plans_what_an_ordinary_one_does(bare, project) -> None:
     assert bare.plan() == set()
     for name, change in CHANGES.items():
         project.configure(**change)

@@ -57,9 +57,7 @@ def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any,
     assert "latency.tokens" in (whole / "reports/summary.csv").read_text().splitlines()[0]
 
 
-def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(
-    whole: Project, summary: Any, page: str
-) -> None:
+def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(whole, summary, page):
     results = {one["variant"]: one for one in summary["results"] if one["model"] == GIVEN}
     for name in AS_GIVEN:
         assert (results[name]["precision"], results[name]["calibration"]) == ("given", None)
@@ -155,9 +153,7 @@ def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) ->
     assert {entry["model"] for entry in summary["training"]} == {MODEL, RELU}
 
 
-def test_models_that_differ_in_their_activation_are_timed_in_pairs(
-    whole: Project, summary: Any
-) -> None:
+def test_models_that_differ_in_their_activation_are_timed_in_pairs(whole, summary) -> None:
     (entry,) = summary["activations"]
     assert (entry["model"], entry["reference"]) == (RELU, MODEL)
     assert {row["variant"] for row in entry["latency"]} == set(PLAIN)

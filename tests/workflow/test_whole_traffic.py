@@ -44,9 +44,7 @@ def from_loadgens_summary(target: Path, name: str, label: str) -> float:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS[:2])
-def test_paddings_alternate_in_rounds_with_another_one_first_each_time(
-    record: TrafficRecord, scenario: str
-) -> None:
+def test_paddings_alternate_in_rounds_with_another_one_first_each_time(record, scenario) -> None:
     tests = [test for test in record.tests if test["scenario"] == scenario]
     numbers = [test["round"] for test in tests]
     assert numbers == sorted(numbers)
@@ -68,9 +66,7 @@ def test_the_record_says_what_was_measured_with_what(whole: Project, record: Tra
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_percentiles_rise_and_offline_answers_every_sample(
-    record: TrafficRecord, last: dict, padding: str
-) -> None:
+def test_percentiles_rise_and_offline_answers_every_sample(record, last, padding) -> None:
     single, offline = last[padding, "single_stream"], last[padding, "offline"]
     assert single["valid"] is True and single["queries"] >= 64
     assert 0 < single["p50_s"] <= single["p90_s"] <= single["p99_s"]
@@ -91,9 +87,7 @@ def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord, last: dic
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_numbers_are_those_that_loadgen_wrote_for_people(
-    target: Path, last: dict, padding: str
-) -> None:
+def test_numbers_are_those_that_loadgen_wrote_for_people(target, last, padding) -> None:
     offline, single = last[padding, "offline"], last[padding, "single_stream"]
     rate = from_loadgens_summary(
         target, f"{padding}-offline-{offline['round']}", "Samples per second"
@@ -134,9 +128,7 @@ def test_predictions_of_all_paddings_are_those_of_the_accuracy_record_apart_from
             assert one == other or margin <= TIE
 
 
-def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(
-    target: Path, record: TrafficRecord
-) -> None:
+def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(target, record) -> None:
     files = [one for one in target.with_suffix("").rglob("*") if one.is_file()]
     assert record.logs == {str(one.relative_to(target.parent)): sha256(one) for one in files}
     names = {

@@ -111,9 +111,7 @@ def test_a_pattern_and_an_archive_give_the_splits_of_the_folder(tmp_path: Path, 
     ("train", "evaluation", "pattern"),
     [("pets/training", "pets/validation", "/pets"), ("train", "test", "/*/*"), ZIPS],
 )
-def test_the_folders_or_archives_say_which_split_an_image_is(
-    tmp_path: Path, train: str, evaluation: str, pattern: str
-) -> None:
+def test_the_folders_or_archives_say_which_split_an_image_is(tmp_path, train, evaluation, pattern):
     """Where a class may be called train, with a folder for its images, as in Tiny ImageNet."""
     top = tmp_path / "tests of a train"
     for place, first in ((train, 0), (evaluation, 100)):
@@ -322,9 +320,7 @@ def test_a_parquet_table_may_hold_the_images_themselves(tmp_path: Path) -> None:
         (("a.png", "cat"), {"columns": {"image": "x", "label": "kind"}}, "has no column 'x', only"),
     ],
 )
-def test_a_bad_row_of_a_table_is_named(
-    tmp_path: Path, row: tuple, options: dict[str, Any], said: str
-) -> None:
+def test_a_bad_row_of_a_table_is_named(tmp_path, row, options, said) -> None:
     rows = flat_images(tmp_path)
     files = {name: image(int(name[:2])) for name, _ in rows}
     pack(tmp_path / "a.zip", files | {"a/two.png": image(1), "b/two.png": image(1)})
@@ -397,9 +393,7 @@ def test_what_is_no_image_of_the_hub_is_an_error(tmp_path: Path) -> None:
         ("digits", "pets", "only a table of images"),
     ],
 )
-def test_an_impossible_source_of_images_is_a_config_error(
-    tmp_path: Path, source: str, images: str | None, said: str
-) -> None:
+def test_an_impossible_source_of_images_is_a_config_error(tmp_path, source, images, said) -> None:
     class_folders(tmp_path / "pets", 2)
     (tmp_path / "notes.md").write_text("no image")
     (tmp_path / "labels.csv").write_text("image,label\n")

@@ -175,9 +175,7 @@ def rows_with(**second: object) -> str:
         ("a.json", rows_with(mood=0.5), "row 2 .*'mood' holds 0.5; labels are whole"),
     ],
 )
-def test_a_bad_table_is_one_line(
-    tmp_path: Path, name: str, content: str | bytes, said: str
-) -> None:
+def test_a_bad_table_is_one_line(tmp_path, name: str, content: str | bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TightropeError, match=rf"{name}: .*{said}"):
         read(tmp_path / name)

@@ -111,9 +111,7 @@ def test_heads_without_fusion_stay_in_float(width: int, in_int8: bool, in_fp8: b
 
 
 @FOR_TENSORRT
-def test_the_noise_of_every_operand_is_known(
-    tiny: TinyModel, files: dict[str, Path], pool: list[Arrays], scheme: str
-) -> None:
+def test_the_noise_of_every_operand_is_known(tiny, files, pool, scheme) -> None:
     attention = first_layer(tiny)
     plain, found = (
         quantization_noise(path, pool[:12], threads=1)

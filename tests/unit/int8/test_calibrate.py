@@ -48,9 +48,7 @@ def test_more_samples_than_there_are_is_an_error(tiny: TinyModel, tmp_path: Path
     assert not (tmp_path / "a.json").exists()
 
 
-def test_samples_of_a_cache_are_its_own(
-    tiny: TinyModel, pool: list[Arrays], tmp_path: Path
-) -> None:
+def test_samples_of_a_cache_are_its_own(tiny, pool: list[Arrays], tmp_path) -> None:
     """A cache for NNCF is a list of samples without ranges."""
     files = tiny.samples(tiny.nncf)
     found = sorted(batch["input_ids"].tolist()[0] for batch in calibration_batches(**files))

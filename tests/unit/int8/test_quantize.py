@@ -149,9 +149,7 @@ def test_skips_stay_rounded_under_smoothquant(tiny: TinyModel, tmp_path: Path, s
 
 
 @pytest.mark.parametrize(("scheme", "tolerance"), [("u8s8", 0.05), ("s8s8", 0.05), ("e4m3", 0.15)])
-def test_answers_are_those_of_the_float_model(
-    tiny: TinyModel, batches: list[Arrays], scheme: str, tolerance: float
-) -> None:
+def test_answers_are_those_of_the_float_model(tiny, batches, scheme, tolerance) -> None:
     """The tolerance is relative to the largest logit."""
     found, expected = (answers(one, batches) for one in (getattr(tiny, scheme), tiny.simplified))
     assert 1e-5 < np.abs(found - expected).max() / np.abs(expected).max() <= tolerance
@@ -181,9 +179,7 @@ def test_with_repairs_files_are_others_and_valid_and_keep_the_predictions(
 
 
 @FOR_TENSORRT
-def test_the_ranges_of_the_cache_decide_the_scales(
-    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path, scheme: str
-) -> None:
+def test_the_ranges_of_the_cache_decide_the_scales(tiny, graphs, tmp_path, scheme) -> None:
     known = cache_of(tiny)["ranges"]
     doubled = {name: [2 * low, 2 * high] for name, (low, high) in known.items()}
     cache = with_ranges(tiny, tmp_path / "a.json", doubled)
@@ -218,9 +214,7 @@ def test_what_is_always_zero_has_a_scale_of_float16(tiny: TinyModel, tmp_path: P
         ("u8s8", [0, 1], {"float": ["*"]}, "to quantize: every one is left in float"),
     ],
 )
-def test_ranges_and_repairs_of_no_use_are_refused(
-    tiny: TinyModel, tmp_path: Path, scheme: str, gelu: list[float], repair: dict, said: str
-) -> None:
+def test_ranges_and_repairs_of_no_use_are_refused(tiny, tmp_path, scheme, gelu, repair, said):
     cache = with_ranges(tiny, tmp_path / "a.json", {"gelu": gelu})
     with pytest.raises((TightropeError, ConfigError), match=said):
         quantized(tiny, tmp_path / "a.onnx", scheme, cache=cache, **repair)
@@ -334,9 +328,7 @@ def test_channels_are_even_where_either_side_takes_all(tiny: TinyModel) -> None:
 
 
 @pytest.mark.parametrize("repair", [{}, {"smoothquant": 0.5}], ids=str)
-def test_bias_correction_removes_the_mean_error(
-    tiny: TinyModel, tmp_path: Path, repair: dict[str, float]
-) -> None:
+def test_bias_correction_removes_the_mean_error(tiny, tmp_path, repair: dict[str, float]) -> None:
     """(W - rounded W)ᵀ times the mean input, computed here from the files."""
     source = smooth(tiny, 0.5)[0] if repair else load_onnx(tiny.simplified)
     plain = quantized(tiny, tmp_path / "a.onnx", **repair)

@@ -104,9 +104,7 @@ def test_then_the_most_sensitive_operators_stay_in_float_in_one_order_until_the_
     assert (found["smoothquant"], found["in_float"]) == (0.8, sorted(order[:4]))
 
 
-def test_where_no_choice_keeps_the_budget_all_operators_stay_in_float(
-    tiny: TinyModel, tmp_path: Path, kept: Callable[[Sequence[bool]], None]
-) -> None:
+def test_where_no_choice_keeps_the_budget_all_operators_stay_in_float(tiny, tmp_path, kept) -> None:
     """Beginnings of the order are twice as long each time, and never the whole."""
     kept([False] * 6)
     found = searched(tiny, tmp_path)

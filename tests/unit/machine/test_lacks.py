@@ -67,9 +67,7 @@ def with_headers(folder: Path, names: tuple[str, ...] = lacks.HEADERS) -> Path:
     return folder
 
 
-def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(
-    monkeypatch, tmp_path, programs
-) -> None:
+def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(monkeypatch, tmp_path, programs):
     """The one that is named, else that of pip for PyTorch's CUDA, or of nvcc."""
     monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "own", lacks.HEADERS[:-1])))
     assert missing_toolkit() == (

@@ -58,9 +58,7 @@ def test_neurons_that_do_nothing_go_first() -> None:
     assert (evenly(3, 6), evenly(4, 6), evenly(1, 12)) == ([1, 3, 5], [1, 2, 3, 5], [11])
 
 
-def test_blocks_of_a_convnext_are_an_ordinary_checkpoint_and_narrow_in_proportion(
-    tmp_path: Path,
-) -> None:
+def test_blocks_of_a_convnext_are_an_ordinary_checkpoint_and_narrow_in_proportion(tmp_path) -> None:
     """Neurons are kept in the share of the first stage."""
     model, whole = model_of("convnext"), model_of("convnext")
     prune(model, blocks=[[0], [1], [0, 2], [0]])

@@ -20,9 +20,7 @@ def test_no_path_of_this_machine_is_in_the_bytes(repository: Path, tiny: TinyMod
         assert not [str(place) for place in places if str(place).encode() in content]
 
 
-def test_a_failed_export_has_the_sentence_of_its_cause(
-    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_export_has_the_sentence_of_its_cause(tiny, tmp_path, monkeypatch) -> None:
     def branching(self: Any, hidden: torch.Tensor) -> torch.Tensor:
         return hidden[:, 0] if hidden.sum() > 0 else hidden[:, 1]
 

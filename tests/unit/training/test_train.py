@@ -181,9 +181,7 @@ def test_a_model_that_looks_for_padding_ids_is_not_yet_taken(tmp_path: Path, tex
         train(tmp_path / "checkpoint", source, texts)
 
 
-def test_frozen_modules_keep_their_weights_and_the_others_learn(
-    tmp_path: Path, source: Path, texts: Path, trained: Path
-) -> None:
+def test_frozen_modules_keep_their_weights_and_the_others_learn(tmp_path, source, texts, trained):
     frozen = ["bert.embeddings", "bert.encoder.layer.0"]
     checkpoint = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
     before, after = (load_file(one.parent / "model.safetensors") for one in (source, checkpoint))
