@@ -78,9 +78,7 @@ def test_the_profile_before_it_is_adapted_is_told_what_to_set(bare, cluster) -> 
     ],
     ids=["partition", "constraint", "cores", "memory", "minutes"],
 )
-def test_what_no_node_or_partition_has_is_one_line_with_the_value_to_change(
-    values: dict[str, Any], line: str, bare: Project, cluster: Cluster
-) -> None:
+def test_what_no_node_has_is_one_line_with_the_value_to_change(values, line, bare, cluster) -> None:
     write_profile(bare, **values)
     code, lines = check(bare)
     assert code == 1

@@ -61,9 +61,7 @@ def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(proje
     assert jobs[1].node != lost.node
 
 
-def test_a_run_beside_jobs_of_a_killed_one_is_refused_with_the_line_that_cancels_them(
-    project: Project, cluster: Cluster
-) -> None:
+def test_a_run_beside_jobs_of_a_killed_one_is_refused(project: Project, cluster: Cluster) -> None:
     running = begin(project)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate(timeout=30)

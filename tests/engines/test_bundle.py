@@ -254,9 +254,7 @@ def test_without_labels_it_proves_files_and_latency(tiny, built: Build, tmp_path
     assert "Not known: the data has no labels." in (folder / "README.md").read_text()
 
 
-def test_a_variant_without_a_result_has_no_bundle_and_with_one_always_the_same_bytes(
-    tiny: TinyModel, built: Build, tmp_path: Path
-) -> None:
+def test_a_bundle_takes_a_result_and_always_has_the_same_bytes(tiny, built, tmp_path) -> None:
     paths = measured(tiny, built(QUICK), tmp_path / "one", QUICK, TEXT_SHAPES)
     first, second = (bundled(paths, tmp_path / f"{name}.tar.gz", "onnxruntime") for name in "ab")
     assert first.read_bytes() == second.read_bytes()

@@ -230,9 +230,7 @@ def in_turn(runtime: str, files: Path, batch: Arrays) -> Any:
 
 
 @pytest.mark.parametrize("runtime", RUNS)
-def test_programs_on_streams_give_what_the_single_program_gives_from_buffers_of_their_own(
-    runtime: str, files: Path, batches: list[Arrays]
-) -> None:
+def test_programs_on_streams_give_what_the_single_program_gives(runtime, files, batches) -> None:
     """With inputs between host and device, and logits, there are 5 buffers a program."""
     found = supervised(in_turn, runtime, files, batches[2], limits=LIMITS)
     on_streams, alone, buffers = found

@@ -1,6 +1,5 @@
 """The options of ONNX Runtime, on real engines of the tiny model."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import stack
 from tightrope.jobs.child import supervised
-from tightrope.variants import Variant
 from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
 
 
@@ -35,13 +33,7 @@ WHOLE = {"attention_operator": True}
     ],
 )
 def test_an_operator_for_several_runs_and_answers_the_same(
-    tiny: TinyModel,
-    built: Callable[[Variant], Path],
-    tmp_path: Path,
-    precision: str,
-    options: dict[str, object],
-    operator: str,
-    tolerance: float,
+    tiny, built, tmp_path, precision, options, operator, tolerance
 ) -> None:
     variant = name_variant("onnxruntime", precision)
     changed = {**OPTIONS["onnxruntime"], **options}

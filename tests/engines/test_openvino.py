@@ -138,9 +138,7 @@ def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
 
 
 @pytest.mark.parametrize(("static", "last"), [(None, (16, 64)), (1, None)])
-def test_a_program_is_compiled_when_its_bucket_first_comes_and_beyond_the_static_ones_a_dynamic_one(
-    static: int | None, last: object, tiny: TinyModel, other: Other
-) -> None:
+def test_a_program_is_compiled_when_its_bucket_first_comes(static, last, tiny, other) -> None:
     found = supervised(compiled_after, other("fp32", static_programs=static), tiny, limits=LIMITS)
     assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), last]]
 

@@ -71,9 +71,7 @@ def pruned(source: Path, data: Path, structure: Path, target: Path) -> dict[str,
     return read_json(target)
 
 
-def test_the_table_has_rounds_of_each_structure_beside_the_model_itself_and_none_is_left(
-    tiny: TinyModel, table: Path
-) -> None:
+def test_the_table_has_rounds_of_each_structure_beside_the_model_itself(tiny, table: Path) -> None:
     assert not [*(tiny.checkpoint.parents[1] / "work").iterdir()]
     document = read_json(table)
     assert (document["variant"], document["shape"]) == (VARIANT, SHAPE)

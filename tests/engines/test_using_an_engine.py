@@ -85,13 +85,7 @@ def require_equal(
 
 @pytest.mark.parametrize(("task", "engine", "precision"), PROGRAMS)
 def test_a_program_of_the_page_answers_as_the_engine_that_was_measured(
-    task: str,
-    engine: str,
-    precision: str,
-    engine_of: Callable[[str, Variant], Path],
-    answers: Ask,
-    batches: dict[str, list[Arrays]],
-    tmp_path: Path,
+    task, engine, precision, engine_of, answers, batches, tmp_path
 ) -> None:
     variant = name_variant(engine, precision)
     path = engine_of(task, variant)
@@ -106,9 +100,7 @@ def test_the_program_of_torch_compile_answers_as_pytorch(built, batches, expecte
     require_equal("compile", path, first, expected[TEXT][:ASKED], tmp_path)
 
 
-def test_the_repositorys_own_function_loads_any_engine(
-    repository: Path, answers: Ask, built: Build, batches: dict[str, list[Arrays]], tmp_path: Path
-) -> None:
+def test_the_own_function_loads_an_engine(repository, answers, built, batches, tmp_path) -> None:
     (tmp_path / "scripts").symlink_to(repository / "scripts")
     variant = name_variant("onnxruntime", "fp32")
     expected = answers(TEXT, variant).first[:1]

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -108,9 +108,7 @@ def test_the_next_run_makes_what_is_left_and_nothing_else(disturbed, copied) -> 
     assert project.plan() == left | AFTER
 
 
-def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     texts = project / "texts.csv"
     texts.write_text(texts.read_text() + "the old cat purrs near whiskers,cat\n")
@@ -134,9 +132,7 @@ def full_disk(folder: Path) -> Iterator[str]:
         yield str(folder)
 
 
-def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
-    finished_onnx: Project, copied: Callable[[Project], Project], tmp_path: Path
-) -> None:
+def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, tmp_path) -> None:
     project = copied(finished_onnx)
     built = f"artifacts/{MODEL}/engines/{ORT}/engine.json"
     records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]

@@ -101,9 +101,7 @@ def project(failed: Project, copied: Callable[[Project], Project]) -> Project:
         (INT8, "ran in fp32: no matrix product ran in int8", False),
     ],
 )
-def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_report(
-    failed: Project, variant: str, reason: str, transient: bool
-) -> None:
+def test_a_failed_build_has_its_reason_in_every_file(failed, variant, reason, transient) -> None:
     built = engine(failed, variant)
     facts = (built["status"], built["reason"], built["transient"])
     assert facts == ("failed", reason, transient)
@@ -140,9 +138,7 @@ def test_a_recorded_failure_is_not_tried_again_unasked(failed: Project) -> None:
     assert failed.plan() == set()
 
 
-def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_nothing_is_left(
-    project: Project,
-) -> None:
+def test_strict_ends_with_an_error_after_the_report_was_written(project: Project) -> None:
     words = ("--config", "strict=true", "accuracy_budget_points=2")
     before = (project / "reports/summary.html").read_bytes()
     done = project.snakemake(*words)
@@ -234,9 +230,7 @@ def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -
         (AUTO, "not searched: ValueError: the search went wrong"),
     ],
 )
-def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
-    repaired: Project, variant: str, reason: str
-) -> None:
+def test_what_cannot_be_quantized_fails_its_variant_alone(repaired, variant, reason) -> None:
     assert {name for name, status in repaired.statuses().items() if status != "ok"} == {
         f"{PLAIN}-bad",
         AUTO,

@@ -120,9 +120,7 @@ def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(unrun, fin
     assert differences(unrun, finished) == []
 
 
-def test_where_snakemake_alone_is_killed_its_job_ends_before_one_of_the_next_run_begins(
-    onnx_project: Project,
-) -> None:
+def test_where_snakemake_alone_is_killed_its_job_ends_before_the_next_begins(onnx_project) -> None:
     """Else it would go on beside the next run's, in the same folder."""
     engine = f"artifacts/{MODEL}/engines/cpu-openvino-int8-nncf-8/engine.json"
     job = f"build_openvino/{MODEL}-cpu-int8-nncf-8"

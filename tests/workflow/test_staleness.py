@@ -137,9 +137,7 @@ def test_another_evaluation_size_plans_its_split_and_train_which_takes_what_is_l
     assert unrun.run("--", *MANIFESTS) == splits("evaluation", "train")
 
 
-def test_touched_files_of_the_user_plan_nothing_and_a_changed_one_all_that_is_made_from_it(
-    onnx_project: Project,
-) -> None:
+def test_a_touched_file_of_the_user_plans_nothing_a_changed_one_all_of_it(onnx_project) -> None:
     file = onnx_project / OWN_ONNX
     for path in [onnx_project / "texts.csv", *file.parent.iterdir()]:
         path.touch()

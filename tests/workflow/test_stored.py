@@ -149,9 +149,7 @@ def test_what_was_changed_in_storage_reaches_no_report(on_s3: Stored) -> None:
     assert "measure_accuracy" in on_s3.plan()
 
 
-def test_a_job_that_dies_is_in_the_report_and_what_failed_or_was_disturbed_is_made_again(
-    on_s3: Stored, tmp_path: Path
-) -> None:
+def test_a_job_that_dies_is_in_the_report_and_made_again(on_s3: Stored, tmp_path) -> None:
     changed = ("--config", "calibration={samples: [16]}")
     done = on_s3.snakemake(*changed, CRASH="cpu-onnxruntime-int8-minmax-16")
     found = results(on_s3.summary())

@@ -113,9 +113,7 @@ def record_bound(target: Path) -> float:
     return json.loads(target.read_text())["plan"]["p99_bound_s"]
 
 
-def test_predictions_of_all_paddings_are_those_of_the_accuracy_record_apart_from_ties(
-    whole: Project, record: TrafficRecord
-) -> None:
+def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, record) -> None:
     alone = AccuracyRecord.read(whole / f"reports/{SMALL}/{LEARNT}.accuracy.json")
     sent, judged = (
         [one["text"] for one in read_split(whole / f"{MADE}/splits/{split}.json")]

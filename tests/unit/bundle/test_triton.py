@@ -43,9 +43,7 @@ def type_of(tensor: Any) -> str:
         ("cuda-tensorrt-fp16", "tensorrt", "tensorrt_plan", "KIND_GPU", ["model.plan"]),
     ],
 )
-def test_the_configuration_has_the_inputs_and_logits_of_an_engine_its_backend_and_files(
-    variant: str, backend: str, platform: str, kind: str, placed: list[str]
-) -> None:
+def test_the_configuration_is_that_of_the_engine(variant, backend, platform, kind, placed) -> None:
     files = files_of(variant)
     config = parsed(files[f"{MODEL}/config.pbtxt"])
     assert (config.backend, config.platform, kind_of(config)) == (backend, platform, kind)

@@ -161,9 +161,7 @@ def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("place", "pattern"), [("cat/link.png", "pets/*/*.png"), ("bird", "pets/*"), IN_A_CLASS]
 )
-def test_a_link_that_leads_to_a_place_that_nobody_named_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, pattern: str
-) -> None:
+def test_a_link_to_a_place_that_nobody_named_is_refused(tmp_path, monkeypatch, place, pattern):
     class_folders(tmp_path / "run/pets")
     class_folders(tmp_path / "private")
     monkeypatch.chdir(tmp_path / "run")
@@ -235,9 +233,7 @@ SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.pn
         ("pets", SPLIT | {"val/bird/4.png": image(4)}, "bird/4.png: its label 'bird' is none of"),
     ],
 )
-def test_images_that_cannot_be_taken_are_named_in_one_line_and_nothing_is_left(
-    tmp_path: Path, place: str, files: dict[str, bytes], said: str
-) -> None:
+def test_images_that_cannot_be_taken_are_named_in_one_line(tmp_path, place, files, said) -> None:
     """In a folder or an archive of class folders, in which these files are put."""
     known = {} if SPLIT.items() <= files.items() else files_of(class_folders(tmp_path / "pets"))
     if place.startswith("a."):

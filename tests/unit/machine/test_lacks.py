@@ -123,9 +123,7 @@ REFUSAL = (
 )
 
 
-def test_an_old_driver_a_mode_for_one_process_and_another_gpu_are_one_line(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_driver_an_exclusive_mode_another_gpu_are_one_line(driver, tmp_path, monkeypatch):
     """A driver runs every CUDA of its major version; an instance may have its GPU's UUID."""
     monkeypatch.chdir(tmp_path)
     Path("MPS").mkdir()

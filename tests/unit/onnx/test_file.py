@@ -130,9 +130,7 @@ def test_a_model_of_other_answers_is_not_simplified(tiny: TinyModel, tmp_path: P
     assert not target.exists()
 
 
-def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
-    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_where_unread_rows_cannot_be_told_none_is_pruned(tiny, tmp_path, monkeypatch, capsys):
     """Here the calls in which shapes are seen are longer than the model takes."""
     monkeypatch.setattr(row_dependencies, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"

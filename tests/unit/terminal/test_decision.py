@@ -101,9 +101,7 @@ def test_the_baseline_is_called_so() -> None:
 
 
 @pytest.mark.parametrize("provisional", [True, False])
-def test_disturbed_rows_make_the_decision_provisional_where_they_could_change_it(
-    tmp_path: Path, provisional: bool
-) -> None:
+def test_disturbed_rows_may_make_the_decision_provisional(tmp_path, provisional: bool) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
     chosen = recommendation("a", provisional=provisional, equal=["c"])
     lines = words(tmp_path, document([chosen], [result("a"), disturbed]))

@@ -68,9 +68,7 @@ def test_no_code_of_the_package_no_listing_and_no_other_file_is_served(address):
 
 
 @needs_netron
-def test_the_page_opens_the_graph_under_any_name_in_no_frame_and_asks_only_this_server(
-    address, reports
-):
+def test_the_page_opens_the_graph_in_no_frame_and_asks_only_this_server(address, reports) -> None:
     for path in ("", "/", "/index.html", "/./", "/./index.html", "//", "/a/../index.html"):
         with urllib.request.urlopen(f"{address}{path}") as answer:
             page, policy = answer.read().decode(), answer.headers["Content-Security-Policy"]
