@@ -70,10 +70,3 @@ def test_accepted_disturbed_numbers_are_given_and_marked(project: Project) -> No
     assert {row["provisional"] for row in rows} == {True}
     assert all(row["paired_s"] for row in rows)
     assert "Their numbers are given all the same" in (project / "reports/summary.html").read_text()
-
-
-@pytest.mark.parametrize("value", ["failed", "noisy"])
-def test_nothing_else_can_be_asked_to_be_measured_again(unrun: Project, value: str) -> None:
-    done = unrun.snakemake("--dry-run", "--config", f"remeasure={value}")
-    assert done.returncode != 0
-    assert "remeasure" in done.stdout

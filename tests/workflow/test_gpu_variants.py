@@ -83,12 +83,3 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     measured = {job for job in project.plan() if job.startswith("measure_")}
     assert measured == {f"measure_latency/{MODEL}-{variant}" for variant in forced}
     assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
-
-
-def test_a_repair_with_attention_is_one_for_a_gpu(unrun: Project) -> None:
-    repairs = {"mha": {"attention": True}, "out": {"outputs": True}}
-    engines = {"onnxruntime": ["int8"], "tensorrt": ["fp8", "int8-fp16"]}
-    unrun.configure(devices=["cpu", "cuda"], engines=engines, repairs=repairs)
-    planned = unrun.plan("--until", "quantize_onnx")
-    assert {one.partition("minmax-8-")[2] for one in planned if "-u8s8-minmax-8-" in one} == {"out"}
-    assert {f"quantize_onnx/{MODEL}-{one}-minmax-8-mha" for one in ("e4m3", "s8s8")} <= planned

@@ -78,18 +78,6 @@ def outside(project: Project) -> dict[str, bytes]:
     return {path: (project / path).read_bytes() for path in paths}
 
 
-def test_a_module_below_a_prefix_is_planned_there(importer: Project) -> None:
-    before = outside(importer)
-    done = importer.snakemake("--dry-run", *SETTINGS)
-    assert done.returncode == 0, done.stdout
-    assert "tightrope_summarize" in done.stdout
-    assert "log: sub/artifacts/logs/" in done.stdout
-    written = [line.split("output:")[1] for line in done.stdout.splitlines() if "output:" in line]
-    paths = [path.strip() for line in written for path in line.split(",")]
-    assert [path for path in paths if not path.startswith("sub/")] == ["conclusion.txt"]
-    assert outside(importer) == before
-
-
 def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(importer: Project) -> None:
     before = outside(importer)
     done = importer.snakemake(*SETTINGS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.machine.host import describe_host
-from tiny_project import CONFIG, MODEL, ONNX_MODELS, REPORT, SUMMARY, Project
+from tiny_project import MODEL, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -54,15 +54,6 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(onnx_p
     assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.plan()
 
 
-@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_a_dry_run_names_what_is_unavailable_with_the_reason(unrun: Project) -> None:
-    unrun.configure(engines={"onnxruntime": ["fp16", "int8"]}, emulated=False)
-    done = unrun.snakemake("--dry-run")
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("unavailable: ")]
-    reason = "not supported by this CPU: no fp16 instructions"
-    assert line.startswith(f"unavailable: {MODEL}/cpu-onnxruntime-fp16: {reason}")
-
-
 def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
     summary = finished_onnx.read(SUMMARY)
     found = finished_onnx.results()
@@ -73,17 +64,3 @@ def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Projec
     assert found["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert found["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert finished_onnx.plan() == set()
-
-
-def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(onnx_project) -> None:
-    onnx_project.configure(engines={**CONFIG["engines"], "pytorch": ["bf16"]})
-    assert onnx_project.run() == REPORT
-    reason = onnx_project.results()["cpu-pytorch-bf16"]["reason"]
-    assert reason == "no checkpoint: the model is an ONNX file"
-
-
-def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(onnx_project) -> None:
-    onnx_project.configure(models={MODEL: {**ONNX_MODELS[MODEL], "inputs": {}}})
-    done = onnx_project.snakemake("--", f"artifacts/{MODEL}/model.onnx")
-    assert done.returncode != 0
-    assert "its inputs are ids, mask; expected are input_ids, attention_mask" in done.stdout

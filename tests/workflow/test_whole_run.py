@@ -191,12 +191,6 @@ def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Any) -
         assert (against["model"], against["variant"]) == (MODEL, BASELINE)
 
 
-def test_int8_auto_says_what_it_tried(whole: Project) -> None:
-    search = whole.read(f"artifacts/{MODEL}/search/u8s8-minmax-8.json")
-    kept = [one["in_float"] for one in search["trials"] if one["verdict"] == "kept"]
-    assert kept[-1] == search["in_float"]
-
-
 @pytest.mark.parametrize("path", ["calibration/minmax-8.tsv", "quantized/u8s8-minmax-8-auto.tsv"])
 def test_each_job_before_a_build_leaves_its_seconds(whole: Project, path: str) -> None:
     assert (job_seconds(str(whole / f"artifacts/{MODEL}/{path}")) or 0) > 0

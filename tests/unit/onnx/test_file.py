@@ -64,10 +64,6 @@ def test_a_file_that_was_changed_or_is_missing_is_refused(tmp_path: Path) -> Non
     path = tmp_path / "a.onnx"
     with pytest.raises(ArtifactError, match=r"a\.onnx: cannot be read"):
         load_onnx(path)
-    save_onnx(small_model(512), path)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
-        load_onnx(path)
     onnx.save(small_model(512), path)  # of another's making
     with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
         load_onnx(path)

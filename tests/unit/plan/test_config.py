@@ -18,6 +18,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.cores import cpu_quota
 from tightrope.machine.host import ISA
+from tightrope.model.activations import ACTIVATIONS
 from tightrope.plan.config import GONE, checked
 from tightrope.plan.variants import configured as variants_of
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
@@ -86,6 +87,8 @@ def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_t
     methods = known["calibration"]["properties"]["methods"]["items"]["enum"]
     assert set(methods) == set(METHODS) - {QAT}
     assert set(known["devices"]["anyOf"][1]["items"]["enum"]) == set(DEVICES)
+    model = known["models"]["additionalProperties"]["properties"]
+    assert model["activation"]["enum"] == [*ACTIVATIONS, None]
     isa = known["hosts"]["additionalProperties"]["properties"]["isa"]
     assert isa["anyOf"][1]["items"]["enum"] == list(ISA)
 
@@ -228,6 +231,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     *(({"cuda": {"streams": one}}, "cuda.streams") for one in ([0], [2, 2], [17], "many")),
     ({"calibration": {"methods": ["minmx"]}}, "calibration.methods (entry 1) = 'minmx': must"),
+    ({"remeasure": "failed"}, "remeasure = 'failed': must be"),
     ({"repairs": {"auto": {}}}, "repairs = 'auto': must be a word of at most 50 small letters"),
     ({"repairs": {"a": {"smothquant": 0.5}}}, "repairs.a.smothquant: unknown key; did you mean"),
     # models
