@@ -63,11 +63,8 @@ def test_what_runs_in_another_precision_than_asked_for_has_failed(tiny, tmp_path
 
 def test_bf16_has_failed_on_a_cpu_without_it(repository, tiny, tmp_path) -> None:
     """OpenVINO's kernels are told to use no instruction beyond AVX2."""
-    environment = {
-        **os.environ,
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "PYTHONPATH": f"{repository}/scripts:{repository}/tests/support",
-    }
+    modules = f"{repository}/scripts:{repository}/tests/support"
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": modules}
     path = tmp_path / "engine.json"
     words = [sys.executable, "-c", BUILD, str(tmp_path), str(path), *map(str, tiny)]
     subprocess.run(words, env=environment, check=True, capture_output=True)

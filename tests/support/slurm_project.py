@@ -26,6 +26,7 @@ SHORT = {
     "seconds-between-status-checks": 3,
     "slurm-init-seconds-before-status-checks": 9,
 }
+JOB = "job = current_job(globals())"
 BUILD = "run_build(current_job(globals()))"
 ORDER = """
 import pathlib
@@ -34,11 +35,8 @@ exec(order.read_text() if order.is_file() else "")
 """
 # the scripts whose jobs take orders, and what is edited there
 OBEDIENT = {
-    "scripts/build_engine.py": (BUILD, f"job = current_job(globals())\n{ORDER}run_build(job)"),
-    "scripts/measure_latency.py": (
-        "job = current_job(globals())\n",
-        f"job = current_job(globals())\n{ORDER}",
-    ),
+    "scripts/build_engine.py": (BUILD, f"{JOB}\n{ORDER}run_build(job)"),
+    "scripts/measure_latency.py": (f"{JOB}\n", f"{JOB}\n{ORDER}"),
 }
 MODEL_CONFIG = CONFIG["models"][MODEL]
 SETTINGS: dict[str, Any] = {

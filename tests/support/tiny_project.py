@@ -19,13 +19,8 @@ import yaml
 from artifact_files import written
 
 MODEL = "tiny"
-VARIANTS = (
-    "cpu-pytorch-fp32",
-    "cpu-onnxruntime-int8-minmax-8",
-    "cpu-openvino-fp32",
-    "cpu-openvino-bf16",
-    "cpu-openvino-int8-nncf-8",
-)
+VARIANTS = ("cpu-pytorch-fp32", "cpu-onnxruntime-int8-minmax-8")
+VARIANTS += tuple(f"cpu-openvino-{one}" for one in ("fp32", "bf16", "int8-nncf-8"))
 CONFIG: dict[str, Any] = {
     "devices": ["cpu"],
     # the same jobs whatever the processor can
@@ -46,12 +41,8 @@ CONFIG: dict[str, Any] = {
     "accuracy_budget_points": 1.0,
     # so that other programs on the machine of the tests leave no number out
     "latency": {
-        "calls": 4,
-        "pairs": 2,
-        "warmup_calls": 1,
-        "min_seconds": 0.02,
-        "quiet_seconds": 0,
-        "accept_disturbed": True,
+        **{"calls": 4, "pairs": 2, "warmup_calls": 1, "min_seconds": 0.02},
+        **{"quiet_seconds": 0, "accept_disturbed": True},
     },
     "decision": {"seconds": 1},
     "profile": {"variants": []},
@@ -67,6 +58,7 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
+TINY: dict[str, Any] = CONFIG["models"][MODEL]
 # Everything that can be asked for, in one run: a model, one that starts from it (pruned, taught by
 # it and trained for int8), one with another activation, one that comes as a quantized ONNX file,
 # and each study of one variant. A variant with learnt ranges is of one model alone.
@@ -83,40 +75,31 @@ WHOLE: dict[str, Any] = {
     "explain": "verify",
     "training": {"epochs": 2, "seeds": [0, 1]},
     "models": {
-        **CONFIG["models"],
+        MODEL: TINY,
         SMALL: {
             "from": MODEL,
             "prune": {"parameters": 20_000},
             "distill": {"from": MODEL},
             "qat": {"scheme": "u8s8", "epochs": 1, "batch": 16, "sequence": 16, "device": "cpu"},
         },
-        RELU: {**CONFIG["models"][MODEL], "activation": "relu"},
-        GIVEN: {
-            **CONFIG["models"][MODEL],
-            **{"checkpoint": f"onnx:{QUANTIZED}", "quantized": True, "train": None},
-        },
+        RELU: {**TINY, "activation": "relu"},
+        GIVEN: {**TINY, "checkpoint": f"onnx:{QUANTIZED}", "quantized": True, "train": None},
     },
 }
 # The same model as an ONNX file of the user's own. No job that measures it imports PyTorch, which
 # takes three seconds: for tests that run jobs again.
 OWN_ONNX = "own/model.onnx"
 OWN_INPUTS = {"input_ids": "ids", "attention_mask": "mask"}
-ONNX_MODELS: dict[str, Any] = {
-    MODEL: {
-        **CONFIG["models"][MODEL],
-        **{"checkpoint": f"onnx:{OWN_ONNX}", "inputs": OWN_INPUTS, "train": None},
-    }
-}
+OWN = {"checkpoint": f"onnx:{OWN_ONNX}", "inputs": OWN_INPUTS, "train": None}
+ONNX_MODELS: dict[str, Any] = {MODEL: {**TINY, **OWN}}
 ONNX_VARIANTS = ("cpu-onnxruntime-fp32", *VARIANTS[1:])
 WORDS = {
     "cat": ["whiskers", "purrs", "meows", "claws", "kitten"],
     "dog": ["barks", "fetches", "bone", "puppy", "tail"],
 }
 # the jobs that decide, and those that report
-RACE, REPORT = (
-    {f"race_finalists/{MODEL}-cpu"},
-    {"summarize/summarize", "render_report/render_report"},
-)
+RACE = {f"race_finalists/{MODEL}-cpu"}
+REPORT = {"summarize/summarize", "render_report/render_report"}
 SUMMARY = "reports/summary.json"
 COMMON = ["the", "a", "old", "small", "big", "house", "garden"]
 COMMON += ["runs", "sleeps", "in", "near", "with"]

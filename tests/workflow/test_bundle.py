@@ -1,7 +1,5 @@
 """The rules of bundles: what they make, and of what they are made again."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from bundles import unpack
@@ -43,18 +41,16 @@ def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(project, tmp_pa
 
 
 def test_the_bundles_of_what_is_recommended(project: Project) -> None:
-    words = [sys.executable, "tools/recommended.py"]
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=True)
+    tool = "tools/recommended.py"
+    done = run_in(project.folder, tool)
     summary = project.read(SUMMARY)
     chosen = {one["variant"] for one in summary["recommendations"]} - {None}
     assert {*done.stdout.split()} == {f"artifacts/{MODEL}/bundle/{one}.tar.gz" for one in chosen}
     nothing = [{**one, "variant": None} for one in summary["recommendations"]]
     project.rewrite(SUMMARY, {**summary, "recommendations": nothing})
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
+    done = run_in(project.folder, tool)
     assert done.returncode == 1
     assert done.stderr == "reports/summary.json: no variant is recommended; the report says why\n"
     (project / SUMMARY).unlink()
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines() == [
-        "reports/summary.json: cannot be read (No such file or directory)"
-    ]
+    done = run_in(project.folder, tool)
+    assert done.stderr == f"{SUMMARY}: cannot be read (No such file or directory)\n"

@@ -48,9 +48,9 @@ def with_child(**changes: Any) -> dict[str, Any]:
     return {"models": {MODEL: TINY, "child": {**CHILD, **changes}}}
 
 
-def chain(calibration: str) -> set[str]:
-    """All that is made with a calibration, up to the report."""
-    return {f"*{calibration}"} | RACE
+def chain(*calibrations: str) -> set[str]:
+    """All that is made with these, up to the report."""
+    return {f"*{one}" for one in calibrations} | RACE
 
 
 def within(section: str, **changes: Any) -> dict[str, Any]:
@@ -82,13 +82,10 @@ ROWS: dict[str, Row] = {
     "latency.quiet_seconds": (within("latency", quiet_seconds=5), NOTHING),
     "a repair that needs a GPU": ({"repairs": {"whole": {"attention": True}}}, NOTHING),
     # calibration
-    "calibration.samples": (
-        within("calibration", samples=[16]),
-        chain("minmax-16") | chain("nncf-16"),
-    ),
+    "calibration.samples": (within("calibration", samples=[16]), chain("minmax-16", "nncf-16")),
     "one more calibration.samples": (
         within("calibration", samples=[8, 16]),
-        chain("minmax-16") | chain("nncf-16"),
+        chain("minmax-16", "nncf-16"),
     ),
     "one more calibration.methods": (
         within("calibration", methods=["minmax", "nncf", "entropy"]),
@@ -101,7 +98,7 @@ ROWS: dict[str, Row] = {
     "calibration.percentile without that method": (within("calibration", percentile=99), NOTHING),
     "calibration.pool": (
         within("calibration", pool=48),
-        {"split_data/*-calibration"} | chain("minmax-8") | chain("nncf-8"),
+        {"split_data/*-calibration"} | chain("minmax-8", "nncf-8"),
     ),
     "calibration.reduce_range": (
         within("calibration", reduce_range=True),
@@ -151,24 +148,12 @@ ROWS: dict[str, Row] = {
     "goal": ({"goal": {"minimize": "memory"}}, RACE),
     "prices": ({"prices": {"*": 1.0}}, REPORT),
     "traffic.batch": (within("traffic", batch=2), {"measure_traffic/*"} | REPORT),
-    "one more of traffic.variants": (
-        within("traffic", variants=[OPENVINO, INT8]),
-        {f"measure_traffic/*-{INT8}"} | REPORT,
-    ),
     "no traffic": ({"traffic": {}}, REPORT),
     "throughput.batches": (within("throughput", batches=[2]), {"measure_throughput/*"} | REPORT),
-    "one more of throughput.variants": (
-        within("throughput", variants=[OPENVINO, INT8]),
-        {f"measure_throughput/*-{INT8}"} | REPORT,
-    ),
     "idleness.pauses": (within("idleness", pauses=[0.02]), {"measure_idleness/*"} | REPORT),
     "idleness.shape": (
         within("idleness", shape={"batch": 2, "sequence": 8}),
         {"measure_idleness/*"} | REPORT,
-    ),
-    "one more of profile.variants": (
-        within("profile", variants=[OPENVINO, INT8]),
-        {f"measure_profile/*-{INT8}"} | REPORT,
     ),
     "explain": ({"explain": "verify"}, {"verify_causes/*"} | REPORT),
     "training.epochs": (within("training", epochs=3), {"measure_training/*"} | REPORT),
@@ -178,7 +163,7 @@ ROWS: dict[str, Row] = {
     "models.max_sequence": (
         one_model(max_sequence=12),
         {"measure_accuracy/*", "measure_profile/*", "measure_requests/*", "describe_graph/*-u8s8-*"}
-        | (chain("minmax-8") | chain("nncf-8") | TIMES),
+        | (chain("minmax-8", "nncf-8") | TIMES),
     ),
     "models.splits.evaluation": (
         one_model(splits={"train": 120, "evaluation": 60}),
@@ -217,6 +202,9 @@ ROWS: dict[str, Row] = {
         OF_CHILD | {"choose_structure/*", "measure_*/child-cpu*", "measure_*/child"},
     ),
 }
+for name in ("traffic", "throughput", "profile"):
+    more = within(name, variants=[*BASE[name]["variants"], INT8])
+    ROWS[f"one more of {name}.variants"] = (more, {f"measure_{name}/*-{INT8}"} | REPORT)
 # the configuration that is changed, where it is not BASE alone
 BEFORE: dict[str, dict[str, Any]] = {
     "calibration.percentile": PERCENTILE,

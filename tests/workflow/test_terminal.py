@@ -90,11 +90,8 @@ def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun:
 
 
 def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None:
-    unrun.edit(
-        "scripts/prepare_data.py",
-        "from tightrope.jobs.job",
-        "import nothing_such\nfrom tightrope.jobs.job",
-    )
+    line = "from tightrope.jobs.job"
+    unrun.edit("scripts/prepare_data.py", line, f"import nothing_such\n{line}")
     printed = on_a_terminal(unrun, "--", DATA)
     lines = without_escapes(printed).splitlines()
     assert "ModuleNotFoundError: No module named 'nothing_such'" in lines
@@ -141,11 +138,8 @@ def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> Non
     slow = "latency={calls: 1000000, max_seconds: 0.2}"
     done = onnx_project.snakemake("--config", slow, "--", target)
     assert done.returncode == 0, done.stdout
-    assert re.search(
-        r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow",
-        done.stdout,
-        re.MULTILINE,
-    )
+    told = r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow"
+    assert re.search(told, done.stdout, re.MULTILINE)
     assert "1 with a failed record" in done.stdout
     record = onnx_project.read(target)
     assert (record["status"], record["transient"]) == ("failed", False)
