@@ -84,6 +84,13 @@ def test_a_range_from_0_is_a_relu_and_to_6_a_clip(scale: float, operator: str, t
     np.testing.assert_array_equal(run_onnx(found, [{"x": values}], threads=1)[0], expected)
 
 
+@pytest.mark.parametrize(("operator", "added"), [("Mul", 0), ("Sub", 1)])
+def test_a_sum_that_may_be_negative_alone_gets_a_relu(operator: str, added: int) -> None:
+    text = CLIPPED.replace("SCALE", "0.1")
+    text = text.replace("s = Add (x, none)", f"t = {operator} (a, a)\n    s = Add (t, a)")
+    assert kinds(in_float(onnx_model(text))).count("Relu") == 1 + added
+
+
 def test_a_file_in_float16_becomes_float32() -> None:
     half = in_float16(given_model("pairs"))
     assert has_halves(half)
