@@ -1,6 +1,5 @@
 """What a build leaves behind when it fails, and what it does not take for the variant's fault."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -53,14 +52,6 @@ def failed(path: Path) -> dict[str, Any]:
     return engine
 
 
-def test_what_runs_in_another_precision_than_asked_for_has_failed(tiny, tmp_path) -> None:
-    variant = name_variant("onnxruntime", "int8")
-    path = build_variant(tiny, variant, tmp_path / "engine.json", source=tiny.simplified)
-    engine = failed(path)
-    assert engine["reason"] == "ran in fp32: no matrix product ran in int8"
-    assert (engine["transient"], engine["precision"]) == (False, "int8")
-
-
 def test_bf16_has_failed_on_a_cpu_without_it(repository, tiny, tmp_path) -> None:
     """OpenVINO's kernels are told to use no instruction beyond AVX2."""
     modules = f"{repository}/scripts:{repository}/tests/support"
@@ -93,14 +84,6 @@ def test_a_harmed_onnx_file_is_no_failure_of_the_variant(tiny, tmp_path, engine,
     with pytest.raises(ArtifactError, match=r"model\.onnx: "):
         build_variant(tiny, name_variant(engine, "fp32"), target, source=source)
     assert not target.exists()
-
-
-def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    cache = json.loads(tiny.nncf.read_text())
-    (tmp_path / "nncf.json").write_text(json.dumps({**cache, "samples": 12}))
-    model, target = tiny._replace(nncf=tmp_path / "nncf.json"), tmp_path / "out" / "engine.json"
-    with pytest.raises(ArtifactError, match=r"nncf\.json: without a digest of its content"):
-        build_variant(model, name_variant("openvino", "int8"), target)
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "inductor"])

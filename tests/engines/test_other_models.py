@@ -6,7 +6,7 @@ an ONNX file that onnxruntime.quantization has quantized.
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,36 +105,22 @@ def export_otherwise(parent: TinyModel, folder: Path) -> str:
 
 def quantize_otherwise(parent: TinyModel, folder: Path) -> str:
     """As onnxruntime.quantization makes it, of the encoded calibration texts in padded pairs."""
-    from onnxruntime.quantization import (
-        CalibrationDataReader,
-        QuantFormat,
-        QuantType,
-        quantize_static,
-    )
+    import onnx
+    from given_files import QuantType, quantized_by_onnxruntime
     from tightrope.machine.host import describe_host, saturates
 
-    class Samples(CalibrationDataReader):
-        def __init__(self) -> None:
-            encode = load_encoder(parent.checkpoint, max_sequence=LONGEST)
-            rows = list(encode(read_split(parent.split("calibration"))))
-            self.left: Iterator[Arrays] = (stack(rows[n : n + 2]) for n in range(0, len(rows), 2))
-
-        def get_next(self) -> Arrays | None:
-            return next(self.left, None)
-
-    folder.mkdir()
-    quantize_static(
-        parent.simplified,
-        folder / "quantized.onnx",
-        Samples(),
-        quant_format=QuantFormat.QDQ,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-        per_channel=True,
+    encode = load_encoder(parent.checkpoint, max_sequence=LONGEST)
+    rows = list(encode(read_split(parent.split("calibration"))))
+    made = quantized_by_onnxruntime(
+        onnx.load(parent.simplified),
+        [stack(rows[n : n + 2]) for n in range(0, len(rows), 2)],
+        **{"activation_type": QuantType.QUInt8, "per_channel": True},
         reduce_range=saturates(describe_host()),
         # sums with an attention mask have the range of its large negative number
         op_types_to_quantize=["Gather", "Gemm", "MatMul"],
     )
+    folder.mkdir()
+    onnx.save(made, folder / "quantized.onnx")
     shutil.copy(parent.checkpoint.parent / "tokenizer.json", folder)
     return f"onnx:{folder}/quantized.onnx"
 

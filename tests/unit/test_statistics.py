@@ -1,7 +1,4 @@
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,17 +18,6 @@ from tightrope.statistics import (
     trimmed_mean,
     unpaired_speedup,
 )
-
-
-def test_it_imports_in_a_bare_interpreter(repository: Path) -> None:
-    program = (
-        f"import sys; sys.path.insert(0, {str(repository / 'scripts')!r})\n"
-        "import tightrope.statistics\n"
-        "print(tightrope.statistics.mcnemar_p_value(1, 3), 'numpy' in sys.modules)"
-    )
-    words = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0.625", "False"]
 
 
 @pytest.mark.parametrize(("percent", "fewest"), [(50, 11), (90, 64), (99, 662)])

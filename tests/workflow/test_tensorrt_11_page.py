@@ -4,13 +4,13 @@ import csv
 import random
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 from checkpoints import make_checkpoint
 from page_blocks import block
+from programs import printed_in
 from splits import prepare_splits, split_of
 from tightrope.jobs.child import Limits, supervised
 from tightrope.onnx.file import load_onnx
@@ -72,19 +72,9 @@ def mine(unrun: Project) -> Project:
 def told(project: Project, words: list[str], *more: str) -> str:
     """What a command of the page prints; it must go well."""
     program, *arguments = [*words, *more]
-    if program == "snakemake":
-        done = project.snakemake(*arguments)
-    else:
-        done = subprocess.run(
-            [program, *arguments],
-            cwd=project.folder,
-            env=project.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+    if program != "snakemake":
+        return printed_in(project.folder, *arguments)
+    done = project.snakemake(*arguments)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

@@ -571,26 +571,6 @@ def test_neither_equals_nor_what_may_lose_accuracy_beat_another(second, verdicts
     assert {one["variant"]: one["front"] for one in placed} == fronts
 
 
-# a baseline is not said to have an interval
-LIMITED = "stopped at the time limit, with fewer quiet pairs of blocks than asked for"
-
-
-@pytest.mark.parametrize(
-    ("device", "row", "words"),
-    [
-        ("cpu", {"threads_busy": 1}, ["kept 1 of 4 threads busy"]),
-        ("cpu", {"threads_busy": 5}, ["kept 5 threads busy, 4 were configured"]),
-        ("cpu", {"threads_busy": 4}, []),
-        ("cpu", {"threads_busy": None}, []),
-        ("cuda", {"threads_busy": 1}, []),
-        ("cpu", {"stop": "time limit", "speedup": None}, [LIMITED]),
-    ],
-)
-def test_remarks_on_a_row(device, row, words):
-    found = remarks({"device": device, "threads": 4, "variant": "v"}, row)
-    assert [remark.reasons for remark in found] == ([words] if words else [])
-
-
 def test_traffic_has_the_highest_throughput_first_and_the_share_of_each_bucket(summary):
     found = traffic_section(summary["traffic"])
     first = [entry["variant"] for entry in found["entries"]][:2]
