@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import runpy
 import subprocess
 import sys
@@ -119,9 +118,3 @@ def test_what_is_no_summary_is_refused(refused, tmp_path, content, words):
     path.write_text(content, errors="surrogateescape")
     line = refused(FIRST, path)
     assert "no summary to compare: " in line and words in line
-
-
-def test_what_is_no_file_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "none", tmp_path / "pipe"):
-        assert str(path) in refused(FIRST, path)
