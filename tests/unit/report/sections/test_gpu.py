@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from gpu_states import GPU
-from tightrope.report.sections.gpu import gpu_steadiness, streams_section
+from tightrope.report.sections.gpu import gpu_memory, gpu_steadiness, streams_section
 
 
 def results(*rows: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -62,3 +62,9 @@ def test_other_processes_are_told_where_there_were_some() -> None:
     assert title == "Other processes on the GPU not known"
     assert sentence.endswith("whether the GPU was shared.")
     assert len(gpu_steadiness(results(unknown, {}))) == 2
+
+
+def test_memory_is_the_most_of_any_shape_where_it_is_known() -> None:
+    rows = results({"memory_bytes": 2}, {"memory_bytes": 5}, {"memory_bytes": None}, None)
+    assert gpu_memory(rows) == {("h", "cuda-pytorch-fp32"): 5}
+    assert gpu_memory(results({"memory_bytes": None}, None)) == {}
