@@ -69,8 +69,13 @@ def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.nda
 
 def accuracy(folder: Path, data: Path, labels: list[str]) -> float:
     """That of own/text.onnx, on the evaluation split."""
-    source, train = f"onnx:{folder}/own/text.onnx", split_of(data, "train")
-    checkpoint = make_checkpoint(folder, source, train, inputs=INPUTS, labels=labels)
+    checkpoint = make_checkpoint(
+        folder,
+        f"onnx:{folder}/own/text.onnx",
+        split_of(data, "train"),
+        inputs=INPUTS,
+        labels=labels,
+    )
     examples = read_split(split_of(data, "evaluation"))
     rows = load_encoder(checkpoint, max_sequence=LONGEST)(examples)
     (found,) = logits(checkpoint, folder / "model.onnx", [stack(rows)])

@@ -24,8 +24,16 @@ MODEL, THREADS = "tiny", 2
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 TEMPLATE = SCRIPTS / "tightrope/bundle/template/card.md"
 PLAN = {
-    **{"loads": 1, "pairs": 6, "min_seconds": 0.02, "min_calls": 4, "width": 1e-9, "calls": None},
-    **{"comparison_seconds": 0.0, "warmup_seconds": 0.05, "warmup_calls": 2, "max_seconds": 20.0},
+    "loads": 1,
+    "pairs": 6,
+    "min_seconds": 0.02,
+    "min_calls": 4,
+    "width": 1e-9,
+    "comparison_seconds": 0.0,
+    "calls": None,
+    "warmup_seconds": 0.05,
+    "warmup_calls": 2,
+    "max_seconds": 20.0,
 }
 
 
@@ -53,10 +61,19 @@ def measured(
     measure_accuracy(artifacts, paths.accuracy, **names, **facts)
     settings = replace(timing_settings(**PLAN), shapes=shapes, execution=execution)
     measure_latency(artifacts_of(model, engine, "timing"), engine, paths.latency, settings, **names)
-    records = {"latencies": [paths.latency], "accuracies": [paths.accuracy]}
-    inputs = Inputs(engines=[engine], checkpoints=[checkpoint], splits=[split], **records)
-    options: dict[str, Any] = {"unavailable": [], "budget_points": 1.0, "accept_disturbed": True}
-    plan = Settings(baselines={MODEL: {"cpu": str(variant)}}, **options)
+    inputs = Inputs(
+        engines=[engine],
+        latencies=[paths.latency],
+        accuracies=[paths.accuracy],
+        checkpoints=[checkpoint],
+        splits=[split],
+    )
+    plan = Settings(
+        unavailable=[],
+        baselines={MODEL: {"cpu": str(variant)}},
+        budget_points=1.0,
+        accept_disturbed=True,
+    )
     summarize(inputs, plan, json_target=paths.summary, csv_target=folder / "summary.csv")
     return paths
 

@@ -9,8 +9,12 @@ BOTH = {
 STATE = {**BOTH, "computing_processes": 0, "application_clocks": False, "memory_bytes": 3 * 10**9}
 GPU = {
     **BOTH,
-    **{"lowest_sm_clock_mhz": 1965, "baseline_sm_clock_mhz": 1830, "clocks_locked": False},
-    "memory_bytes": 3_120_000_000,
+    **{
+        "lowest_sm_clock_mhz": 1965,
+        "baseline_sm_clock_mhz": 1830,
+        "clocks_locked": False,
+        "memory_bytes": 3_120_000_000,
+    },
 }
 
 

@@ -16,8 +16,10 @@ from tightrope.summary.document import Summary
 EXAMPLE = Path(__file__).parents[1] / "data/summary.json"
 MODEL, HOST = "minilm-docstrings", "5c1f0a77d2e9"
 # of an entry on a measurement of that model
-MEASURED = {"model": MODEL, "host": HOST, "status": "ok", "reason": None}
-MEASURED |= {"measured": "2026-01-01T00:00:00+00:00"}
+MEASURED = {
+    **{"model": MODEL, "host": HOST, "status": "ok", "reason": None},
+    "measured": "2026-01-01T00:00:00+00:00",
+}
 
 
 check_chart = alt.Chart.from_dict

@@ -21,10 +21,13 @@ FILES = {
 }
 LIBRARIES = {"onnxruntime": "1.31.1", "openvino": "2026.4.1", "tensorrt-cu13": "11.4.0.106"}
 PROFILES = [[[1, 16], [1, 128], [1, 512]], [[1, 16], [16, 128], [16, 128]]]
-BUCKETS = {"batch": [1, 16], "sequence": [32, 64, 128]}
 OPTIONS: dict[str, dict[str, Any]] = {
     "onnxruntime": {"optimization": "all", "spinning": True, "arena": True, "graphs": False},
-    "openvino": {"route": "onnx", "blobs": False, "buckets": BUCKETS},
+    "openvino": {
+        "route": "onnx",
+        "blobs": False,
+        "buckets": {"batch": [1, 16], "sequence": [32, 64, 128]},
+    },
     "tensorrt": {"profiles": PROFILES, "graphs": True, "version_compatible": False},
     "torchscript": {"graphs": False},
 }

@@ -17,11 +17,17 @@ def add_engine(project: Project) -> int:
     rules = project / "rules/engines.smk"
     rules.write_text(f"{rules.read_text()}\n\n{rule}")
     project.edit("scripts/tightrope/engine_table.py", TABLE, LINE + TABLE)
-    known = "      tvm: *precisions\n"
-    project.edit("config/schema.yaml", known, known + known.replace("tvm", "numpy"))
-    colours, palette = '    "tvm": ("#482f02", "#946b17"),\n', "report/style/palette.py"
-    own = '    "numpy": ("#777", "#999"),\n'
-    project.edit(f"scripts/tightrope/{palette}", colours, colours + own)
+    project.edit(
+        "config/schema.yaml",
+        "      tvm: *precisions\n",
+        "      tvm: *precisions\n      numpy: *precisions\n",
+    )
+    colours = '    "tvm": ("#482f02", "#946b17"),\n'
+    project.edit(
+        "scripts/tightrope/report/style/palette.py",
+        colours,
+        colours + '    "numpy": ("#777", "#999"),\n',
+    )
     one_line_each = ("the table", "the schema", "the colour", "the configuration")
     written = [text for text in (module, rule) for text in text.splitlines() if text.strip()]
     return len(written) + len(one_line_each)

@@ -8,10 +8,19 @@ from tightrope.machine.nvml import nvidia_gpu
 from tiny_project import MODEL, Project
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
-ENGINES = {"pytorch": ["fp32", "fp16"], "onnxruntime": ["fp32"]}
-ENGINES |= {"tensorrt": ["fp16", "int8-fp16", "fp8"]}
-ON_GPU = {f"cuda-{one}" for one in ("pytorch-fp32", "pytorch-fp16", "onnxruntime-fp32")}
-ON_GPU |= {f"cuda-tensorrt-{one}" for one in ("fp16", "int8-fp16-minmax-8", "fp8-minmax-8")}
+ENGINES = {
+    "pytorch": ["fp32", "fp16"],
+    "onnxruntime": ["fp32"],
+    "tensorrt": ["fp16", "int8-fp16", "fp8"],
+}
+ON_GPU = {
+    "cuda-pytorch-fp32",
+    "cuda-pytorch-fp16",
+    "cuda-onnxruntime-fp32",
+    "cuda-tensorrt-fp16",
+    "cuda-tensorrt-int8-fp16-minmax-8",
+    "cuda-tensorrt-fp8-minmax-8",
+}
 
 
 @WITHOUT

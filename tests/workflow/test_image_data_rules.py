@@ -24,8 +24,11 @@ def test_images_become_splits_that_are_made_again_only_when_an_image_changed(unr
     shapes = [{"batch": 1, "height": 16, "width": 16}]
     unrun.configure(models={MODEL: KEYS}, shapes=shapes, buckets={"batch": [1]})
     made = unrun.run("--", TRAIN, SOURCE)
-    both = {f"{rule}/{MODEL}" for rule in ("prepare_data", "prepare_checkpoint")}
-    assert made == both | {f"split_data/{MODEL}-train"}
+    assert made == {
+        f"prepare_data/{MODEL}",
+        f"split_data/{MODEL}-train",
+        f"prepare_checkpoint/{MODEL}",
+    }
     assert read_manifest(unrun / DATA, DataManifest)["labels"] == ["cat", "dog"]
     assert read_manifest(unrun / SOURCE, SourceManifest)["task"] == "image-classification"
     assert all(one["name"].startswith("pets/") for one in read_split(unrun / TRAIN))

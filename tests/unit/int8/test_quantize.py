@@ -202,7 +202,12 @@ def test_what_is_always_zero_has_a_scale_of_float16(tiny: TinyModel, tmp_path: P
         ("s8s8", [0, 1e8], {}, r"gelu: values up to 1e\+08 are beyond float16; leave"),
         ("u8s8", [], {}, r"a\.json: has no range for gelu .*; calibrate"),
         ("s8s8", [], {}, r"a\.json: has no range for gelu .*; calibrate"),
-        ("s8s8", [0, 1], {"activations": "asymmetric"}, "TensorRT has zero-point 0 only: take"),
+        (
+            "s8s8",
+            [0, 1],
+            {"activations": "asymmetric"},
+            "TensorRT has zero-point 0 only: take .* o",
+        ),
         ("u8s8", [0, 1], {"float": ["*.outptu"]}, r"is named \*\.outptu: correct .*pooler\.dense"),
         ("u8s8", [0, 1], {"float": ["*"]}, "to quantize: every one is left in float"),
     ],

@@ -28,7 +28,11 @@ def _reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("files", "name"),
-    [(["config/config.yaml"], "config"), (["a.yaml", "b/traffic.yaml"], "traffic"), ([], "config")],
+    [
+        (["config/config.yaml"], "config"),
+        (["a.yaml", "studies/traffic.yaml"], "traffic"),
+        ([], "config"),
+    ],
 )
 def test_reports_are_kept_under_the_name_of_the_configuration(files: list[str], name: str) -> None:
     folder = keep_reports(workflow(*files), before=None)

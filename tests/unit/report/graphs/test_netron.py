@@ -96,7 +96,12 @@ def test_an_unknown_version_of_the_page_is_an_error(tmp_path: Path) -> None:
 def test_a_graph_that_is_not_there_is_said(reports: Path, tmp_path: Path) -> None:
     for folder, *words, said in (
         (reports, "", "simplified", "no model was named: make netron MODEL=name; models with gr"),
-        (reports, "mine-dics", "simplified", "mine-dics: no such model; models with graphs here"),
+        (
+            reports,
+            "mine-dics",
+            "simplified",
+            "mine-dics: no such model; models with graphs here: m",
+        ),
         (reports, "mine-docs", "u8s8-minmax-8", "snakemake --cores 1 .*/mine-docs/graphs/u8s8-m"),
         (tmp_path, "", "simplified", "no graph was drawn yet"),
         (tmp_path, "mine", "simplified", "not created yet; create it with snakemake"),

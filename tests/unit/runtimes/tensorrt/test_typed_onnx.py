@@ -19,8 +19,12 @@ from tightrope.runtimes.tensorrt.typed_onnx import model_to_build, typed
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel, evaluation_rows
 
-FLOATS = dict.fromkeys(("fp16", "int8-fp16", "fp8"), TensorProto.FLOAT16)
-FLOATS |= {"bf16": TensorProto.BFLOAT16}
+FLOATS = {
+    "fp16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+    "int8-fp16": TensorProto.FLOAT16,
+    "fp8": TensorProto.FLOAT16,
+}
 # type and largest value of what is quantized
 QUANTIZED = {"int8-fp16": (TensorProto.INT8, 127), "fp8": (TensorProto.FLOAT8E4M3FN, 448)}
 # of the largest logit of a batch
