@@ -1,9 +1,6 @@
 """What a build leaves behind when it fails, and what it does not take for the variant's fault."""
 
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +8,7 @@ from typing import Any
 import pytest
 from artifact_files import flip
 from onnx import helper
+from programs import printed_in
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
@@ -55,10 +53,9 @@ def failed(path: Path) -> dict[str, Any]:
 def test_bf16_has_failed_on_a_cpu_without_it(repository, tiny, tmp_path) -> None:
     """OpenVINO's kernels are told to use no instruction beyond AVX2."""
     modules = f"{repository}/scripts:{repository}/tests/support"
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": modules}
+    variables = {"ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": modules}
     path = tmp_path / "engine.json"
-    words = [sys.executable, "-c", BUILD, str(tmp_path), str(path), *map(str, tiny)]
-    subprocess.run(words, env=environment, check=True, capture_output=True)
+    printed_in(tmp_path, "-c", BUILD, tmp_path, path, *tiny, **variables)
     engine = failed(path)
     assert "\n" not in engine["reason"]
     assert "src/" not in engine["reason"]

@@ -1,14 +1,13 @@
 """`make gpu-check` on a machine without a GPU: what it says, and its direct part on the CPU."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from programs import run_in
 from tightrope.machine import energy, nvml
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +44,8 @@ def on_path() -> Any:
 def checked(
     folder: Path, *options: str, missing: str = "nothing", imported: str = ""
 ) -> tuple[Any, str, int]:
-    words = [sys.executable, "-c", WITHOUT, missing, imported, str(FOLDER / "check.py")]
-    words += [*options, "--out", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+    words = ("-c", WITHOUT, missing, imported, FOLDER / "check.py", *options, "--out", folder)
+    done = run_in(ROOT, *words)
     file = folder / "gpu-check.json"
     return json.loads(file.read_text()) if file.exists() else None, done.stdout, done.returncode
 
@@ -149,12 +147,8 @@ def test_the_tests_for_a_gpu_are_collected_where_packages_have_a_stand_in() -> N
     missing = "msgspec,pynvml,snakemake,onnx,onnxslim,openvino,nncf,torchao,xdist"
     words = ["-m", "gpu", "tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     program = WITHOUT.replace("run_path(sys.argv[0]", 'run_module("pytest"')
-    folder = str(FOLDER / "check.py")
-    done = subprocess.run(
-        [sys.executable, "-c", program, missing, "", folder, "-p", "stand_ins", *words],
-        **{"capture_output": True, "text": True, "cwd": ROOT, "check": False},
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )
+    words = ["-c", program, missing, "", FOLDER / "check.py", "-p", "stand_ins", *words]
+    done = run_in(ROOT, *words, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "test_a_busy_gpu_has_clocks" in done.stdout, done.stdout + done.stderr
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from checkpoints import make_checkpoint
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
@@ -24,6 +23,7 @@ from tiny_model import (
     OPTIONS,
     SAMPLES,
     TinyModel,
+    answers_of,
     evaluation_rows,
     make_onnx_files,
     model_files,
@@ -150,14 +150,9 @@ def test_openvino_runs_the_quantized_file(name, repair, trained, batches, tmp_pa
     products = engine["executed"]["FullyConnected"]
     # where there are no VNNI instructions the pooler and the classifier are such products too
     assert products["int8"] >= 12 and (name == OUTPUTS or list(products) == ["int8"])
-    found = supervised(partial(run_engine, manifest, batches), limits=LIMITS)
+    found = np.concatenate(answers_of(manifest, batches))
     expected, _ = supervised(partial(answers_of_files, files, batches), limits=LIMITS)
     assert (found.argmax(1) == expected.argmax(1)).mean() > 0.95
-
-
-def run_engine(manifest: Path, batches: list[Arrays]) -> np.ndarray:
-    run, _ = load_engine(manifest, threads=1)
-    return np.concatenate([run(batch) for batch in batches])
 
 
 def answers_of_inductor(trained: TinyModel, batches: list[Arrays]) -> np.ndarray:

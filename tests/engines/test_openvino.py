@@ -11,7 +11,7 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.engines.load import load_engine
-from tightrope.inputs.arrays import stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
@@ -22,7 +22,9 @@ from tiny_model import (
     LONGEST,
     OPTIONS,
     TinyModel,
+    answers_of,
     build_variant,
+    difference,
     evaluation_rows,
     name_variant,
 )
@@ -118,13 +120,6 @@ def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_n
     assert found == pytest.approx(3 * weights + 2 * rows * 64, rel=0.1)
 
 
-def in_shapes(path: Path, model: TinyModel, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
-    """Run in a child: logits of the first texts in batches of these shapes."""
-    run, _ = load_engine(path, threads=1)
-    rows = sorted(evaluation_rows(model), key=lambda row: len(row["input_ids"]))
-    return [run(stack(rows[:batch], sequence=sequence)) for batch, sequence in shapes]
-
-
 def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
     """Run in a child: the buckets that have a program after loading, and after each request."""
     run, _ = load_engine(path, threads=1)
@@ -162,19 +157,18 @@ def gathered(values: np.ndarray) -> np.ndarray:
     return np.array(program(np.arange(len(values)))[0])
 
 
-SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+@pytest.fixture(scope="module")
+def texts(tiny: TinyModel) -> list[Arrays]:
+    """The shortest texts in batches of several shapes."""
+    rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
+    shapes = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+    return [stack(rows[:batch], sequence=sequence) for batch, sequence in shapes]
 
 
 @pytest.fixture(scope="module")
-def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
+def usual(built: Build, texts: list[Arrays]) -> Callable[[str], list[np.ndarray]]:
     """From a precision to the answers of the engine with the usual options, each asked once."""
-
-    @cache
-    def ask(precision: str) -> list[np.ndarray]:
-        path = built(name_variant("openvino", precision))
-        return supervised(in_shapes, path, tiny, SHAPES, limits=LIMITS)
-
-    return ask
+    return cache(lambda precision: answers_of(built(name_variant("openvino", precision)), texts))
 
 
 @pytest.mark.parametrize(
@@ -189,12 +183,12 @@ def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
         ("fp32", {"blobs": True, "static_programs": 1}),
     ],
 )
-def test_every_option_gives_the_same_answers(tiny, other, usual, precision, options) -> None:
-    found = supervised(in_shapes, other(precision, **options), tiny, SHAPES, limits=LIMITS)
+def test_every_option_gives_the_same_answers(texts, other, usual, precision, options) -> None:
+    found = answers_of(other(precision, **options), texts)
     # the two routes are quantized apart, each by its own statistics
     tolerance = 0.05 if precision == "int8" else 1e-4
     for ours, theirs in zip(found, usual(precision), strict=True):
-        assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
+        assert difference(ours, theirs) <= tolerance
 
 
 def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(other):
@@ -205,7 +199,7 @@ def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
 
-def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(tiny, usual, tmp_path) -> None:
+def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(tiny, texts, usual, tmp_path):
     """OpenVINO and NNCF, this one not within pytest, would keep an id of the user in HOME."""
     home, engine = tmp_path / "home", tmp_path / "engine/engine.json"
     home.mkdir()
@@ -214,6 +208,5 @@ def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(tiny, usual
     words = [sys.executable, "-c", BUILD_INT8, tiny.data.parents[1], engine]
     subprocess.run(words, env=environment, check=True)
     assert [path.name for path in home.iterdir()] == []
-    found = supervised(in_shapes, engine, tiny, SHAPES, limits=LIMITS)
-    for one, other in zip(found, usual("int8"), strict=True):
+    for one, other in zip(answers_of(engine, texts), usual("int8"), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from checkpoints import make_checkpoint
-from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
@@ -32,7 +31,9 @@ from tiny_model import (
     OPTIONS,
     SAMPLES,
     TinyModel,
+    answers_of,
     build_variant,
+    difference,
     make_onnx_files,
     model_files,
     skip_where_emulated,
@@ -195,16 +196,9 @@ def made(
     return of
 
 
-def answer(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
-    """Run in a child, which alone starts the runtime's threads."""
-    run, _ = load_engine(path, threads=1)
-    return [run(batch) for batch in batches]
-
-
-def difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    """The largest of the batches."""
-    pairs = zip(found, expected, strict=True)
-    return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs)
+def largest(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """The largest difference of the batches."""
+    return max(difference(*pair) for pair in zip(found, expected, strict=True))
 
 
 def build(kind: str, name: str, model: TinyModel, target: Path, changes: dict[str, Any]) -> Any:
@@ -230,7 +224,7 @@ def test_engines_answer_as_the_original(kind, name, changes, tolerance, made, tm
     model, batches, expected, _ = made(kind)
     target = tmp_path / "engine.json"
     engine = build(kind, name, model, target, changes)
-    assert difference(supervised(answer, target, batches, limits=LIMITS), expected) <= tolerance
+    assert largest(answers_of(target, batches), expected) <= tolerance
     counts = engine["executed"]
     if kind in IMAGES:
         assert engine["inputs"] == [["pixel_values", "float32", ["batch", 3, SIDE, SIDE]]]
@@ -241,7 +235,7 @@ def test_engines_answer_as_the_original(kind, name, changes, tolerance, made, tm
 
 def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(made) -> None:
     model, _, expected, of_parent = made("fast swish")
-    assert difference(expected, of_parent) > 10 * NEAR
+    assert largest(expected, of_parent) > 10 * NEAR
     before, after = (load_onnx(path) for path in (model.onnx, model.simplified))
     for one in (before, after):
         assert {node.domain for node in one.graph.node} == {""}
@@ -254,7 +248,7 @@ def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(m
 
 def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(made, tiny) -> None:
     model, _, expected, of_parent = made("quantized")
-    assert difference(expected, of_parent) < ROUNDED
+    assert largest(expected, of_parent) < ROUNDED
     simplified = load_onnx(model.simplified)
     assert is_quantized(load_onnx(model.onnx)) and not is_quantized(simplified)
     products = [

@@ -1,15 +1,13 @@
 """What takes a Python or a child of its own: an export elsewhere, a training that is compiled."""
 
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from breaking import Breaking, Killed
+from programs import printed_in
 from tightrope.jobs.child import supervised
 from tiny_model import LIMITS
 
@@ -27,8 +25,7 @@ def test_an_export_has_the_bytes_of_one_in_another_place_and_process(repository,
     for file in tiny.checkpoint.parent.iterdir():
         (elsewhere / file.name).write_bytes(file.read_bytes())
     own = {"PYTHONPATH": str(repository / "scripts"), "PYTHONHASHSEED": "7", "HOME": str(tmp_path)}
-    words = [sys.executable, "-c", EXPORT, str(elsewhere / "checkpoint.json"), str(target), "2"]
-    subprocess.run(words, env={**os.environ, **own}, cwd=tmp_path, check=True, capture_output=True)
+    printed_in(tmp_path, "-c", EXPORT, elsewhere / "checkpoint.json", target, 2, **own)
     assert target.read_bytes() == tiny.onnx.read_bytes()
 
 

@@ -20,7 +20,7 @@ from tightrope.jobs.child import supervised
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
 from tiny_images import SIDE
-from tiny_model import LIMITS, LONGEST, name_variant, skip_where_emulated
+from tiny_model import LIMITS, LONGEST, answers_of, difference, name_variant, skip_where_emulated
 
 Build = Callable[[Variant], Path]
 Ask = Callable[[str, Variant], Any]
@@ -78,10 +78,6 @@ def answered(task: str, variant: Variant, answers: Ask, engine_of: EngineOf) -> 
     skip_where_emulated(variant, engine)
     assert engine["status"] == "ok", engine["reason"]
     return answers(task, variant)
-
-
-def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
 
 
 def test_the_table_has_every_engine_and_precision_of_the_cpu() -> None:
@@ -175,11 +171,6 @@ def test_all_engines_live_in_one_process_at_the_same_time(answers, built, batche
             np.testing.assert_allclose(together, alone, atol=2e-2 * np.abs(alone).max())
 
 
-def asked(path: Path, batch: Arrays) -> Any:
-    """Run in a child: the logits of one request."""
-    return load_engine(path, threads=1)[0](batch)
-
-
 WIDE = rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"
 
 
@@ -193,7 +184,7 @@ WIDE = rf"3x{SIDE}x{SIDE + 1} pixels.* 3x{SIDE}x{SIDE} \(ch"
 def test_a_request_beyond_the_range_is_an_error_that_names_it(task, name, shape, said, engine_of):
     batch, path = {name: np.zeros(shape, np.int64)}, engine_of(task, ONNXRUNTIME)
     with pytest.raises(WorkFailed, match=said) as caught:
-        supervised(asked, path, batch, limits=LIMITS)
+        answers_of(path, [batch])
     assert not caught.value.transient
 
 

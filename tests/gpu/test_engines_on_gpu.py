@@ -21,7 +21,9 @@ from tiny_model import (
     OPTIONS,
     SAMPLES,
     TinyModel,
+    answers_of,
     build_variant,
+    difference,
     evaluation_rows,
     make_onnx_files,
     make_text_checkpoint,
@@ -131,17 +133,7 @@ def answers(path: Path, batches: list[Arrays]) -> Any:
 def expected(tiny: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
     path = tiny.checkpoint.parent.parent / "reference" / "engine.json"
     build_variant(tiny, Variant("cpu", "pytorch", "fp32"), path)
-
-    return supervised(cpu_answers, path, batches, limits=LIMITS)
-
-
-def cpu_answers(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
-    run, _ = load_engine(path, threads=2)
-    return [run(batch) for batch in batches]
-
-
-def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+    return answers_of(path, batches, threads=2)
 
 
 @pytest.mark.parametrize("variant", EVERY)

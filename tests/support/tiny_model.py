@@ -12,6 +12,7 @@ from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
+from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, supervised
@@ -210,3 +211,18 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         facts["options"] = {"reduce_range": saturates(describe_host()), **facts["options"]}
     build_engine(str(variant), target=target, execution=executed_with(facts), **facts)
     return target
+
+
+def answers_of(engine: Path, batches: list[Arrays], *, threads: int = 1) -> list[np.ndarray]:
+    """Logits of each batch, from a child, which alone starts the runtime's threads."""
+
+    def answer() -> list[np.ndarray]:
+        run, _ = load_engine(engine, threads=threads)
+        return [run(batch) for batch in batches]
+
+    return supervised(answer, limits=LIMITS)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The norm of the difference of a batch's logits over the norm of its logits."""
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))

@@ -2,12 +2,11 @@
 
 import json
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from programs import printed_in
 from tiny_project import MODEL, RACE, REPORT, Project, drawn
 
 BASELINE, PLAIN = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -230,8 +229,8 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(finis
         for name, pair in ranges.items()
     ]
     text.write_text("\n".join(lines) + "\n")
-    tool = [sys.executable, "tools/tensorrt_cache.py", "import", str(text), onnx, str(cache)]
-    subprocess.run([*tool, "--force"], cwd=project.folder, check=True)
+    words = ("tools/tensorrt_cache.py", "import", text, onnx, cache, "--force")
+    printed_in(project.folder, *words)
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     found = project.results()[PLAIN]

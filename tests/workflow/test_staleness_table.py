@@ -169,6 +169,11 @@ ROWS: dict[str, Row] = {
         one_model(splits={"train": 120, "evaluation": 60}),
         {"split_data/*-evaluation", "measure_accuracy/*"} | RACE,
     ),
+    "models.splits.evaluation where train takes what is left": (
+        one_model(splits={"train": None, "evaluation": 60}),
+        {"split_data/*-evaluation", "split_data/*-train", "measure_accuracy/*"}
+        | {"measure_training/*", *TRAINED},
+    ),
     "models.splits.train": (
         one_model(splits={"train": 100, "evaluation": 40}),
         {"split_data/*-train", "split_data/*-calibration", "measure_training/*", *TRAINED},
@@ -208,6 +213,9 @@ for name in ("traffic", "throughput", "profile"):
 # the configuration that is changed, where it is not BASE alone
 BEFORE: dict[str, dict[str, Any]] = {
     "calibration.percentile": PERCENTILE,
+    "models.splits.evaluation where train takes what is left": one_model(
+        splits={"train": None, "evaluation": 40}
+    ),
     "a repair": SMOOTH,
     "accuracy_budget_points with int8-auto": AUTO,
     "one more calibration.methods with int8-auto": AUTO,

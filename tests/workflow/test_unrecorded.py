@@ -4,12 +4,11 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import printed_in
 from tiny_project import CONFIG, MODEL, RACE, REPORT, Project
 
 LATENCY = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
@@ -77,8 +76,7 @@ def test_a_calibration_that_was_imported_is_not_made_again(bare: Project) -> Non
     cache = f"artifacts/{MODEL}/calibration/minmax-8.json"
     onnx = f"artifacts/{MODEL}/model.simplified.onnx"
     for words in (["export", cache, "out"], ["import", "out", onnx, cache, "--force"]):
-        tool = [sys.executable, "tools/tensorrt_cache.py", *words]
-        subprocess.run(tool, cwd=bare.folder, check=True)
+        printed_in(bare.folder, "tools/tensorrt_cache.py", *words)
     planned = bare.plan()
     assert f"quantize_onnx/{MODEL}-u8s8-minmax-8" in planned
     assert f"calibrate/{MODEL}-minmax-8" not in planned

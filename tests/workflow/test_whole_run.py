@@ -27,10 +27,6 @@ def page(whole: Project) -> str:
     return (whole / "reports/summary.html").read_text()
 
 
-def of_small(whole: Project, kind: str) -> dict[str, Any]:
-    return whole.read(f"reports/{SMALL}/{LEARNT}.{kind}.json")
-
-
 def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summary: Any) -> None:
     variants = {model: set() for model in MODELS}
     for result in summary["results"]:
@@ -82,14 +78,7 @@ def test_each_section_of_the_page_is_there(page: str) -> None:
     assert "Everything that was asked for ran." in page
 
 
-def test_traffic_has_every_scenario_with_every_padding(whole: Project, summary: Any) -> None:
-    found = of_small(whole, "traffic")
-    assert found["status"] == "ok", found["reason"]
-    assert {(test["name"], test["scenario"]) for test in found["tests"]} == {
-        (padding, scenario)
-        for padding in ("fixed", "longest", "bucketed")
-        for scenario in ("single_stream", "offline", "server")
-    }
+def test_traffic_has_the_gain_of_each_padding(summary: Any) -> None:
     (entry,) = summary["traffic"]
     fixed, longest, bucketed = entry["rows"]
     assert fixed["gain"] == fixed["padding_gain"] == 1

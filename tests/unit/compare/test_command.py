@@ -3,14 +3,13 @@
 import itertools
 import json
 import runpy
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from planted import changed, library, slower, written
+from programs import printed_in
 from tightrope.report.style.numbers import TIMES
 
 ROOT = Path(__file__).parents[3]
@@ -51,11 +50,9 @@ def refused(compare: Command) -> Callable[..., str]:
 
 def test_a_report_against_itself_passes() -> None:
     bounds = ["--fail-on", "slower:3%", "--fail-on", "accuracy:0.5", "--fail-on", "gone"]
-    done = subprocess.run(
-        [sys.executable, TOOL, *PAIR, *bounds], capture_output=True, text=True, check=True
-    )
-    assert "no bound is broken" in done.stdout
-    assert "nothing that the summaries hold is different" in done.stdout
+    printed = printed_in(ROOT, TOOL, *PAIR, *bounds)
+    assert "no bound is broken" in printed
+    assert "nothing that the summaries hold is different" in printed
 
 
 def test_a_slowdown_fails_and_its_likely_cause_is_named(compare, tmp_path, steady):
