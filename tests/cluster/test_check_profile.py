@@ -38,9 +38,7 @@ def test_an_adapted_profile_fits(bare: Project, cluster: Cluster) -> None:
     assert check(bare) == (0, [f"{PROFILE} fits this cluster"])
 
 
-def test_the_profile_before_it_is_adapted_is_told_what_to_set(
-    bare: Project, cluster: Cluster
-) -> None:
+def test_the_profile_before_it_is_adapted_is_told_what_to_set(bare, cluster) -> None:
     code, lines = check(bare, "profiles/slurm")
     assert code == 1
     assert lines == [
@@ -80,9 +78,7 @@ def test_the_profile_before_it_is_adapted_is_told_what_to_set(
     ],
     ids=["partition", "constraint", "cores", "memory", "minutes"],
 )
-def test_what_no_node_or_partition_has_is_one_line_with_the_value_to_change(
-    values: dict[str, Any], line: str, bare: Project, cluster: Cluster
-) -> None:
+def test_what_no_node_has_is_one_line_with_the_value_to_change(values, line, bare, cluster) -> None:
     write_profile(bare, **values)
     code, lines = check(bare)
     assert code == 1
@@ -147,9 +143,7 @@ def test_squeue_that_forgets_jobs_too_early_is_told(bare: Project, cluster: Clus
         ),
     ],
 )
-def test_a_profile_that_is_none_is_told_in_one_line(
-    text: str, line: str, tmp_path: Path, repository: Path
-) -> None:
+def test_a_profile_that_is_none_is_told_in_one_line(text, line, tmp_path, repository) -> None:
     (tmp_path / "tools").symlink_to(repository / "tools")
     (tmp_path / "own").mkdir()
     (tmp_path / "own/config.yaml").write_text(text)

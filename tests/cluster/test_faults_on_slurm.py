@@ -1,14 +1,12 @@
 """Whatever ends a job on Slurm is a failure with Slurm's words, in a report that is complete."""
 
-import json
 import re
 import subprocess
 import time
-from typing import Any
 
 import pytest
 from slurm_cluster import Cluster, Job
-from slurm_project import PROFILE, SECONDS, SETTINGS, give_order, statuses, write_profile
+from slurm_project import PROFILE, SECONDS, SETTINGS, give_order, write_profile
 from tiny_project import MODEL, Project
 
 PYTORCH, ONNXRUNTIME = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
@@ -75,55 +73,40 @@ def faulty(
 
 
 def reason(project: Project, variant: str) -> str:
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return next(str(one["reason"]) for one in results if one["variant"] == variant)
+    return str(project.results()[variant]["reason"])
 
 
-def record(project: Project, kind: str) -> dict[str, Any]:
-    return json.loads((project / RECORDS[kind]).read_text())
-
-
-def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_every_variant_is_in_the_report_and_the_undisturbed_one_is_measured(faulty) -> None:
     project, _ = faulty
     failed = dict.fromkeys((ONNXRUNTIME, TORCHSCRIPT, OPENVINO), "failed")
-    assert statuses(project) == {PYTORCH: "ok", **failed}
+    assert project.statuses() == {PYTORCH: "ok", **failed}
     page = (project / "reports/summary.html").read_text()
     assert all(variant in page for variant in (PYTORCH, *failed))
 
 
-def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_job_beyond_its_time_fails_its_record_with_the_words_and_the_number_of_slurm(faulty):
     project, ended = faulty
-    found = record(project, "latency")
+    found = project.read(RECORDS["latency"])
     assert found["status"] == "failed"
     assert "TIMEOUT" in found["reason"]
     assert ended["measure_latency"].number in found["reason"]
 
 
-def test_a_job_above_its_memory_fails_its_variant_with_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_job_above_its_memory_fails_its_variant_with_the_number_of_slurm(faulty) -> None:
     project, ended = faulty
     # without cgroups Slurm says FAILED, not OUT_OF_MEMORY
     assert re.search("FAILED|OUT_OF_MEMORY", reason(project, TORCHSCRIPT))
     assert ended["build_torchscript"].number in reason(project, TORCHSCRIPT)
 
 
-def test_a_cancelled_job_fails_its_variant_with_the_words_and_the_number_of_slurm(
-    faulty: tuple[Project, Ended],
-) -> None:
+def test_a_cancelled_job_fails_its_variant_with_the_words_and_the_number_of_slurm(faulty) -> None:
     project, ended = faulty
     assert "CANCELLED" in reason(project, OPENVINO)
     assert ended["build_openvino"].number in reason(project, OPENVINO)
 
 
-def test_a_job_that_sbatch_refuses_fails_its_record_with_the_words_of_sbatch(
-    faulty: tuple[Project, Ended],
-) -> None:
-    found = record(faulty[0], "accuracy")
+def test_a_job_that_sbatch_refuses_fails_its_record_with_the_words_of_sbatch(faulty) -> None:
+    found = faulty[0].read(RECORDS["accuracy"])
     assert found["status"] == "failed"
     assert "Memory specification can not be satisfied" in found["reason"]
     assert "\n" not in found["reason"]

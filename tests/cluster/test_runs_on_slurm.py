@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from slurm_cluster import Cluster, wait_for
-from slurm_project import PROFILE, SECONDS, give_order, statuses, write_profile
+from slurm_project import PROFILE, SECONDS, give_order, write_profile
 from tiny_project import MODEL, Project
 
 VARIANTS = ("cpu-pytorch-fp32", "cpu-onnxruntime-fp32")
@@ -34,7 +34,7 @@ def begin(project: Project) -> "subprocess.Popen[str]":
 
 
 def test_the_tiny_project_ends_in_a_complete_report(finished: Project, cluster: Cluster) -> None:
-    assert statuses(finished) == dict.fromkeys(VARIANTS, "ok")
+    assert finished.statuses() == dict.fromkeys(VARIANTS, "ok")
     page = (finished / "reports/summary.html").read_text()
     assert all(variant in page for variant in VARIANTS)
     logs = {path.parent.name for path in (finished / "artifacts/logs").glob("*/*.log")}
@@ -48,24 +48,20 @@ def test_the_tiny_project_ends_in_a_complete_report(finished: Project, cluster: 
     assert finished.plan("--profile", PROFILE) == set()
 
 
-def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(
-    project: Project, cluster: Cluster
-) -> None:
+def test_the_job_of_a_lost_node_runs_again_on_another_one_and_nowhere_else(project, cluster):
     write_profile(project, retries=1, constraint="small|large")
     running = begin(project)
     (lost,) = cluster.jobs(project.folder)
     cluster.ask("scontrol", "update", f"NodeName={lost.node}", "State=DOWN", "Reason=test")
     output, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, output
-    assert statuses(project) == dict.fromkeys(VARIANTS, "ok")
+    assert project.statuses() == dict.fromkeys(VARIANTS, "ok")
     jobs = [job for job in cluster.jobs(project.folder) if job.comment == lost.comment]
     assert [job.state for job in jobs] == ["NODE_FAIL", "COMPLETED"]
     assert jobs[1].node != lost.node
 
 
-def test_a_run_beside_jobs_of_a_killed_one_is_refused_with_the_line_that_cancels_them(
-    project: Project, cluster: Cluster
-) -> None:
+def test_a_run_beside_jobs_of_a_killed_one_is_refused(project: Project, cluster: Cluster) -> None:
     running = begin(project)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate(timeout=30)
@@ -81,7 +77,7 @@ def test_a_run_beside_jobs_of_a_killed_one_is_refused_with_the_line_that_cancels
     again = project.start("--profile", PROFILE)
     output, _ = again.communicate(timeout=SECONDS)
     assert again.returncode == 0, output
-    assert statuses(project) == dict.fromkeys(VARIANTS, "ok")
+    assert project.statuses() == dict.fromkeys(VARIANTS, "ok")
     states = {job.number: job.state for job in cluster.jobs(project.folder)}
     assert states.pop(orphan.number) == "CANCELLED"
     assert set(states.values()) == {"COMPLETED"}

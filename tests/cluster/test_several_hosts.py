@@ -1,13 +1,12 @@
 """Several kinds of nodes in one report, of which one is no node's, on a real Slurm."""
 
-import json
 import re
 from typing import Any
 
 import pytest
 from slurm_cluster import Cluster
 from slurm_project import PROFILE, SECONDS, SETTINGS, write_profile
-from tiny_project import MODEL, Project
+from tiny_project import MODEL, SUMMARY, Project
 
 HOSTS = {name: {"constraint": name} for name in ("small", "large", "absent")}
 NODES = {"small": "n1", "large": "n2"}
@@ -34,13 +33,10 @@ def measured(
 
 @pytest.fixture(scope="module")
 def summary(measured: Project) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((measured / "reports/summary.json").read_text())
-    return found
+    return measured.read(SUMMARY)
 
 
-def test_each_variant_is_measured_on_each_kind_of_node_that_there_is(
-    summary: dict[str, Any],
-) -> None:
+def test_each_variant_is_measured_on_each_kind_of_node_that_there_is(summary) -> None:
     statuses = {result["variant"]: result["status"] for result in summary["results"]}
     assert statuses == {
         f"cpu@{host}-{variant}": "failed" if host == "absent" else "ok"
@@ -73,9 +69,7 @@ def test_jobs_ran_on_nodes_of_their_host(measured: Project, cluster: Cluster) ->
     ]
 
 
-def test_a_host_that_no_node_is_of_fails_with_the_setting_to_change(
-    measured: Project, summary: dict[str, Any]
-) -> None:
+def test_a_host_that_no_node_is_of_fails_with_the_setting_to_change(measured, summary) -> None:
     reasons = [one["reason"] for one in summary["results"] if "@absent" in one["variant"]]
     assert len(reasons) == len(VARIANTS)
     for reason in reasons:

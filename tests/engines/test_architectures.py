@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import pytest
+from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
@@ -81,26 +82,20 @@ def batch() -> Arrays:
 def make(name: str, folder: Path) -> Files:
     """Run in a child: the chain up to the quantized files, and logits by hand."""
     import torch
-    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.attention import with_attention_operators
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
-    from tightrope.training.train import TrainingSettings, train_model
     from transformers import AutoModelForSequenceClassification
 
     source = f"scratch:{name}?{ARCHITECTURES[name]}"
-    begun, checkpoint = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
     data, exported, simplified, cache = (
         folder / one for one in ("data/data.json", "exported.onnx", "simplified.onnx", "a.json")
     )
     sizes = {"train": None, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=SAMPLES, seed=0)
-    prepare_checkpoint(begun, source=source, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train = split_of(data, "train")
-    train_model(checkpoint, settings, source=begun, data=train, terminal=io.StringIO())
+    checkpoint = make_checkpoint(folder, source, split_of(data, "train"))
     export_onnx(checkpoint, exported, threads=1)
     simplify_onnx(exported, checkpoint, split_of(data, "timing"), simplified, threads=1)
     options: dict[str, Any] = {"samples": SAMPLES, "percentile": None, "max_sequence": 64}
@@ -196,9 +191,7 @@ def test_the_typed_files_for_tensorrt_are_valid(files: Files) -> None:
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("simplified", 1e-5), ("s8s8", 0.02)])
-def test_attention_becomes_one_operator_where_its_form_is_known(
-    files: Files, name: str, tolerance: float
-) -> None:
+def test_attention_becomes_one_operator_where_its_form_is_known(files, name, tolerance) -> None:
     """Attention of MPNet and DeBERTa has a form of its own, and stays as it is."""
     model, own = files.model(f"operators-{name}"), files.name in (OWN_SCALE, OWN_MASK)
     onnx.checker.check_model(model, full_check=True)
@@ -211,9 +204,7 @@ def test_attention_becomes_one_operator_where_its_form_is_known(
 
 
 @pytest.mark.parametrize(("scheme", "precision"), FOR_TENSORRT.items())
-def test_attention_is_quantized_or_the_reason_is_said(
-    files: Files, scheme: str, precision: str
-) -> None:
+def test_attention_is_quantized_or_the_reason_is_said(files, scheme, precision) -> None:
     """The mask of DeBERTa is a Where, with which TensorRT's pattern of attention does not fit."""
     if files.name == OWN_MASK:
         assert re.search(r"no attention .* come from Where\)", files.refused[scheme])

@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 from artifact_files import flip, written
-from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, run_in
+from bundles import MODEL, bundled, change, folder_of, make_bundle, measured
 from page_blocks import blocks
+from programs import run_in
 from splits import prepare_splits
 from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError
@@ -81,9 +82,7 @@ def refusal(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("engine", "precision"), TEXTS)
-def test_a_bundle_of_texts_gives_the_predictions_on_record(
-    engine: str, precision: str, tiny: TinyModel, text_bundle: Build
-) -> None:
+def test_a_bundle_of_texts_gives_the_predictions_on_record(engine, precision, tiny, text_bundle):
     folder = text_bundle(name_variant(engine, precision))
     words = ["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"]
     assert subprocess.run(words, cwd=folder, check=False).returncode == 0
@@ -108,9 +107,7 @@ def test_answers_that_depend_on_their_batch_are_those_on_record(text_bundle: Bui
     assert "PyTorch's default build" in (folder / "README.md").read_text()
 
 
-def test_a_bundle_of_images_gives_the_predictions_on_record(
-    tiny_images: TinyModel, built_images: Build, tmp_path: Path
-) -> None:
+def test_a_bundle_of_images_gives_the_predictions_on_record(tiny_images, built_images, tmp_path):
     variant = QUICK
     path = built_images(variant)
     facts = {"shapes": IMAGE_SHAPES, "request": "images"}
@@ -125,9 +122,7 @@ def test_a_bundle_of_images_gives_the_predictions_on_record(
     assert [line.split("\t")[0] for line in said.stdout.splitlines()] == on_record(folder)[:3]
 
 
-def test_the_service_of_the_page_gives_the_answers_on_record_to_any_thread(
-    tiny: TinyModel, text_bundle: Build
-) -> None:
+def test_the_service_of_the_page_gives_the_answers_on_record_to_any_thread(tiny, text_bundle):
     folder = text_bundle(name_variant("openvino", "int8"))
     (code,) = blocks("bundle.md", "python")
     assert len(code.splitlines()) <= 20
@@ -245,9 +240,7 @@ def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy
     assert "Traceback" not in done.stderr
 
 
-def test_without_labels_it_proves_files_and_latency(
-    tiny: TinyModel, built: Build, tmp_path: Path
-) -> None:
+def test_without_labels_it_proves_files_and_latency(tiny, built: Build, tmp_path) -> None:
     data = tmp_path / "data/data.json"
     splits = {"train": 0, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=splits, pool=8, seed=0)
@@ -261,9 +254,7 @@ def test_without_labels_it_proves_files_and_latency(
     assert "Not known: the data has no labels." in (folder / "README.md").read_text()
 
 
-def test_a_variant_without_a_result_has_no_bundle_and_with_one_always_the_same_bytes(
-    tiny: TinyModel, built: Build, tmp_path: Path
-) -> None:
+def test_a_bundle_takes_a_result_and_always_has_the_same_bytes(tiny, built, tmp_path) -> None:
     paths = measured(tiny, built(QUICK), tmp_path / "one", QUICK, TEXT_SHAPES)
     first, second = (bundled(paths, tmp_path / f"{name}.tar.gz", "onnxruntime") for name in "ab")
     assert first.read_bytes() == second.read_bytes()

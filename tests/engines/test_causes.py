@@ -78,9 +78,7 @@ def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ve
     return verified
 
 
-def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
-    folder: Path, verify: Verify
-) -> None:
+def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(folder, verify) -> None:
     record = verify(folder / "profile.json")
     assert (record.status, record.reason) == ("ok", None)
     (cause,) = record.causes
@@ -94,9 +92,7 @@ def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(
     assert not list((folder / "work").iterdir())
 
 
-def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(
-    folder: Path, tmp_path: Path, verify: Verify
-) -> None:
+def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(folder, tmp_path, verify):
     profile, planted = tmp_path / "profile.json", read_json(folder / "profile.json")
     record = verify(written(profile, {**planted, "unprofiled": "no profiler"}))
     assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])

@@ -1,12 +1,6 @@
 """What a build leaves behind when it fails, and what it does not take for the variant's fault."""
 
-import json
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +8,12 @@ from typing import Any
 import pytest
 from artifact_files import flip
 from onnx import helper
+from programs import printed_in
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.errors import ArtifactError, StorageError, TightropeError
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.jobs.child import Limits
 from tightrope.onnx.file import load_onnx, save_onnx
 from tiny_model import LIMITS, TinyModel, build_variant, name_variant
@@ -31,18 +26,6 @@ folder, target = Path(sys.argv[1]), Path(sys.argv[2])
 model = TinyModel(*(Path(word) for word in sys.argv[3:]))
 build_variant(model, name_variant("openvino", "bf16"), target)
 """
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB, too small for any engine."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -67,37 +50,19 @@ def failed(path: Path) -> dict[str, Any]:
     return engine
 
 
-def test_what_runs_in_another_precision_than_asked_for_has_failed(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    variant = name_variant("onnxruntime", "int8")
-    path = build_variant(tiny, variant, tmp_path / "engine.json", source=tiny.simplified)
-    engine = failed(path)
-    assert engine["reason"] == "ran in fp32: no matrix product ran in int8"
-    assert (engine["transient"], engine["precision"]) == (False, "int8")
-
-
-def test_bf16_has_failed_on_a_cpu_without_it(
-    repository: Path, tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_bf16_has_failed_on_a_cpu_without_it(repository, tiny, tmp_path) -> None:
     """OpenVINO's kernels are told to use no instruction beyond AVX2."""
-    environment = {
-        **os.environ,
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "PYTHONPATH": f"{repository}/scripts:{repository}/tests/support",
-    }
+    modules = f"{repository}/scripts:{repository}/tests/support"
+    variables = {"ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": modules}
     path = tmp_path / "engine.json"
-    words = [sys.executable, "-c", BUILD, str(tmp_path), str(path), *map(str, tiny)]
-    subprocess.run(words, env=environment, check=True, capture_output=True)
+    printed_in(tmp_path, "-c", BUILD, tmp_path, path, *tiny, **variables)
     engine = failed(path)
     assert "\n" not in engine["reason"]
     assert "src/" not in engine["reason"]
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
-def test_an_unknown_operator_is_a_failure_that_names_it(
-    tiny: TinyModel, foreign: Path, tmp_path: Path, engine: str
-) -> None:
+def test_an_unknown_operator_is_a_failure_that_names_it(tiny, foreign, tmp_path, engine) -> None:
     variant = name_variant(engine, "fp32")
     path = build_variant(tiny, variant, tmp_path / "engine.json", source=foreign)
     document = failed(path)
@@ -109,9 +74,7 @@ def test_an_unknown_operator_is_a_failure_that_names_it(
 
 
 @pytest.mark.parametrize(("engine", "share"), [("onnxruntime", 0.5), ("openvino", 0.9)])
-def test_a_harmed_onnx_file_is_an_error_and_no_failure_of_the_variant(
-    tiny: TinyModel, tmp_path: Path, engine: str, share: float
-) -> None:
+def test_a_harmed_onnx_file_is_no_failure_of_the_variant(tiny, tmp_path, engine, share) -> None:
     source = Path(shutil.copy(tiny.simplified, tmp_path / "model.onnx"))
     flip(source, int(share * source.stat().st_size))
     target = tmp_path / "out" / "engine.json"
@@ -120,29 +83,8 @@ def test_a_harmed_onnx_file_is_an_error_and_no_failure_of_the_variant(
     assert not target.exists()
 
 
-def test_a_harmed_checkpoint_is_an_error_and_no_failure_of_the_variant(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
-    for file in tiny.checkpoint.parent.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "config.json").write_text("{}")
-    variant, source = name_variant("pytorch", "fp32"), tmp_path / "checkpoint.json"
-    with pytest.raises(ArtifactError, match=r"config\.json: 2 bytes"):
-        build_variant(tiny, variant, tmp_path / "out" / "engine.json", source=source)
-
-
-def test_the_samples_of_another_models_cache_are_refused(tiny: TinyModel, tmp_path: Path) -> None:
-    cache = json.loads(tiny.nncf.read_text())
-    (tmp_path / "nncf.json").write_text(json.dumps({**cache, "samples": 12}))
-    model, target = tiny._replace(nncf=tmp_path / "nncf.json"), tmp_path / "out" / "engine.json"
-    with pytest.raises(ArtifactError, match=r"nncf\.json: without a digest of its content"):
-        build_variant(model, name_variant("openvino", "int8"), target)
-
-
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "inductor"])
-def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure(
-    tiny: TinyModel, tmp_path: Path, engine: str
-) -> None:
+def test_what_an_engine_needs_and_lacks_is_the_reason_of_its_failure(tiny, tmp_path, engine):
     """OpenVINO and AOTInductor read the calibration, ONNX Runtime the quantized ONNX."""
     names = {"nncf": "a.json", "minmax": "b.json", "u8s8": "c.onnx"}
     paths = {key: tmp_path / name for key, name in names.items()}
@@ -155,41 +97,7 @@ def test_what_an_engine_needs_and_could_not_be_made_is_the_reason_of_its_failure
     assert document["transient"] is False
 
 
-@pytest.mark.parametrize(
-    ("engine", "precision"), [("pytorch", "fp32"), ("onnxruntime", "fp32"), ("openvino", "int8")]
-)
-def test_a_full_disk_is_an_error_and_no_failure_of_the_variant(
-    tiny: TinyModel, tiny_disk: Path, engine: str, precision: str
-) -> None:
-    target = tiny_disk / "engine.json"
-    with pytest.raises(StorageError, match=str(tiny_disk)):
-        build_variant(tiny, name_variant(engine, precision), target)
-    assert not target.exists()
-
-
-# AOTInductor, which would compile until it writes there, gets the same from `storage_errors`; the
-# others write no temporary files, or none that matter
-def test_a_full_scratch_disk_is_no_failure_of_the_variant(
-    tiny: TinyModel, tiny_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tiny_disk))
-    (tiny_disk / "of-others").write_bytes(bytes(2**16 - 2**13))
-    target = tmp_path / "out/engine.json"
-    with pytest.raises(StorageError, match=f"^{tiny_disk} on .* set TMPDIR to a folder with more"):
-        build_variant(tiny, name_variant("onnxruntime", "fp32"), target)
-    assert not target.exists()
-
-
-def test_a_read_only_folder_is_an_error_with_its_path(tiny: TinyModel, tiny_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
-    variant, target = name_variant("onnxruntime", "fp32"), tiny_disk / "new" / "engine.json"
-    with pytest.raises(StorageError, match=r"new: cannot be written \(Read-only file system"):
-        build_variant(tiny, variant, target)
-
-
-def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_a_build_beyond_its_limits_is_tried_again_before_it_has_failed(tiny, tmp_path) -> None:
     variant, target = name_variant("openvino", "int8"), tmp_path / "engine.json"
     short = Limits(memory_bytes=8e9, seconds=0.5, last_attempt=False)
     with pytest.raises(TightropeError, match=f"{variant}: killed after .* another attempt follows"):

@@ -1,14 +1,13 @@
 """`make gpu-check` on a machine without a GPU: what it says, and its direct part on the CPU."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from programs import run_in
 from tightrope.machine import energy, nvml
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +44,8 @@ def on_path() -> Any:
 def checked(
     folder: Path, *options: str, missing: str = "nothing", imported: str = ""
 ) -> tuple[Any, str, int]:
-    words = [sys.executable, "-c", WITHOUT, missing, imported, str(FOLDER / "check.py")]
-    words += [*options, "--out", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+    words = ("-c", WITHOUT, missing, imported, FOLDER / "check.py", *options, "--out", folder)
+    done = run_in(ROOT, *words)
     file = folder / "gpu-check.json"
     return json.loads(file.read_text()) if file.exists() else None, done.stdout, done.returncode
 
@@ -94,9 +92,7 @@ def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_pat
         ("pytorch-fp32", "checkpoint.json"),
     ],
 )
-def test_an_engine_that_cannot_be_built_is_one_line(
-    on_path: None, name: str, reason: str, tmp_path: Path
-) -> None:
+def test_an_engine_that_cannot_be_built_is_one_line(on_path, name, reason, tmp_path) -> None:
     from direct import Bench, Case, lines_of
 
     found = Bench(tmp_path, "cpu", tiny=True).case(Case(name), {})
@@ -106,9 +102,7 @@ def test_an_engine_that_cannot_be_built_is_one_line(
     assert reason in line and "\n" not in line
 
 
-def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(
-    on_path: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(on_path, monkeypatch):
     import stand_ins
 
     module: ModuleType = stand_ins.pynvml()
@@ -143,9 +137,7 @@ def test_engines_on_a_gpu_get_the_options_that_they_read(on_path: None, tmp_path
     ("low", "high", "right"),
     [(1.004, 1.008, True), (0.975, 0.985, True), (1.04, 1.06, False), (None, None, False)],
 )
-def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(
-    on_path: None, low: float | None, high: float | None, right: bool
-) -> None:
+def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(on_path, low, high, right):
     from direct import same
 
     assert same({"rows": [{"speedup": {"ratio": low, "low": low, "high": high}}]}) == [right]
@@ -155,12 +147,8 @@ def test_the_tests_for_a_gpu_are_collected_where_packages_have_a_stand_in() -> N
     missing = "msgspec,pynvml,snakemake,onnx,onnxslim,openvino,nncf,torchao,xdist"
     words = ["-m", "gpu", "tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     program = WITHOUT.replace("run_path(sys.argv[0]", 'run_module("pytest"')
-    folder = str(FOLDER / "check.py")
-    done = subprocess.run(
-        [sys.executable, "-c", program, missing, "", folder, "-p", "stand_ins", *words],
-        **{"capture_output": True, "text": True, "cwd": ROOT, "check": False},
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )
+    words = ["-c", program, missing, "", FOLDER / "check.py", "-p", "stand_ins", *words]
+    done = run_in(ROOT, *words, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "test_a_busy_gpu_has_clocks" in done.stdout, done.stdout + done.stderr
 
 

@@ -1,24 +1,11 @@
 """The options of ONNX Runtime, on real engines of the tiny model."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import stack
-from tightrope.jobs.child import supervised
-from tightrope.variants import Variant
-from tiny_model import LIMITS, OPTIONS, TinyModel, build_variant, evaluation_rows, name_variant
-
-
-def logits(path: Path, model: TinyModel) -> np.ndarray:
-    """Run in a child: logits of the first evaluation texts."""
-    run, _ = load_engine(path, threads=1)
-    return run(stack(evaluation_rows(model)[:16]))
-
+from tiny_model import OPTIONS, answers_of, build_variant, evaluation_rows, name_variant
 
 FUSED = {"fusions": True, "optimization": "basic"}
 WHOLE = {"attention_operator": True}
@@ -35,13 +22,7 @@ WHOLE = {"attention_operator": True}
     ],
 )
 def test_an_operator_for_several_runs_and_answers_the_same(
-    tiny: TinyModel,
-    built: Callable[[Variant], Path],
-    tmp_path: Path,
-    precision: str,
-    options: dict[str, object],
-    operator: str,
-    tolerance: float,
+    tiny, built, tmp_path, precision, options, operator, tolerance
 ) -> None:
     variant = name_variant("onnxruntime", precision)
     changed = {**OPTIONS["onnxruntime"], **options}
@@ -52,5 +33,5 @@ def test_an_operator_for_several_runs_and_answers_the_same(
         assert engine["status"] == "ok", engine.get("reason")
         # which all optimizations, but not the basic ones, fuse in int8-dynamic too
         assert (operator in engine["executed"]) == (asked or precision == "int8-dynamic")
-        found.append(supervised(logits, path, tiny, limits=LIMITS))
+        found += answers_of(path, [stack(evaluation_rows(tiny)[:16])])
     np.testing.assert_allclose(found[1], found[0], atol=tolerance * np.abs(found[0]).max())

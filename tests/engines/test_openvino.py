@@ -11,8 +11,7 @@ import pytest
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.engines.load import load_engine
-from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import stack
+from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.jobs.child import supervised
 from tightrope.machine.host import describe_host
@@ -23,7 +22,9 @@ from tiny_model import (
     LONGEST,
     OPTIONS,
     TinyModel,
+    answers_of,
     build_variant,
+    difference,
     evaluation_rows,
     name_variant,
 )
@@ -81,9 +82,7 @@ def test_each_precision_runs_in_its_types_and_no_other(built: Build) -> None:
     assert executed["int8-bf16"]["MVN"] == {"bf16" if bf16 else "fp32": 5}
 
 
-def test_int8_with_bf16_between_fails_for_the_reason_of_int8(
-    tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_int8_with_bf16_between_fails_for_the_reason_of_int8(tiny, tmp_path) -> None:
     int8 = tmp_path / "int8" / "engine.json"
     variant = name_variant("openvino", "int8")
     cache = tmp_path / "imported.json"
@@ -107,9 +106,7 @@ def test_one_stream_with_the_threads_that_are_asked_for(built: Build) -> None:
     )
 
 
-def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_no_path(
-    built: Build, tiny: TinyModel
-) -> None:
+def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_no_path(built, tiny):
     sizes = {}
     for precision in ("fp32", "int8"):
         path = built(name_variant("openvino", precision))
@@ -121,13 +118,6 @@ def test_int8_keeps_a_byte_of_each_weight_and_two_of_each_value_of_a_table_and_n
     rows = (words or 0) + LONGEST + 2
     found = sizes["fp32"] - sizes["int8"]
     assert found == pytest.approx(3 * weights + 2 * rows * 64, rel=0.1)
-
-
-def in_shapes(path: Path, model: TinyModel, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
-    """Run in a child: logits of the first texts in batches of these shapes."""
-    run, _ = load_engine(path, threads=1)
-    rows = sorted(evaluation_rows(model), key=lambda row: len(row["input_ids"]))
-    return [run(stack(rows[:batch], sequence=sequence)) for batch, sequence in shapes]
 
 
 def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
@@ -143,9 +133,7 @@ def compiled_after(path: Path, model: TinyModel) -> list[list[object]]:
 
 
 @pytest.mark.parametrize(("static", "last"), [(None, (16, 64)), (1, None)])
-def test_a_program_is_compiled_when_its_bucket_first_comes_and_beyond_the_static_ones_a_dynamic_one(
-    static: int | None, last: object, tiny: TinyModel, other: Other
-) -> None:
+def test_a_program_is_compiled_when_its_bucket_first_comes(static, last, tiny, other) -> None:
     found = supervised(compiled_after, other("fp32", static_programs=static), tiny, limits=LIMITS)
     assert found == [[], [(1, 32)], [(1, 32)], [(1, 32), last]]
 
@@ -169,19 +157,18 @@ def gathered(values: np.ndarray) -> np.ndarray:
     return np.array(program(np.arange(len(values)))[0])
 
 
-SHAPES = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+@pytest.fixture(scope="module")
+def texts(tiny: TinyModel) -> list[Arrays]:
+    """The shortest texts in batches of several shapes."""
+    rows = sorted(evaluation_rows(tiny), key=lambda row: len(row["input_ids"]))
+    shapes = [(1, 17), (1, 32), (3, 32), (5, 64), (16, 33)]
+    return [stack(rows[:batch], sequence=sequence) for batch, sequence in shapes]
 
 
 @pytest.fixture(scope="module")
-def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
+def usual(built: Build, texts: list[Arrays]) -> Callable[[str], list[np.ndarray]]:
     """From a precision to the answers of the engine with the usual options, each asked once."""
-
-    @cache
-    def ask(precision: str) -> list[np.ndarray]:
-        path = built(name_variant("openvino", precision))
-        return supervised(in_shapes, path, tiny, SHAPES, limits=LIMITS)
-
-    return ask
+    return cache(lambda precision: answers_of(built(name_variant("openvino", precision)), texts))
 
 
 @pytest.mark.parametrize(
@@ -196,23 +183,15 @@ def usual(tiny: TinyModel, built: Build) -> Callable[[str], list[np.ndarray]]:
         ("fp32", {"blobs": True, "static_programs": 1}),
     ],
 )
-def test_every_option_gives_the_same_answers(
-    tiny: TinyModel,
-    other: Other,
-    usual: Callable[[str], list[np.ndarray]],
-    precision: str,
-    options: dict[str, object],
-) -> None:
-    found = supervised(in_shapes, other(precision, **options), tiny, SHAPES, limits=LIMITS)
+def test_every_option_gives_the_same_answers(texts, other, usual, precision, options) -> None:
+    found = answers_of(other(precision, **options), texts)
     # the two routes are quantized apart, each by its own statistics
     tolerance = 0.05 if precision == "int8" else 1e-4
     for ours, theirs in zip(found, usual(precision), strict=True):
-        assert np.linalg.norm(ours - theirs) <= tolerance * np.linalg.norm(theirs)
+        assert difference(ours, theirs) <= tolerance
 
 
-def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(
-    other: Other,
-) -> None:
+def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_engine(other):
     path = other("fp32", route="pytorch")
     assert "ScaledDotProductAttention" in (path.parent / "model.xml").read_text()
     assert read_manifest(path, EngineManifest)["options"]["route"] == "pytorch"
@@ -220,18 +199,7 @@ def test_the_route_from_pytorch_keeps_attention_whole_and_blobs_are_part_of_the_
     assert {"1x32.blob", "1x64.blob", "16x32.blob", "16x64.blob"} <= set(files)
 
 
-def test_a_batch_beyond_the_buckets_is_an_error_that_names_the_range(
-    tiny: TinyModel, built: Build
-) -> None:
-    with pytest.raises(WorkFailed, match=r"17x32: .*batches of 1 to 16 and sequences of 1 to 64"):
-        supervised(
-            in_shapes, built(name_variant("openvino", "fp32")), tiny, [(17, 32)], limits=LIMITS
-        )
-
-
-def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(
-    tiny: TinyModel, usual: Callable[[str], list[np.ndarray]], tmp_path: Path
-) -> None:
+def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(tiny, texts, usual, tmp_path):
     """OpenVINO and NNCF, this one not within pytest, would keep an id of the user in HOME."""
     home, engine = tmp_path / "home", tmp_path / "engine/engine.json"
     home.mkdir()
@@ -240,6 +208,5 @@ def test_int8_built_again_answers_the_same_and_keeps_nothing_in_home(
     words = [sys.executable, "-c", BUILD_INT8, tiny.data.parents[1], engine]
     subprocess.run(words, env=environment, check=True)
     assert [path.name for path in home.iterdir()] == []
-    found = supervised(in_shapes, engine, tiny, SHAPES, limits=LIMITS)
-    for one, other in zip(found, usual("int8"), strict=True):
+    for one, other in zip(answers_of(engine, texts), usual("int8"), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -1,17 +1,15 @@
 """What takes a Python or a child of its own: an export elsewhere, a training that is compiled."""
 
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from breaking import Breaking, Killed
+from programs import printed_in
 from tightrope.jobs.child import supervised
-from tiny_model import LIMITS, TinyModel
+from tiny_model import LIMITS
 
 EXPORT = """
 import sys
@@ -21,16 +19,13 @@ export_onnx(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
 RECIPE = {"epochs": 2, "batch": 16, "learning_rate": 5e-3, "amp": "off", "device": "cpu"}
 
 
-def test_the_bytes_of_an_export_are_those_of_another_folder_process_and_thread_count(
-    repository: Path, tiny: TinyModel, tmp_path: Path
-) -> None:
+def test_an_export_has_the_bytes_of_one_in_another_place_and_process(repository, tiny, tmp_path):
     elsewhere, target = tmp_path / "another place" / "checkpoint", tmp_path / "out" / "model.onnx"
     elsewhere.mkdir(parents=True)
     for file in tiny.checkpoint.parent.iterdir():
         (elsewhere / file.name).write_bytes(file.read_bytes())
     own = {"PYTHONPATH": str(repository / "scripts"), "PYTHONHASHSEED": "7", "HOME": str(tmp_path)}
-    words = [sys.executable, "-c", EXPORT, str(elsewhere / "checkpoint.json"), str(target), "2"]
-    subprocess.run(words, env={**os.environ, **own}, cwd=tmp_path, check=True, capture_output=True)
+    printed_in(tmp_path, "-c", EXPORT, elsewhere / "checkpoint.json", target, 2, **own)
     assert target.read_bytes() == tiny.onnx.read_bytes()
 
 

@@ -47,9 +47,7 @@ def at_batches(tiny: TinyModel, built: Callable[..., Path]) -> Any:
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "pytorch", *PADDED])
-def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(
-    at_batches: Any, engine: str
-) -> None:
+def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(at_batches, engine) -> None:
     """Of an engine that is loaded once for all of them."""
     found = []
     asked = at_batches(name_variant(engine, "fp32"), 2, 4)
@@ -70,9 +68,7 @@ def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(
 
 
 @pytest.mark.parametrize("failed", ["requests", "peaks"])
-def test_what_profiles_share_and_could_not_be_measured_is_the_reason_of_each(
-    tiny: TinyModel, built: Callable[..., Path], tmp_path: Path, failed: str
-) -> None:
+def test_what_profiles_share_and_lack_is_the_reason_of_each(tiny, built, tmp_path, failed) -> None:
     variant = name_variant("onnxruntime", "fp32")
     speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
     peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}

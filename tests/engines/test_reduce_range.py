@@ -29,13 +29,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 
     module = logits_module(model.checkpoint, torch.float32)
     graph = exported(module, of_texts(), LONGEST, example_inputs(of_texts(), 2)).module()
-    paths = {
-        "onnx": model.simplified,
-        "calibration": model.minmax,
-        "data": model.split("calibration"),
-        "checkpoint": model.checkpoint,
-    }
-    nodes = quantized(graph, paths, reduced=reduced).graph.nodes
+    nodes = quantized(graph, model.samples(model.minmax), reduced=reduced).graph.nodes
     # tensor, scale, zero point, smallest, largest, type
     return max(one.args[4] for one in nodes if ".quantize_per_tensor." in str(one.target))
 
@@ -43,9 +37,7 @@ def largest_of_inductor(model: TinyModel, reduced: bool) -> int:
 @pytest.mark.parametrize(
     ("engine", "precision"), [("onnxruntime", "int8-dynamic"), ("openvino", "int8")]
 )
-def test_weights_are_within_7_bits_where_that_is_asked_for(
-    tiny: TinyModel, tmp_path: Path, engine: str, precision: str
-) -> None:
+def test_weights_are_within_7_bits_where_that_is_asked_for(tiny, tmp_path, engine, precision):
     found = []
     for reduced in (False, True):
         options = {**OPTIONS[engine], "reduce_range": reduced}

@@ -1,10 +1,7 @@
 """docs/using-an-engine.md: its programs load the engines and answer as they were measured."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from page_blocks import block
+from programs import printed_in
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.inputs.arrays import Arrays, stack
-from tightrope.inputs.encode import load_encoder, read_split
+from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import read_split
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
-from tiny_model import LONGEST, TinyModel, name_variant, skip_where_emulated
+from tiny_model import LONGEST, name_variant, skip_where_emulated
 
 Ask = Callable[[str, Variant], Any]
 Build = Callable[[Variant], Path]
@@ -61,22 +59,6 @@ print("tightrope" in sys.modules)
 """
 
 
-def run_python(folder: Path, *words: str, **environment: str) -> str:
-    """What Python prints in that working directory."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def require_equal(
     program: str, engine: Path, batches: list[Arrays], expected: list[np.ndarray], folder: Path
 ) -> None:
@@ -93,7 +75,7 @@ def require_equal(
         words += ["transformers", "torchao"]
         environment = {"PATH": str(folder), "CXX": "/there/is/none"}
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")
-    told = run_python(folder, "driver.py", *words, **environment).splitlines()[-1]
+    told = printed_in(folder, "driver.py", *words, **environment).splitlines()[-1]
     assert told == str(program == "tightrope")
     for number, one in enumerate(expected):
         other = np.load(folder / f"{number}.npy")
@@ -103,13 +85,7 @@ def require_equal(
 
 @pytest.mark.parametrize(("task", "engine", "precision"), PROGRAMS)
 def test_a_program_of_the_page_answers_as_the_engine_that_was_measured(
-    task: str,
-    engine: str,
-    precision: str,
-    engine_of: Callable[[str, Variant], Path],
-    answers: Ask,
-    batches: dict[str, list[Arrays]],
-    tmp_path: Path,
+    task, engine, precision, engine_of, answers, batches, tmp_path
 ) -> None:
     variant = name_variant(engine, precision)
     path = engine_of(task, variant)
@@ -118,29 +94,20 @@ def test_a_program_of_the_page_answers_as_the_engine_that_was_measured(
     require_equal(engine, path, batches[task][:ASKED], expected, tmp_path)
 
 
-def test_the_program_of_torch_compile_answers_as_pytorch(
-    built: Build,
-    batches: dict[str, list[Arrays]],
-    expected: dict[str, list[np.ndarray]],
-    tmp_path: Path,
-) -> None:
+def test_the_program_of_torch_compile_answers_as_pytorch(built, batches, expected, tmp_path):
     """The files are those of the eager engine. PyTorch runs the graph: to compile it takes long."""
     path, first = built(name_variant("pytorch", "fp32")), batches[TEXT][:ASKED]
     require_equal("compile", path, first, expected[TEXT][:ASKED], tmp_path)
 
 
-def test_the_repositorys_own_function_loads_any_engine(
-    repository: Path, answers: Ask, built: Build, batches: dict[str, list[Arrays]], tmp_path: Path
-) -> None:
+def test_the_own_function_loads_an_engine(repository, answers, built, batches, tmp_path) -> None:
     (tmp_path / "scripts").symlink_to(repository / "scripts")
     variant = name_variant("onnxruntime", "fp32")
     expected = answers(TEXT, variant).first[:1]
     require_equal("tightrope", built(variant), batches[TEXT][:1], expected, tmp_path)
 
 
-def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
-    tiny: TinyModel, built: Callable[[Variant], Path], tmp_path: Path
-) -> None:
+def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(tiny, built, tmp_path):
     variant = name_variant("onnxruntime", "fp32")
     model = tmp_path / "artifacts/minilm-docstrings"
     shutil.copytree(built(variant).parent, model / "engines" / str(variant))
@@ -156,18 +123,7 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(
     (tmp_path / "main.py").write_text(program.replace("longest=128", f"longest={LONGEST}"))
     (tmp_path / "engine.py").write_text(block(PAGE, "python", "onnxruntime: engine.py"))
     (tmp_path / "request.py").write_text(block(PAGE, "python", "request.py"))
-    told = run_python(tmp_path, "main.py").splitlines()[-1]
+    told = printed_in(tmp_path, "main.py").splitlines()[-1]
     labels = read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]
     right = [example["label"] for example in read_split(tiny.split("evaluation"))[:2]]
     assert told == repr([labels[index] for index in right])
-
-
-def test_the_page_encodes_texts_as_the_pipeline_does(tiny: TinyModel, tmp_path: Path) -> None:
-    texts = [example["text"] for example in read_split(tiny.split("evaluation"))[:20]]
-    namespace: dict[str, Any] = {}
-    exec(block(PAGE, "python", "request.py"), namespace)
-    encode, labels = namespace["load_texts"](tiny.checkpoint.parent, 32)
-    rows = load_encoder(tiny.checkpoint, max_sequence=32)(read_split(tiny.split("evaluation"))[:20])
-    for name, expected in stack(rows).items():
-        np.testing.assert_array_equal(encode(texts)[name], expected)
-    assert labels == read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]

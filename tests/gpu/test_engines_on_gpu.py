@@ -21,10 +21,12 @@ from tiny_model import (
     OPTIONS,
     SAMPLES,
     TinyModel,
+    answers_of,
     build_variant,
+    difference,
     evaluation_rows,
-    make_checkpoint,
     make_onnx_files,
+    make_text_checkpoint,
     model_files,
 )
 
@@ -70,7 +72,7 @@ def tiny(made_once: Callable[..., Path]) -> TinyModel:
     """The tiny model without its ONNX files, which not every machine with a GPU can make."""
 
     def make(folder: Path) -> None:
-        supervised(make_checkpoint, folder, model_files(folder), limits=LIMITS)
+        supervised(make_text_checkpoint, folder, model_files(folder), limits=LIMITS)
 
     return model_files(made_once("tiny-checkpoint", make))
 
@@ -131,23 +133,11 @@ def answers(path: Path, batches: list[Arrays]) -> Any:
 def expected(tiny: TinyModel, batches: list[Arrays]) -> list[np.ndarray]:
     path = tiny.checkpoint.parent.parent / "reference" / "engine.json"
     build_variant(tiny, Variant("cpu", "pytorch", "fp32"), path)
-
-    return supervised(cpu_answers, path, batches, limits=LIMITS)
-
-
-def cpu_answers(path: Path, batches: list[Arrays]) -> list[np.ndarray]:
-    run, _ = load_engine(path, threads=2)
-    return [run(batch) for batch in batches]
-
-
-def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+    return answers_of(path, batches, threads=2)
 
 
 @pytest.mark.parametrize("variant", EVERY)
-def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
-    variant: Variant, build: Build, batches: list[Arrays], expected: list[np.ndarray]
-) -> None:
+def test_logits_on_the_gpu_are_those_of_pytorch_fp32(variant, build, batches, expected) -> None:
     path = build(variant)
     engine = json.loads(path.read_text())
     assert engine["status"] == "ok", engine["reason"]
@@ -163,9 +153,7 @@ def test_logits_on_the_gpu_are_those_of_pytorch_fp32(
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_tensorrt_provider_gives_these_logits_too(
-    precision: str, build: Build, batches: list[Arrays], expected: list[np.ndarray]
-) -> None:
+def test_the_tensorrt_provider_gives_these_logits_too(precision, build, batches, expected) -> None:
     path = build(Variant("cuda", "onnxruntime", precision), provider="tensorrt")
     engine = read_manifest(path, EngineManifest)
     assert engine["status"] == "ok", engine["reason"]
@@ -180,9 +168,7 @@ GRAPHED = [one for one in EVERY if "graphs" in ENGINES[one.values[0].engine].cud
 
 
 @pytest.mark.parametrize("variant", [one for one in GRAPHED if one.values[0].precision == "fp16"])
-def test_a_cuda_graph_gives_what_single_launches_give(
-    variant: Variant, build: Build, batches: list[Arrays]
-) -> None:
+def test_a_cuda_graph_gives_what_single_launches_give(variant, build, batches) -> None:
     with_graph = supervised(answers, build(variant), batches, limits=LIMITS)[0]
     without = supervised(answers, build(variant, graphs=False), batches, limits=LIMITS)[0]
     for one, other in zip(with_graph, without, strict=True):
@@ -195,9 +181,7 @@ def beyond(path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["compile", "tensorrt"])
-def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(
-    engine: str, build: Build
-) -> None:
+def test_a_shape_beyond_what_was_built_for_is_an_error_that_names_the_range(engine, build) -> None:
     with pytest.raises(WorkFailed, match=rf"17x{LONGEST}.* to 16"):
         supervised(beyond, build(Variant("cuda", engine, "fp16")), limits=LIMITS)
 

@@ -1,27 +1,25 @@
 """docs/own-onnx.md: its scripts run as written, and the pipeline takes what they write."""
 
 import csv
-import io
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from checkpoints import make_checkpoint
 from page_blocks import block, blocks
-from splits import prepare_splits, split_of
+from programs import printed_in
+from splits import prepare_digits, prepare_splits, split_of
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.plan.config import checked
-from tightrope.signature import IMAGE, TEXT
+from tightrope.signature import IMAGE
 from tiny_model import LIMITS, LONGEST, TinyModel
 
 PAGE = "own-onnx.md"
@@ -56,29 +54,7 @@ with torch.inference_mode():
 def run_script(code: str, folder: Path, *words: str) -> str:
     """What the code prints in that working directory."""
     (folder / "script.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "script.py", *words],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def import_file(folder: Path, file: str, data: Path, task: str, labels: list[str] | None) -> Path:
-    """The checkpoint's manifest, as rules prepare_checkpoint and train_model make it."""
-    from tightrope.training.train import TrainingSettings, train_model
-
-    source, kept = folder / "source/checkpoint.json", folder / "checkpoint/checkpoint.json"
-    place = f"onnx:{folder}/{file}"
-    prepare_checkpoint(source, source=place, expected_sha256=None, seed=0, task=task)
-    settings = TrainingSettings(recipe=None, inputs=INPUTS, labels=labels, seed=0, threads=1)
-    train_model(kept, settings, source=source, data=split_of(data, "train"), terminal=io.StringIO())
-    return kept
+    return printed_in(folder, "script.py", *words)
 
 
 def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.ndarray]:
@@ -93,7 +69,13 @@ def logits(checkpoint: Path, target: Path, batches: list[Arrays]) -> list[np.nda
 
 def accuracy(folder: Path, data: Path, labels: list[str]) -> float:
     """That of own/text.onnx, on the evaluation split."""
-    checkpoint = import_file(folder, "own/text.onnx", data, TEXT, labels)
+    checkpoint = make_checkpoint(
+        folder,
+        f"onnx:{folder}/own/text.onnx",
+        split_of(data, "train"),
+        inputs=INPUTS,
+        labels=labels,
+    )
     examples = read_split(split_of(data, "evaluation"))
     rows = load_encoder(checkpoint, max_sequence=LONGEST)(examples)
     (found,) = logits(checkpoint, folder / "model.onnx", [stack(rows)])
@@ -134,18 +116,14 @@ def configurations() -> list[dict[str, Any]]:
     return [yaml.safe_load(one) for one in blocks(PAGE, "yaml")]
 
 
-def test_a_text_model_answers_right_with_the_labels_of_the_page(
-    exported: Path, renamed: Path
-) -> None:
+def test_a_text_model_answers_right_with_the_labels_of_the_page(exported, renamed) -> None:
     labels = configurations()[0]["models"]["mine"]["labels"]
     assert labels == list(WORDS.values())
     # in the order of the data it has 0.3
     assert supervised(accuracy, exported, renamed, labels, limits=LIMITS) > 0.9
 
 
-def test_the_configurations_of_the_page_are_valid(
-    repository: Path, exported: Path, renamed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configurations_of_the_page_are_valid(repository, exported, renamed, monkeypatch):
     monkeypatch.chdir(exported)
     schema = repository / "config/schema.yaml"
     texts, images, quantized = configurations()
@@ -163,7 +141,8 @@ def test_the_configurations_of_the_page_are_valid(
 
 def answers(folder: Path, data: Path) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of four images, and the logits of own/images.onnx for them."""
-    checkpoint = import_file(folder, "own/images.onnx", data, IMAGE, None)
+    source, train = f"onnx:{folder}/own/images.onnx", split_of(data, "train")
+    checkpoint = make_checkpoint(folder, source, train, task=IMAGE, inputs=INPUTS)
     batch = stack(
         load_encoder(checkpoint, max_sequence=1)(read_split(split_of(data, "evaluation"))[:4])
     )
@@ -176,9 +155,7 @@ def test_an_image_model_of_ones_own_answers_as_in_pytorch(tmp_path: Path) -> Non
     run_script(block(PAGE, "python", "export_images.py"), tmp_path)
     (document,) = blocks(PAGE, "json")
     (tmp_path / "own/preprocessor_config.json").write_text(document)
-    data = tmp_path / "data/data.json"
-    sizes = {"train": 20, "evaluation": 20}
-    prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    data = prepare_digits(tmp_path / "data/data.json", evaluation=20)
     pixels, found = supervised(answers, tmp_path, data, limits=LIMITS)
     assert pixels.shape == (4, 3, 224, 224)
     np.save(tmp_path / "pixels.npy", pixels)

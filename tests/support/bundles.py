@@ -1,9 +1,6 @@
 """Bundles of engines of the tiny models, with records and a summary made as the rules make them."""
 
 import json
-import os
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,20 +117,6 @@ def unpack(archive: Path, folder: Path) -> Path:
 def folder_of(made: Path) -> Path:
     """The unpacked folder in one that `make_bundle` made."""
     return next(path.parent for path in made.glob("*/bundle.json"))
-
-
-def run_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python there as a user does, who has none of this project."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def change(folder: Path, name: str, changed: Callable[[Any], Any]) -> None:

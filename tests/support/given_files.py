@@ -1,7 +1,7 @@
 """ONNX files that other tools have quantized already, of the tiny image classifier."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,11 @@ KINDS = {"tensorrt": TensorProto.INT8, "e4m3": TensorProto.FLOAT8E4M3FN}
 
 
 class Samples(CalibrationDataReader):
-    """Three batches of two images, for onnxruntime.quantization."""
+    """Batches for onnxruntime.quantization, by default three of two images."""
 
-    def __init__(self) -> None:
+    def __init__(self, batches: Iterable[Arrays] | None = None) -> None:
         pixels = pictures(6, seed=1)
-        self.left: Iterator[Arrays] = ({"pixel_values": pixels[n : n + 2]} for n in (0, 2, 4))
+        self.left = iter(batches or [{"pixel_values": pixels[n : n + 2]} for n in (0, 2, 4)])
 
     def get_next(self) -> Arrays | None:
         return next(self.left, None)
@@ -49,13 +49,15 @@ def given_model(way: str) -> onnx.ModelProto:
     return quantized_by_onnxruntime(model, **WAYS[way])
 
 
-def quantized_by_onnxruntime(model: onnx.ModelProto, **settings: Any) -> onnx.ModelProto:
+def quantized_by_onnxruntime(
+    model: onnx.ModelProto, batches: Iterable[Arrays] | None = None, **settings: Any
+) -> onnx.ModelProto:
     """The model as `quantize_static` makes it, int8 weights, by default in Q/DQ."""
     settings = {"quant_format": QuantFormat.QDQ, "weight_type": QuantType.QInt8, **settings}
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "float.onnx"), Path(folder, "quantized.onnx")
         onnx.save(model, source)
-        quantize_static(source, target, Samples(), **settings)
+        quantize_static(source, target, Samples(batches), **settings)
         return onnx.load(target)
 
 

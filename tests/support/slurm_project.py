@@ -1,6 +1,5 @@
 """The tiny project on the cluster of slurm_cluster.py: its profile, and orders to its jobs."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ SHORT = {
     "seconds-between-status-checks": 3,
     "slurm-init-seconds-before-status-checks": 9,
 }
+JOB = "job = current_job(globals())"
 BUILD = "run_build(current_job(globals()))"
 ORDER = """
 import pathlib
@@ -35,11 +35,8 @@ exec(order.read_text() if order.is_file() else "")
 """
 # the scripts whose jobs take orders, and what is edited there
 OBEDIENT = {
-    "scripts/build_engine.py": (BUILD, f"job = current_job(globals())\n{ORDER}run_build(job)"),
-    "scripts/measure_latency.py": (
-        "job = current_job(globals())\n",
-        f"job = current_job(globals())\n{ORDER}",
-    ),
+    "scripts/build_engine.py": (BUILD, f"{JOB}\n{ORDER}run_build(job)"),
+    "scripts/measure_latency.py": (f"{JOB}\n", f"{JOB}\n{ORDER}"),
 }
 MODEL_CONFIG = CONFIG["models"][MODEL]
 SETTINGS: dict[str, Any] = {
@@ -76,9 +73,3 @@ def give_order(project: Project, rule: str, program: str) -> None:
     """Let the next jobs of the rule run a program of Python before they begin."""
     (project / "orders").mkdir(exist_ok=True)
     (project / "orders" / rule).write_text(program)
-
-
-def statuses(project: Project) -> dict[str, str]:
-    """The status of each variant in the summary."""
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {result["variant"]: result["status"] for result in results}

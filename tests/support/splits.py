@@ -29,10 +29,9 @@ def prepare_splits(
     return left_out
 
 
-def prepare_digits(manifest: Path, **sizes: int) -> Path:
+def prepare_digits(manifest: Path, pool: int = 20, **sizes: int) -> Path:
     """So many of scikit-learn's digits in each split."""
-    keys: dict[str, Any] = {"columns": {}, "pool": 20, "seed": 0, "task": IMAGE}
-    prepare_splits(
-        manifest, source="digits", splits={"train": 20, "evaluation": 30, **sizes}, **keys
-    )
+    keys: dict[str, Any] = {"columns": {}, "pool": pool, "seed": 0, "task": IMAGE}
+    splits = {"train": 20, "evaluation": 30, **sizes}
+    prepare_splits(manifest, source="digits", splits=splits, **keys)
     return manifest

@@ -1,17 +1,18 @@
 """A tiny text classifier, trained until its margins are clear, and every file made from it."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
 from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
+from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import Limits, supervised
@@ -67,6 +68,11 @@ class TinyModel(NamedTuple):
         """Return the manifest of that split of the data."""
         return split_of(self.data, name)
 
+    def samples(self, cache: Path) -> dict[str, str]:
+        """Return what an engine that quantizes itself reads, with that cache."""
+        paths = {"onnx": self.simplified, "calibration": cache, "data": self.split("calibration")}
+        return {name: str(path) for name, path in {**paths, "checkpoint": self.checkpoint}.items()}
+
 
 def make_tiny_model(folder: Path) -> TinyModel:
     """Run the chain up to the quantized ONNX, in a child.
@@ -96,38 +102,36 @@ def model_files(folder: Path) -> TinyModel:
 
 def run_chain(folder: Path, model: TinyModel) -> None:
     """What make_tiny_model runs in the child; a run of other tests never imports PyTorch."""
-    make_checkpoint(folder, model)
+    make_text_checkpoint(folder, model)
     make_onnx_files(model)
 
 
-def make_checkpoint(folder: Path, model: TinyModel) -> None:
+def make_text_checkpoint(folder: Path, model: TinyModel) -> None:
     """Write the data and train the checkpoint."""
-    from tightrope.checkpoint.source import prepare_checkpoint
-    from tightrope.training.train import TrainingSettings, train_model
-
     write_data(folder / "moods.csv", model.data)
-    source = folder / "source" / "checkpoint.json"
-    prepare_checkpoint(source, source=ARCHITECTURE, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=RECIPE, inputs={}, seed=0, threads=1)
-    files = {"source": source, "data": model.split("train")}
-    train_model(model.checkpoint, settings, **files, terminal=io.StringIO())
+    make_checkpoint(folder, ARCHITECTURE, model.split("train"), recipe=RECIPE)
 
 
-def make_onnx_files(model: TinyModel) -> None:
+def make_onnx_files(
+    model: TinyModel,
+    longest: int = LONGEST,
+    methods: tuple[str, ...] = ("minmax", "nncf"),
+    schemes: tuple[str, ...] = ("u8s8", "s8s8", "e4m3"),
+) -> None:
     """Write what is made from the checkpoint: ONNX files, calibration caches, quantized files."""
     from tightrope.int8.calibrate import calibrate
     from tightrope.int8.quantize import quantize_onnx
     from tightrope.onnx.export import export_onnx
     from tightrope.onnx.simplify import simplify_onnx
 
-    facts: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
+    facts: dict[str, Any] = {"max_sequence": longest, "threads": 1}
     facts |= {"samples": SAMPLES, "percentile": None, "libraries": {}}
     export_onnx(model.checkpoint, model.onnx, threads=1)
     simplify_onnx(model.onnx, model.checkpoint, model.split("timing"), model.simplified, threads=1)
     inputs = (model.simplified, model.split("calibration"), model.checkpoint)
-    for method in ("minmax", "nncf"):
+    for method in methods:
         calibrate(*inputs, getattr(model, method), method=method, **facts)
-    for scheme in ("u8s8", "s8s8", "e4m3"):
+    for scheme in schemes:
         quantize_onnx(model.simplified, model.minmax, getattr(model, scheme), scheme=scheme)
 
 
@@ -195,10 +199,7 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
     elif variant.precision == GIVEN:
         source = model.s8s8
     elif variant.calibration is not None:
-        cache = getattr(model, variant.calibration.partition("-")[0])
-        paths = {"onnx": model.simplified, "calibration": cache, "data": model.split("calibration")}
-        paths["checkpoint"] = model.checkpoint
-        samples = {name: str(path) for name, path in paths.items()}
+        samples = model.samples(getattr(model, variant.calibration.partition("-")[0]))
     facts = {
         "libraries": library_versions(*ENGINES[variant.engine].libraries),
         "options": OPTIONS.get(variant.engine, {}),
@@ -210,3 +211,18 @@ def build_variant(model: TinyModel, variant: Variant, target: Path, **settings: 
         facts["options"] = {"reduce_range": saturates(describe_host()), **facts["options"]}
     build_engine(str(variant), target=target, execution=executed_with(facts), **facts)
     return target
+
+
+def answers_of(engine: Path, batches: list[Arrays], *, threads: int = 1) -> list[np.ndarray]:
+    """Logits of each batch, from a child, which alone starts the runtime's threads."""
+
+    def answer() -> list[np.ndarray]:
+        run, _ = load_engine(engine, threads=threads)
+        return [run(batch) for batch in batches]
+
+    return supervised(answer, limits=LIMITS)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The norm of the difference of a batch's logits over the norm of its logits."""
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))

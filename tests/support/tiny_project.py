@@ -1,6 +1,7 @@
 """A tiny project that is run for real, and Snakemake's command line in it."""
 
 import csv
+import json
 import os
 import random
 import re
@@ -66,6 +67,7 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
+TINY: dict[str, Any] = CONFIG["models"][MODEL]
 # Everything that can be asked for, in one run: a model, one that starts from it (pruned, taught by
 # it and trained for int8), one with another activation, one that comes as a quantized ONNX file,
 # and each study of one variant. A variant with learnt ranges is of one model alone.
@@ -82,37 +84,32 @@ WHOLE: dict[str, Any] = {
     "explain": "verify",
     "training": {"epochs": 2, "seeds": [0, 1]},
     "models": {
-        **CONFIG["models"],
+        MODEL: TINY,
         SMALL: {
             "from": MODEL,
             "prune": {"parameters": 20_000},
             "distill": {"from": MODEL},
             "qat": {"scheme": "u8s8", "epochs": 1, "batch": 16, "sequence": 16, "device": "cpu"},
         },
-        RELU: {**CONFIG["models"][MODEL], "activation": "relu"},
-        GIVEN: {
-            **CONFIG["models"][MODEL],
-            **{"checkpoint": f"onnx:{QUANTIZED}", "quantized": True, "train": None},
-        },
+        RELU: {**TINY, "activation": "relu"},
+        GIVEN: {**TINY, "checkpoint": f"onnx:{QUANTIZED}", "quantized": True, "train": None},
     },
 }
 # The same model as an ONNX file of the user's own. No job that measures it imports PyTorch, which
 # takes three seconds: for tests that run jobs again.
 OWN_ONNX = "own/model.onnx"
 OWN_INPUTS = {"input_ids": "ids", "attention_mask": "mask"}
-ONNX_MODELS: dict[str, Any] = {
-    MODEL: {
-        **CONFIG["models"][MODEL],
-        **{"checkpoint": f"onnx:{OWN_ONNX}", "inputs": OWN_INPUTS, "train": None},
-    }
-}
+OWN = {"checkpoint": f"onnx:{OWN_ONNX}", "inputs": OWN_INPUTS, "train": None}
+ONNX_MODELS: dict[str, Any] = {MODEL: {**TINY, **OWN}}
 ONNX_VARIANTS = ("cpu-onnxruntime-fp32", *VARIANTS[1:])
 WORDS = {
     "cat": ["whiskers", "purrs", "meows", "claws", "kitten"],
     "dog": ["barks", "fetches", "bone", "puppy", "tail"],
 }
-# the job that decides
+# the jobs that decide, and those that report
 RACE = {f"race_finalists/{MODEL}-cpu"}
+REPORT = {"summarize/summarize", "render_report/render_report"}
+SUMMARY = "reports/summary.json"
 COMMON = ["the", "a", "old", "small", "big", "house", "garden"]
 COMMON += ["runs", "sleeps", "in", "near", "with"]
 # a job's log is artifacts/logs/{rule}/{wildcards}.log: its name is the job's
@@ -238,6 +235,19 @@ class Project:
     def log(self, job: str) -> str:
         """What the job wrote."""
         return (self / f"artifacts/logs/{job}.log").read_text()
+
+    def read(self, path: str) -> Any:
+        """The JSON document of that path."""
+        return json.loads((self / path).read_text())
+
+    def results(self, model: str = MODEL) -> dict[str, Any]:
+        """What the summary says of each variant of the model."""
+        found = self.read(SUMMARY)["results"]
+        return {one["variant"]: one for one in found if one["model"] == model}
+
+    def statuses(self) -> dict[str, str]:
+        """The status of each variant."""
+        return {variant: one["status"] for variant, one in self.results().items()}
 
     def files(self) -> set[str]:
         """Every file outside .snakemake and Python's own caches."""

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,18 @@ import onnx
 import pandas
 import pytest
 import torch
+from checkpoints import make_checkpoint
 from onnx import numpy_helper
 from onnx_text import drawn, onnx_model
 from safetensors.torch import load_file, save_file
 from splits import prepare_splits
 from tightrope.artifacts.files import write_json
-from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import load_encoder
 from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
 from tightrope.onnx.imported import original_outputs
-from tightrope.training.train import TrainingSettings, train_model
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
@@ -61,25 +61,19 @@ def bring(
     tokenizer = AutoTokenizer.from_pretrained(folder)
     draw = random.Random(0)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, words))) for _ in range(300)]
-
-    def logits() -> torch.Tensor:
-        cut = {"truncation": True, "max_length": LONGEST, "return_tensors": "pt"}
-        with torch.inference_mode():
-            return torch.cat([model(**tokenizer(text, **cut)).logits for text in texts])
-
-    model.classifier.bias.data -= logits().mean(0)  # each class is the answer to some text
+    cut = {"truncation": True, "max_length": LONGEST, "return_tensors": "pt"}
+    with torch.inference_mode():
+        logits = torch.cat([model(**tokenizer(text, **cut)).logits for text in texts])
+    model.classifier.bias.data -= logits.mean(0)  # each class is the answer to some text
     model.save_pretrained(folder)
-    return pandas.DataFrame({"text": texts, "label": logits().argmax(1).numpy()})
+    return pandas.DataFrame({"text": texts, "label": (logits - logits.mean(0)).argmax(1).numpy()})
 
 
 def export(folder: Path) -> onnx.ModelProto:
     """The ONNX file of the BERT in the folder, as most exporters of it write it."""
     model = BertForSequenceClassification.from_pretrained(folder, attn_implementation="eager")
-    ids, names, file = (
-        torch.ones(2, 8, dtype=torch.int64),
-        ["input_ids", "attention_mask"],
-        io.BytesIO(),
-    )
+    ids, names = torch.ones(2, 8, dtype=torch.int64), ["input_ids", "attention_mask"]
+    file = io.BytesIO()
     axes = {name: {0: "batch", 1: "sequence"} for name in names} | {"logits": {0: "batch"}}
     options = {"input_names": names, "output_names": ["logits"], "dynamo": False}
     torch.onnx.export(model, (ids, ids), file, dynamic_axes=axes, **options)
@@ -92,15 +86,11 @@ def accuracy(folder: Path, table: Path, *, file: bool, said: str = "") -> float:
     These words are said of how outputs and labels are matched.
     """
     checkpoint = f"onnx:{folder}/model.onnx" if file else f"path:{folder}"
-    source, data, kept = (folder / name / "checkpoint.json" for name in ("source", "data", "kept"))
-    prepare_checkpoint(source, source=checkpoint, expected_sha256=None, seed=0)
+    data, told = folder / "data/data.json", io.StringIO()
     columns, sizes = {"text": "text", "label": "label"}, {"train": 8, "evaluation": 200}
     prepare_splits(data, source=f"files:{table}", splits=sizes, pool=40, columns=columns, seed=0)
-    told = io.StringIO()
-    settings = TrainingSettings(
-        recipe=None, inputs=dict(zip(NAMES, NAMES, strict=True)), threads=1, seed=0
-    )
-    train_model(kept, settings, source=source, data=data, terminal=told)
+    inputs = dict(zip(NAMES, NAMES, strict=True))
+    kept = make_checkpoint(folder / "made", checkpoint, data, inputs=inputs, terminal=told)
     first = "output 0" if file else "LABEL_0"
     assert f"outputs and labels are matched by order: {first} = 0, " in told.getvalue()
     assert said in told.getvalue() and bool(said) is ("examples" in told.getvalue())
@@ -140,9 +130,7 @@ def as_csv(folder: Path, rows: Any) -> Path:
         ({"words": 40}, as_csv, False),
     ],
 )
-def test_every_answer_is_that_of_transformers_to_the_text_alone(
-    brought: dict[str, Any], write: Callable[[Path, Any], Path], file: bool, tmp_path: Path
-) -> None:
+def test_every_answer_is_that_of_transformers_to_the_text_alone(brought, write, file, tmp_path):
     rows = bring(tmp_path, **brought)
     if file:
         onnx.save(export(tmp_path), tmp_path / "model.onnx")
@@ -158,6 +146,15 @@ m (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     mean = ReduceMean<keepdims = 0>(embedded, axes)
     logits = MatMul(mean, weight)
 }"""
+
+
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The usual model with its texts, and its ONNX file; to be copied."""
+    folder = tmp_path_factory.mktemp("brought")
+    as_csv(folder, bring(folder))
+    onnx.save(export(folder), folder / "model.onnx")
+    return folder
 
 
 def token_beyond_the_table(folder: Path) -> None:
@@ -278,13 +275,10 @@ def test_outputs_with_names_need_no_labels(tmp_path: Path) -> None:
     bring(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     write_json(tmp_path / "config.json", {**config, "id2label": {"0": "bad", "1": "good"}})
-    source, data, kept = (tmp_path / name / "a.json" for name in ("source", "data", "kept"))
-    prepare_checkpoint(source, source=f"path:{tmp_path}", expected_sha256=None, seed=0)
+    data = tmp_path / "data/a.json"
     sizes = {"train": None, "evaluation": 8}
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=8, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train_model(kept, settings, source=source, data=data, terminal=io.StringIO())
-    made = json.loads(kept.read_text())
+    made = json.loads(make_checkpoint(tmp_path / "made", f"path:{tmp_path}", data).read_text())
     assert (made["labels"], made["matched"], made["reference"]) == (["bad", "good"], None, 0)
 
 
@@ -299,12 +293,8 @@ def few_positions(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "file", "said"),
     [
-        (
-            token_beyond_the_table,
-            False,
-            r"'barbas' the id 164, the embedding table .* has 164 rows",
-        ),
-        (token_beyond_the_table, True, r"'barbas' the id 164, the embedding table .* has 164 rows"),
+        (token_beyond_the_table, False, "'barbas' the id 164, the embedding table .* has 164 rows"),
+        (token_beyond_the_table, True, "'barbas' the id 164, the embedding table .* has 164 rows"),
         (tokenizer_of_another_model, False, r"tokenizer.json does not know 5\d% of the tokens"),
         (sentencepiece_alone, False, r"has spm.model but no tokenizer.json"),
         (sentencepiece_alone, True, r"has spm.model but no tokenizer.json"),
@@ -325,19 +315,16 @@ def few_positions(folder: Path) -> None:
         (few_positions, True, r"takes 15 tokens, max_sequence is 16; lower it"),
     ],
 )
-def test_what_would_be_misread_is_refused_in_one_line(
-    change: Callable[[Path], None], file: bool, said: str, tmp_path: Path
-) -> None:
-    as_csv(tmp_path, bring(tmp_path))
-    if file:
-        onnx.save(export(tmp_path), tmp_path / "model.onnx")
+def test_what_would_be_misread_is_refused_in_one_line(change, file, said, brought, tmp_path):
+    left = shutil.ignore_patterns() if file else shutil.ignore_patterns("*.onnx")
+    shutil.copytree(brought, tmp_path, ignore=left, dirs_exist_ok=True)
     change(tmp_path)
     with pytest.raises(TightropeError, match=said):
         accuracy(tmp_path, tmp_path / "texts.csv", file=file)
 
 
-def test_a_new_head_is_put_on_no_random_model(tmp_path: Path) -> None:
-    bring(tmp_path)
+def test_a_new_head_is_put_on_no_random_model(brought: Path, tmp_path: Path) -> None:
+    shutil.copytree(brought, tmp_path, dirs_exist_ok=True)
     RENAMED(tmp_path)
     kind: dict[str, Any] = {"source": "path:m", "task": "text-classification", "seed": 0}
     with pytest.raises(TightropeError, match=r"^path:m: .* lacks the weights bert\.embeddings"):

@@ -1,7 +1,4 @@
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,17 +18,6 @@ from tightrope.statistics import (
     trimmed_mean,
     unpaired_speedup,
 )
-
-
-def test_it_imports_in_a_bare_interpreter(repository: Path) -> None:
-    program = (
-        f"import sys; sys.path.insert(0, {str(repository / 'scripts')!r})\n"
-        "import tightrope.statistics\n"
-        "print(tightrope.statistics.mcnemar_p_value(1, 3), 'numpy' in sys.modules)"
-    )
-    words = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0.625", "False"]
 
 
 @pytest.mark.parametrize(("percent", "fewest"), [(50, 11), (90, 64), (99, 662)])
@@ -118,25 +104,16 @@ def test_the_interval_of_an_unpaired_speedup_holds_the_truth(own, theirs) -> Non
     assert held / 100 >= 0.90
 
 
-@pytest.mark.parametrize(("pairs", "trials"), [(2, 200), (3, 200), (10, 200)])
-def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(pairs, trials):
-    draw = np.random.default_rng(pairs)
-    held = 0
-    for _ in range(trials):
-        found = speedup(*pairs_of_blocks(draw, pairs, 2.5))
-        assert found.low <= found.value <= found.high
-        held += found.low <= 2.5 <= found.high
-    # by chance alone 200 trials at 95 % fall below 0.90 once in a thousand times
-    assert held / trials >= 0.90
-
-
-@pytest.mark.parametrize("pairs", [10, 20, 40])
-def test_pairs_between_which_the_clock_changed_do_not_make_the_interval_too_narrow(pairs) -> None:
-    draw = np.random.default_rng(pairs)
-    held = 0
+@pytest.mark.parametrize(
+    ("pairs", "changes"), [(2, 0.0), (3, 0.0), (10, 0.0), (10, 0.05), (20, 0.05), (40, 0.05)]
+)
+def test_the_interval_of_a_speedup_holds_the_truth_about_nineteen_times_in_twenty(pairs, changes):
+    """Also where the clock changed between some of the pairs."""
+    draw, held = np.random.default_rng(pairs), 0
     for _ in range(400):
         own, theirs = (np.array(blocks) for blocks in pairs_of_blocks(draw, pairs, 2.5))
-        changed = draw.choice([1.0, 1.3, 1 / 1.3], (pairs, 1), p=[0.9, 0.05, 0.05])
+        shares = [1 - 2 * changes, changes, changes]
+        changed = draw.choice([1.0, 1.3, 1 / 1.3], (pairs, 1), p=shares)
         found = speedup((changed * own).tolist(), theirs.tolist())
         assert found.low * found.high == pytest.approx(found.value**2)
         held += found.low <= 2.5 <= found.high

@@ -1,6 +1,5 @@
 """docs/adding-an-engine.md, done: a runtime in numpy, measured like all others."""
 
-import json
 from pathlib import Path
 
 from tiny_project import MODEL, Project
@@ -34,16 +33,13 @@ def add_engine(project: Project) -> int:
     return len(written) + len(one_line_each)
 
 
-def test_an_engine_is_added_in_under_50_lines_and_measured_like_the_others(
-    onnx_project: Project,
-) -> None:
+def test_an_engine_is_added_in_under_50_lines_and_measured_like_the_others(onnx_project) -> None:
     project = onnx_project
     assert add_engine(project) < 50
     project.configure(engines={"numpy": ["fp32"]})
     jobs = project.run()
     assert f"build_numpy/{MODEL}-cpu-fp32" in jobs
-    summary = json.loads((project / "reports/summary.json").read_text())
-    found = {result["variant"]: result for result in summary["results"]}["cpu-numpy-fp32"]
+    found = project.results()["cpu-numpy-fp32"]
     assert (found["status"], found["reason"]) == ("ok", None)
     assert found["accuracy"]["flips"] == 0
     assert found["latency"][0]["speedup"]["ratio"] > 0

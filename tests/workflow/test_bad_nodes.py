@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mounts import mounted
-from tiny_project import MODEL, RACE, Project
+from tiny_project import MODEL, RACE, REPORT, Project
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -41,16 +40,7 @@ UNSEEN = (
     "or say --latency-wait SECONDS, and run again"
 )
 LATE = [f"reports/{MODEL}/{ORT}.{kind}" for kind in ("accuracy.json", "logits.npy")]
-AFTER = {*RACE, "summarize/summarize", "render_report/render_report"}
-
-
-def results(project: Project) -> dict[str, dict[str, Any]]:
-    document = json.loads((project / "reports/summary.json").read_text())
-    return {one["variant"]: one for one in document["results"]}
-
-
-def statuses(project: Project) -> dict[str, str]:
-    return {variant: one["status"] for variant, one in results(project).items()}
+AFTER = RACE | REPORT
 
 
 def lines_with(said: str, words: str) -> list[str]:
@@ -81,29 +71,25 @@ def disturbed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) 
     return project
 
 
-def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_variant(
-    disturbed: Project,
-) -> None:
+def test_a_file_that_comes_too_late_is_one_line_with_the_setting_and_a_failed_variant(disturbed):
     said = (disturbed / "said").read_text()
     assert lines_with(said, "not seen within") == [f"error: {UNSEEN}"]
-    found = results(disturbed)[ORT]
+    found = disturbed.results()[ORT]
     assert (found["status"], found["reason"]) == ("failed", UNSEEN)
     assert "Report: reports/summary.html" in said
     assert "Exception" not in said
     assert UNSEEN.split(";")[0] in (disturbed / "reports/summary.html").read_text()
 
 
-def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(
-    disturbed: Project, finished_onnx: Project
-) -> None:
+def test_files_that_come_in_time_and_those_of_a_wrong_clock_are_results(disturbed, finished_onnx):
     # where this CPU has no bf16 its variant had failed before
-    wanted = statuses(finished_onnx) | {ORT: "failed", BF16: "failed"}
-    assert statuses(disturbed) == wanted
+    wanted = finished_onnx.statuses() | {ORT: "failed", BF16: "failed"}
+    assert disturbed.statuses() == wanted
 
 
 def test_an_input_of_the_future_is_named_and_its_time_is_set_right(disturbed: Project) -> None:
     engine = f"artifacts/{MODEL}/engines/{BF16}/engine.json"
-    reason = results(disturbed)[BF16]["reason"]
+    reason = disturbed.results()[BF16]["reason"]
     assert reason.startswith(f"{engine}: its time ")
     assert reason.endswith(
         "so a clock is wrong; set the clocks of all machines (NTP), "
@@ -112,9 +98,7 @@ def test_an_input_of_the_future_is_named_and_its_time_is_set_right(disturbed: Pr
     assert (disturbed / engine).stat().st_mtime <= time.time()
 
 
-def test_the_next_run_makes_what_is_left_and_nothing_else(
-    disturbed: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_the_next_run_makes_what_is_left_and_nothing_else(disturbed, copied) -> None:
     project = copied(disturbed)
     (project / "faults.json").write_text("{}")
     # one that comes only now, in the place of its failure, is measured again too
@@ -124,9 +108,7 @@ def test_the_next_run_makes_what_is_left_and_nothing_else(
     assert project.plan() == left | AFTER
 
 
-def test_a_file_of_the_user_from_the_future_is_named_by_the_job_that_reads_it(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     texts = project / "texts.csv"
     texts.write_text(texts.read_text() + "the old cat purrs near whiskers,cat\n")
@@ -150,9 +132,7 @@ def full_disk(folder: Path) -> Iterator[str]:
         yield str(folder)
 
 
-def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
-    finished_onnx: Project, copied: Callable[[Project], Project], tmp_path: Path
-) -> None:
+def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, tmp_path) -> None:
     project = copied(finished_onnx)
     built = f"artifacts/{MODEL}/engines/{ORT}/engine.json"
     records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]
@@ -161,7 +141,7 @@ def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
     with full_disk(tmp_path / "scratch") as folder:
         done = project.snakemake(TMPDIR=folder)
     assert done.returncode == 1, done.stdout
-    found = results(project)
+    found = project.results()
     assert found[ORT]["status"] == "failed"
     assert folder in found[ORT]["reason"]
     assert "set TMPDIR to a folder with more" in found[ORT]["reason"]
@@ -174,9 +154,7 @@ def test_a_full_scratch_disk_is_one_line_with_the_folder_and_tmpdir(
 
 
 @pytest.mark.parametrize("rule", ["summarize", "render_report"])
-def test_a_report_that_found_no_room_is_written_by_the_next_run(
-    finished_onnx: Project, copied: Callable[[Project], Project], rule: str
-) -> None:
+def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied, rule):
     project = copied(finished_onnx)
     with (project / f"scripts/{rule}.py").open("a") as stream:
         stream.write(
@@ -194,9 +172,7 @@ def test_a_report_that_found_no_room_is_written_by_the_next_run(
     assert f"{rule}/{rule}" in project.plan()
 
 
-def test_a_run_on_a_full_disk_is_refused_with_one_line(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     shutil.move(project / ".snakemake", project / "before")
     with full_disk(project / ".snakemake"):

@@ -1,12 +1,10 @@
 """The rules of bundles: what they make, and of what they are made again."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-from bundles import run_in, unpack
-from tiny_project import MODEL, VARIANTS, Project
+from bundles import unpack
+from programs import run_in
+from tiny_project import MODEL, SUMMARY, VARIANTS, Project
 
 QUANTIZED = VARIANTS[1]
 BUNDLE = f"artifacts/{MODEL}/bundle/{QUANTIZED}.tar.gz"
@@ -19,9 +17,7 @@ def append(path: Path) -> None:
     path.write_text(path.read_text() + "\nCHANGED = True\n")
 
 
-def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(project, tmp_path) -> None:
     assert project.run(BUNDLE, TRITON) == JOBS
     assert project.plan(BUNDLE, TRITON) == set()
     folder = unpack(project / BUNDLE, tmp_path / "plain")
@@ -45,18 +41,16 @@ def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(
 
 
 def test_the_bundles_of_what_is_recommended(project: Project) -> None:
-    words = [sys.executable, "tools/recommended.py"]
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=True)
-    summary = json.loads((project / "reports/summary.json").read_text())
+    tool = "tools/recommended.py"
+    done = run_in(project.folder, tool)
+    summary = project.read(SUMMARY)
     chosen = {one["variant"] for one in summary["recommendations"]} - {None}
     assert {*done.stdout.split()} == {f"artifacts/{MODEL}/bundle/{one}.tar.gz" for one in chosen}
     nothing = [{**one, "variant": None} for one in summary["recommendations"]]
-    project.rewrite("reports/summary.json", {**summary, "recommendations": nothing})
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
+    project.rewrite(SUMMARY, {**summary, "recommendations": nothing})
+    done = run_in(project.folder, tool)
     assert done.returncode == 1
     assert done.stderr == "reports/summary.json: no variant is recommended; the report says why\n"
-    (project / "reports/summary.json").unlink()
-    done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines() == [
-        "reports/summary.json: cannot be read (No such file or directory)"
-    ]
+    (project / SUMMARY).unlink()
+    done = run_in(project.folder, tool)
+    assert done.stderr == f"{SUMMARY}: cannot be read (No such file or directory)\n"

@@ -63,9 +63,7 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(("changed", "read", "reader"), READERS)
-def test_a_changed_byte_is_one_line_that_names_the_file(
-    finished: Project, tmp_path: Path, changed: str, read: str, reader: Callable[[Path], object]
-) -> None:
+def test_a_changed_byte_is_one_line_that_names_the_file(finished, tmp_path, changed, read, reader):
     for folder in ("artifacts", "reports"):
         shutil.copytree(finished / folder, tmp_path / folder)
     path, draw = tmp_path / changed, random.Random(changed)

@@ -1,14 +1,10 @@
 """What other load has disturbed: the report says so, and only that is measured again."""
 
-import json
-from typing import Any
-
 import pytest
 from disturbed import QUIET, WAITED
 from msgspec import to_builtins
-from tiny_project import CONFIG, MODEL, ONNX_VARIANTS, RACE, Project
+from tiny_project import CONFIG, MODEL, ONNX_VARIANTS, RACE, REPORT, SUMMARY, Project
 
-REPORT = {"summarize/summarize", "render_report/render_report"}
 FP32 = "cpu-openvino-fp32"
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
 
@@ -22,24 +18,19 @@ def as_if_disturbed(project: Project, *variants: str) -> None:
     """Other load disturbed every pair of these variants, and none of the others or of the race."""
     for variant in ONNX_VARIANTS:
         path = f"reports/{MODEL}/{variant}.latency.json"
-        record = json.loads((project / path).read_text())
+        record = project.read(path)
         for shape in record["shapes"]:
             pair = WAITED if variant in variants else QUIET
             shape["pairs"] = [pair] * len(shape["pairs"])
             shape["foreign_cores"] = [1.0]
         project.rewrite(path, to_builtins(record))
     path = f"reports/{MODEL}/cpu.race.json"
-    record = json.loads((project / path).read_text())
+    record = project.read(path)
     for shape in [shape for heat in record["heats"] for shape in heat["shapes"]]:
         shape["facts"] = {
             name: [fact and QUIET for fact in facts] for name, facts in shape["facts"].items()
         }
     project.rewrite(path, to_builtins(record))
-
-
-def results(project: Project) -> dict[str, dict[str, Any]]:
-    entries = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {one["variant"]: one for one in entries}
 
 
 def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(project: Project) -> None:
@@ -54,14 +45,12 @@ def test_without_anything_disturbed_nothing_is_measured_again(project: Project) 
     assert project.plan("--config", "remeasure=disturbed") <= REPORT
 
 
-def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
-    project: Project,
-) -> None:
+def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(project) -> None:
     as_if_disturbed(project, *ONNX_VARIANTS)
     project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
     given = "accuracy_budget_points=1.0"  # as configured: it changes nothing but is named
     assert project.run("--config", given, "strict=false") == RACE | REPORT
-    summary = json.loads((project / "reports/summary.json").read_text())
+    summary = project.read(SUMMARY)
     assert summary["overrides"] == [given]
     for result in summary["results"]:
         for row in result["latency"]:
@@ -78,14 +67,7 @@ def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
 def test_accepted_disturbed_numbers_are_given_and_marked(project: Project) -> None:
     as_if_disturbed(project, *ONNX_VARIANTS)
     project.run("--forcerun", "summarize", "--rerun-triggers", "mtime")
-    rows = [row for result in results(project).values() for row in result["latency"]]
+    rows = [row for result in project.results().values() for row in result["latency"]]
     assert {row["provisional"] for row in rows} == {True}
     assert all(row["paired_s"] for row in rows)
     assert "Their numbers are given all the same" in (project / "reports/summary.html").read_text()
-
-
-@pytest.mark.parametrize("value", ["failed", "noisy"])
-def test_nothing_else_can_be_asked_to_be_measured_again(unrun: Project, value: str) -> None:
-    done = unrun.snakemake("--dry-run", "--config", f"remeasure={value}")
-    assert done.returncode != 0
-    assert "remeasure" in done.stdout

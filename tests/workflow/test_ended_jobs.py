@@ -1,11 +1,7 @@
 """Jobs that end before they can write a failure: the run goes on without them."""
 
-import json
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from tiny_project import MODEL, ONNX_MODELS, RACE, Project
+from tiny_project import MODEL, ONNX_MODELS, RACE, REPORT, SUMMARY, Project
 
 FP32, INT8 = "cpu-openvino-fp32", "cpu-openvino-int8-nncf-8"
 BUILD = "def build(\n    source: Path,"
@@ -34,14 +30,6 @@ OTHER = "other"
 TOO_FEW = {**ONNX_MODELS[MODEL], "splits": {"train": 120, "evaluation": 4000}}
 
 
-def document(project: Project) -> dict[str, Any]:
-    return json.loads((project / "reports/summary.json").read_text())
-
-
-def results(project: Project, model: str = MODEL) -> dict[str, dict[str, Any]]:
-    return {one["variant"]: one for one in document(project)["results"] if one["model"] == model}
-
-
 @pytest.fixture(scope="module")
 def ended(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run in which two jobs were killed, and its last report was there before."""
@@ -58,12 +46,12 @@ def ended(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_a_killed_job_is_a_failed_variant_and_the_report_is_written(ended: Project) -> None:
-    found = results(ended)
+    found = ended.results()
     assert found[FP32]["status"] == "failed"
     killed = "not built: killed by SIGKILL (out of memory, or from outside)"
     assert found[FP32]["reason"] == killed
     assert found[INT8]["status"] == "ok"
-    assert document(ended)["races"]
+    assert ended.read(SUMMARY)["races"]
     assert found[FP32]["reason"] in (ended / "reports/summary.html").read_text()
     said = (ended / "said").read_text()
     assert "Jobs ended without a result: the run goes on without them." in said
@@ -73,46 +61,38 @@ def test_a_killed_job_is_a_failed_variant_and_the_report_is_written(ended: Proje
     assert "not built" not in ended.log(f"build_openvino/{MODEL}-cpu-fp32")
 
 
-def test_the_same_command_tries_what_ended_again_and_nothing_else(
-    ended: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_the_same_command_tries_what_ended_again_and_nothing_else(ended, copied) -> None:
     project = copied(ended)
     (project / "fault").unlink()
     assert project.plan() == {
         f"build_openvino/{MODEL}-cpu-fp32",
         f"measure_latency/{MODEL}-{FP32}",
         f"measure_accuracy/{MODEL}-{FP32}",
-        *RACE,
-        "summarize/summarize",
-        "render_report/render_report",
+        *(RACE | REPORT),
     }
 
 
-def test_a_model_without_data_is_left_out_and_the_others_are_reported(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_model_without_data_is_left_out_and_the_others_are_reported(finished_onnx, copied):
     project = copied(finished_onnx)
     project.configure(models={**ONNX_MODELS, OTHER: TOO_FEW})
     done = project.snakemake()
     assert done.returncode == 1, done.stdout
     # where this CPU has no bf16 a variant of it had failed before
-    before = {name: one["status"] for name, one in results(finished_onnx).items()}
-    assert {name: one["status"] for name, one in results(project).items()} == before
+    before = finished_onnx.statuses()
+    assert project.statuses() == before
     assert before[FP32] == "ok"
-    failed = results(project, OTHER)
+    failed = project.results(OTHER)
     assert {one["status"] for one in failed.values()} == {"failed"}
     for one in failed.values():
         assert one["reason"].startswith(f"prepare data of {OTHER}: ")
         assert "lower splits.train" in one["reason"]
-    assert OTHER not in document(project)["models"]
+    assert OTHER not in project.read(SUMMARY)["models"]
     assert f"prepare data of {OTHER}" in (project / "reports/summary.html").read_text()
     # the next run tries again
     assert f"prepare_data/{OTHER}" in project.plan()
 
 
-def test_without_a_model_left_the_last_report_stays(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_without_a_model_left_the_last_report_stays(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     before = (project / "reports/summary.html").read_bytes()
     project.configure(models={MODEL: TOO_FEW})
@@ -131,7 +111,7 @@ def test_a_failed_export_leaves_the_engines_of_pytorch(project: Project) -> None
     )
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    found = results(project)
+    found = project.results()
     assert found["cpu-pytorch-fp32"]["status"] == "ok"
     reason = "not built: not exported: ValueError: an operator that ONNX does not have"
     assert found["cpu-onnxruntime-fp32"]["reason"] == reason

@@ -2,16 +2,12 @@
 
 import json
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tightrope.machine.host import describe_host
-from tightrope.machine.lacks import missing_instructions
-from tightrope.variants import parse
-from tiny_project import MODEL, RACE, Project, drawn
+from programs import printed_in
+from tiny_project import MODEL, RACE, REPORT, Project, drawn
 
 BASELINE, PLAIN = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
@@ -52,15 +48,9 @@ def order(project: Project, **orders: str) -> None:
 
 
 def engine(project: Project, variant: str) -> dict[str, Any]:
-    return json.loads((project / f"artifacts/{MODEL}/engines/{variant}/engine.json").read_text())
+    return project.read(f"artifacts/{MODEL}/engines/{variant}/engine.json")
 
 
-def summary(project: Project) -> dict[str, Any]:
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {result["variant"]: result for result in results}
-
-
-REPORT = {"summarize/summarize", "render_report/render_report"}
 CALIBRATED = {f"calibrate/{MODEL}-minmax-8"}
 
 
@@ -107,9 +97,7 @@ def project(failed: Project, copied: Callable[[Project], Project]) -> Project:
         (INT8, "ran in fp32: no matrix product ran in int8", False),
     ],
 )
-def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_report(
-    failed: Project, variant: str, reason: str, transient: bool
-) -> None:
+def test_a_failed_build_has_its_reason_in_every_file(failed, variant, reason, transient) -> None:
     built = engine(failed, variant)
     facts = (built["status"], built["reason"], built["transient"])
     assert facts == ("failed", reason, transient)
@@ -117,9 +105,9 @@ def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_repo
         failed / f"artifacts/{MODEL}/engines/{variant}/engine.json"
     ]
     for kind in ("latency", "accuracy"):
-        record = json.loads((failed / f"reports/{MODEL}/{variant}.{kind}.json").read_text())
+        record = failed.read(f"reports/{MODEL}/{variant}.{kind}.json")
         assert (record["status"], record["reason"]) == ("failed", f"not built: {reason}")
-    result = summary(failed)[variant]
+    result = failed.results()[variant]
     assert result["status"] == "failed"
     assert reason in result["reason"]
     assert reason in (failed / "reports/summary.html").read_text()
@@ -127,28 +115,16 @@ def test_a_failed_build_is_recorded_with_its_reason_in_every_file_up_to_the_repo
 
 
 def test_the_baseline_is_what_it_was(failed: Project, finished_onnx: Project) -> None:
-    now, before = summary(failed), summary(finished_onnx)
-    assert {name for name, one in now.items() if one["status"] == "ok"} == {BASELINE}
-    assert without_race(now[BASELINE]) == without_race(before[BASELINE])
-
-
-def without_race(result: dict[str, Any]) -> dict[str, Any]:
-    """The result as its own records have it: the race had other finalists, the run other jobs."""
-    of_others = ("speedup", "raced", "paired_s", "throughput_per_s", "machine_spread")
-    rows = [
-        {key: value for key, value in row.items() if key not in of_others}
-        for row in result["latency"]
-    ]
-    return {**result, "latency": rows}
+    assert [name for name, status in failed.statuses().items() if status == "ok"] == [BASELINE]
+    now, before = (one.results()[BASELINE]["accuracy"] for one in (failed, finished_onnx))
+    assert now == before
 
 
 def test_a_recorded_failure_is_not_tried_again_unasked(failed: Project) -> None:
     assert failed.plan() == set()
 
 
-def test_strict_ends_with_an_error_after_the_report_was_written_and_again_when_nothing_is_left(
-    project: Project,
-) -> None:
+def test_strict_ends_with_an_error_after_the_report_was_written(project: Project) -> None:
     words = ("--config", "strict=true", "accuracy_budget_points=2")
     before = (project / "reports/summary.html").read_bytes()
     done = project.snakemake(*words)
@@ -175,10 +151,8 @@ def test_retry_failed_deletes_nothing_where_no_job_is_run(failed: Project, word:
     assert failed.files() == before
 
 
-def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(
-    project: Project,
-) -> None:
-    cache = json.loads((project / f"artifacts/{MODEL}/calibration/minmax-8.json").read_text())
+def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_retries_say(project):
+    cache = project.read(f"artifacts/{MODEL}/calibration/minmax-8.json")
     assert (cache["status"], cache["transient"]) == ("failed", True)
     order(project, fp32="die once", bf16="die")
     (project / "fault").unlink()
@@ -187,22 +161,9 @@ def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_ret
     assert done.stdout.count("another attempt follows") >= 2
     for variant in (FP32, INT8, PLAIN):
         assert engine(project, variant)["status"] == "ok"
-        assert summary(project)[variant]["status"] == "ok"
+        assert project.results()[variant]["status"] == "ok"
     assert engine(project, BF16)["status"] == "failed"
-    assert "killed by SIGKILL" in summary(project)[BF16]["reason"]
-
-
-def test_a_broken_record_is_made_again_when_failed_ones_are_retried(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
-    project = copied(finished_onnx)
-    record = project / f"reports/{MODEL}/{PLAIN}.accuracy.json"
-    record.write_text(record.read_text()[:100])
-    # bf16 failed before where this CPU would emulate it
-    emulated = missing_instructions(parse(BF16), describe_host()) is not None
-    again = {f"measure_accuracy/{MODEL}-{PLAIN}"} | RACE | REPORT
-    planned = project.plan("--config", "retry_failed=true")
-    assert planned == again | (jobs_of(BF16) if emulated else set())
+    assert "killed by SIGKILL" in project.results()[BF16]["reason"]
 
 
 # repairs of which one names an operator that there is not
@@ -225,10 +186,6 @@ def int8_jobs(variant: str) -> set[str]:
     return {quantized, *searched, *graph, *jobs_of(variant)}
 
 
-def statuses(project: Project) -> dict[str, str]:
-    return {variant: result["status"] for variant, result in summary(project).items()}
-
-
 @pytest.fixture(scope="module")
 def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after a run with a repair that cannot be and a search that goes wrong."""
@@ -248,43 +205,20 @@ def repaired(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -
         (AUTO, "not searched: ValueError: the search went wrong"),
     ],
 )
-def test_what_cannot_be_quantized_fails_its_variant_with_one_line_and_no_other(
-    repaired: Project, variant: str, reason: str
-) -> None:
-    assert {name for name, status in statuses(repaired).items() if status != "ok"} == {
-        f"{PLAIN}-bad",
-        AUTO,
-    }
+def test_what_cannot_be_quantized_fails_its_variant_alone(repaired, variant, reason) -> None:
+    failed = {name for name, status in repaired.statuses().items() if status != "ok"}
+    assert failed == {f"{PLAIN}-bad", AUTO}
     built = engine(repaired, variant)
     assert (built["status"], built["transient"]) == ("failed", False)
     assert built["reason"].startswith(reason)
     assert "\n" not in built["reason"]
-    assert summary(repaired)[variant]["reason"] == f"not built: {built['reason']}"
-    assert summary(repaired)[variant]["search"] is None
+    assert repaired.results()[variant]["reason"] == f"not built: {built['reason']}"
+    assert repaired.results()[variant]["search"] is None
     assert built["reason"][:60] in (repaired / "reports/summary.html").read_text()
     assert repaired.plan() == set()
 
 
-def test_strict_names_what_could_not_be_quantized(repaired: Project) -> None:
-    done = repaired.snakemake("--config", "strict=true")
-    assert done.returncode == 1
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strict: ")]
-    assert f"{MODEL}/{PLAIN}-bad: not built: not quantized: " in line
-    assert "is named no.such.operator: correct `float` of the repair" in line
-
-
-def test_a_corrected_repair_is_planned_and_nothing_else(
-    repaired: Project, copied: Callable[[Project], Project]
-) -> None:
-    project = copied(repaired)
-    repairs = {**REPAIRS, "bad": {"float": ["*.output.dense"]}}
-    project.configure(**SETTINGS, repairs=repairs)
-    assert project.plan() == int8_jobs(f"{PLAIN}-bad")
-
-
-def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
-    finished_onnx: Project, copied: Callable[[Project], Project]
-) -> None:
+def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(finished_onnx, copied):
     """The cache comes from elsewhere, with scales a thousand times too large."""
     project = copied(finished_onnx)
     cache, text = project / f"artifacts/{MODEL}/calibration/minmax-8.json", project / "bad.cache"
@@ -295,11 +229,11 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
         for name, pair in ranges.items()
     ]
     text.write_text("\n".join(lines) + "\n")
-    tool = [sys.executable, "tools/tensorrt_cache.py", "import", str(text), onnx, str(cache)]
-    subprocess.run([*tool, "--force"], cwd=project.folder, check=True)
+    words = ("tools/tensorrt_cache.py", "import", text, onnx, cache, "--force")
+    printed_in(project.folder, *words)
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    found = summary(project)[PLAIN]
+    found = project.results()[PLAIN]
     assert (found["status"], found["latency"]) == ("failed", [])
     assert found["reason"].startswith("collapsed: ")
     assert "at fault: operator bert." in found["reason"]
@@ -307,9 +241,9 @@ def test_a_collapse_is_a_failure_with_its_operator_and_no_time_is_measured(
     assert found["accuracy"]["samples"] == 40
     assert f"1 failed, the report says why: {MODEL}/{PLAIN}" in done.stdout
     record = f"reports/{MODEL}/{PLAIN}.accuracy.json"
-    judged = json.loads((project / record).read_text())
+    judged = project.read(record)
     assert len(judged["collapsed"]["tensors"]) > 1
-    assert summary(project)[INT8]["status"] == "ok"
+    assert project.results()[INT8]["status"] == "ok"
     timed = f"measure_latency/{MODEL}-{PLAIN}"
     assert timed not in project.plan()
     project.rewrite(record, judged | {"collapsed": None})

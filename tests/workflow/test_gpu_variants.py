@@ -1,6 +1,5 @@
 """Variants for a GPU are planned and ask for one; without one each is unavailable or failed."""
 
-import json
 import re
 
 import pytest
@@ -24,15 +23,8 @@ ON_GPU = {
 }
 
 
-def results(project: Project) -> dict[str, dict]:
-    entries = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {one["variant"]: one for one in entries}
-
-
 @WITHOUT
-def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_outright(
-    unrun: Project,
-) -> None:
+def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_outright(unrun):
     unrun.configure(devices="auto", engines=ENGINES)
     done = unrun.snakemake("--dry-run", "--verbose")
     assert done.returncode == 0, done.stdout
@@ -58,15 +50,13 @@ def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> No
 
 
 @WITHOUT
-def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(
-    project: Project,
-) -> None:
+def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(project) -> None:
     """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
     project.configure(devices=["cpu", "cuda"], engines=engines)
     jobs = project.run()
     assert not [job for job in jobs if job.startswith("build_") and "-cpu-" in job]
-    found = results(project)
+    found = project.results()
     forced = {variant for variant in found if variant.startswith("cuda-")}
     assert len(forced) == 3
     assert {found[variant]["status"] for variant in set(found) - forced} == {"ok"}
@@ -93,12 +83,3 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     measured = {job for job in project.plan() if job.startswith("measure_")}
     assert measured == {f"measure_latency/{MODEL}-{variant}" for variant in forced}
     assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
-
-
-def test_a_repair_with_attention_is_one_for_a_gpu(unrun: Project) -> None:
-    repairs = {"mha": {"attention": True}, "out": {"outputs": True}}
-    engines = {"onnxruntime": ["int8"], "tensorrt": ["fp8", "int8-fp16"]}
-    unrun.configure(devices=["cpu", "cuda"], engines=engines, repairs=repairs)
-    planned = unrun.plan("--until", "quantize_onnx")
-    assert {one.partition("minmax-8-")[2] for one in planned if "-u8s8-minmax-8-" in one} == {"out"}
-    assert {f"quantize_onnx/{MODEL}-{one}-minmax-8-mha" for one in ("e4m3", "s8s8")} <= planned

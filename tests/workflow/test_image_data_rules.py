@@ -4,7 +4,6 @@ from small_images import encoded, noise
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.inputs.encode import read_split
-from tiny_project import Project
 
 MODEL = "pets"
 DATA = f"artifacts/{MODEL}/data/data.json"
@@ -17,9 +16,7 @@ KEYS = {
 }
 
 
-def test_images_become_splits_that_are_made_again_only_when_an_image_changed(
-    unrun: Project,
-) -> None:
+def test_images_become_splits_that_are_made_again_only_when_an_image_changed(unrun) -> None:
     for number in range(100):
         file = unrun / f"pets/{('cat', 'dog')[number % 2]}/{number:03}.png"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -53,9 +53,7 @@ def project(fresh: Project, finished: Project, tmp_path: Path) -> Project:
     return made
 
 
-def test_a_job_runs_from_a_manifest_that_the_schema_of_kubernetes_allows(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_job_runs_from_a_manifest_that_the_schema_of_kubernetes_allows(project, tmp_path) -> None:
     with s3_server(tmp_path) as storage, kubernetes_api(tmp_path, str(PACKAGES)) as cluster:
         words = ("--profile", PROFILE, "--until", "train_model")
         quick = ("--seconds-between-status-checks", "1")

@@ -29,9 +29,7 @@ def rules(fresh: Project) -> dict[str, Any]:
         return {rule.name: rule for rule in workflow.rules if rule.script}
 
 
-def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
-    fresh: Project, rules: dict[str, Any]
-) -> None:
+def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(fresh, rules):
     run = {name: Path(rule.script).stem for name, rule in rules.items()}
     assert {*run.values()} == {path.stem for path in (fresh / "scripts").glob("*.py")}
     shared = {f"build_{engine}": "build_engine" for engine in ENGINES}
@@ -40,9 +38,7 @@ def test_every_script_is_run_by_the_rule_of_its_name_and_one_builds_all_engines(
     assert run == {name: name for name in rules} | shared
 
 
-def test_every_rule_has_a_log_an_environment_a_digest_of_its_code_and_resources(
-    rules: dict[str, Any],
-) -> None:
+def test_every_rule_has_a_log_an_environment_a_digest_of_its_code_and_resources(rules) -> None:
     for name, rule in rules.items():
         assert str(rule.log[0]).startswith(f"artifacts/logs/{name}/"), name
         params, resources = dict(rule.params.items()), rule.resources
@@ -56,9 +52,7 @@ def test_every_rule_has_a_log_an_environment_a_digest_of_its_code_and_resources(
         assert not any(is_flagged(path, "directory") for path in rule.output), name
 
 
-def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(
-    fresh: Project, rules: dict[str, Any]
-) -> None:
+def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(fresh, rules) -> None:
     keep = {"train_model"}
     for engine in ENGINES:
         text = (fresh / f"scripts/tightrope/engines/{engine}.py").read_text()
@@ -76,9 +70,7 @@ def test_the_report_reads_every_part_of_its_template(fresh: Project) -> None:
         assert {Path(path).name for path in job.input} >= {path.name for path in folder.iterdir()}
 
 
-def test_the_slurm_profile_plans_every_job_with_its_resources(
-    unrun: Project, rules: dict[str, Any]
-) -> None:
+def test_the_slurm_profile_plans_every_job_with_its_resources(unrun, rules) -> None:
     profile = yte.process_yaml((unrun / "profiles/slurm/config.yaml").read_text())
     with_resources = set(rules) - BUNDLES
     assert set(profile["set-threads"]) == with_resources == set(profile["set-resources"])

@@ -28,11 +28,6 @@ def test_another_host_adds_its_own_jobs_and_the_int8_that_its_cpu_needs(unrun: P
     assert f"calibrate/{MODEL}-minmax-8" in one
 
 
-def test_hosts_alike_share_what_no_host_decides(unrun: Project) -> None:
-    added = planned(unrun, a=ROME, b=ROME) - planned(unrun, a=ROME)
-    assert all("@b" in name for name in added)
-
-
 def test_jobs_of_several_hosts_do_not_run_on_this_machine(unrun: Project) -> None:
     unrun.configure(**SETTINGS, hosts={"genoa": GENOA, "rome": ROME})
     refused = unrun.snakemake()

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from apart import PACKAGES, apart, s3_server, words_for
 from artifact_files import written
-from bundles import run_in, unpack
-from tiny_project import ONNX_MODELS, Project, write_own_onnx
+from bundles import unpack
+from programs import run_in
+from tiny_project import ONNX_MODELS, SUMMARY, Project, write_own_onnx
 
 SETTINGS: dict[str, Any] = {"engines": {"onnxruntime": ["int8"]}, "graphs": []}
 LATENCY = "reports/tiny/cpu-onnxruntime-int8-minmax-8.latency.json"
@@ -78,7 +79,7 @@ class Stored(NamedTuple):
         subprocess.run([sys.executable, "-c", program, *words], env=environment, check=True)
 
     def summary(self) -> Any:
-        return json.loads((self.project / "reports/summary.json").read_text())
+        return self.project.read(SUMMARY)
 
 
 def is_rule(line: str) -> bool:
@@ -108,11 +109,9 @@ def on_s3(
         yield stored
 
 
-def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(
-    on_s3: Stored, finished_onnx: Project
-) -> None:
+def test_a_run_on_nodes_of_their_own_ends_in_the_report_of_one_machine(on_s3, finished_onnx):
     found = on_s3.summary()
-    local = json.loads((finished_onnx / "reports/summary.json").read_text())
+    local = finished_onnx.read(SUMMARY)
     assert results(found)
     assert results(found).items() <= results(local).items()
     assert found["models"] == local["models"]
@@ -138,21 +137,19 @@ def test_a_bundle_is_made_in_storage(on_s3: Stored, tmp_path: Path) -> None:
 
 
 def test_what_was_changed_in_storage_reaches_no_report(on_s3: Stored) -> None:
-    before = (on_s3.project / "reports/summary.json").read_bytes()
+    before = (on_s3.project / SUMMARY).read_bytes()
     on_s3.in_storage(EDIT, f"tiny/{ACCURACY}", '{"classes": 2}')
     done = on_s3.snakemake()
     assert done.returncode != 0
     assert f"s3/tests/tiny/{ACCURACY}: without a digest of its content" in done.stdout
     assert "Traceback" not in done.stdout
-    assert (on_s3.project / "reports/summary.json").read_bytes() == before
+    assert (on_s3.project / SUMMARY).read_bytes() == before
     # that is the way on
     on_s3.in_storage(DELETE, f"tiny/{ACCURACY}")
     assert "measure_accuracy" in on_s3.plan()
 
 
-def test_a_job_that_dies_is_in_the_report_and_what_failed_or_was_disturbed_is_made_again(
-    on_s3: Stored, tmp_path: Path
-) -> None:
+def test_a_job_that_dies_is_in_the_report_and_made_again(on_s3: Stored, tmp_path) -> None:
     changed = ("--config", "calibration={samples: [16]}")
     done = on_s3.snakemake(*changed, CRASH="cpu-onnxruntime-int8-minmax-16")
     found = results(on_s3.summary())

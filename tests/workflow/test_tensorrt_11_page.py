@@ -1,18 +1,16 @@
 """docs/tensorrt-11.md: its configuration is planned, its commands run as far as without a GPU."""
 
 import csv
-import io
-import json
 import random
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
+from checkpoints import make_checkpoint
 from page_blocks import block
+from programs import printed_in
 from splits import prepare_splits, split_of
 from tightrope.jobs.child import Limits, supervised
 from tightrope.onnx.file import load_onnx
@@ -49,20 +47,14 @@ def write_reviews(path: Path) -> None:
 
 def write_own(folder: Path) -> None:
     """Run in a child: own/text.onnx with random weights, and its tokenizer."""
-    from tightrope.checkpoint.source import prepare_checkpoint
     from tightrope.onnx.export import export_onnx
-    from tightrope.training.train import TrainingSettings, train_model
 
     work, data = folder / "work", folder / "work/data/data.json"
     sizes = {"train": 200, "evaluation": 20}
     columns = {"text": "text", "label": "label"}
     reviews = f"files:{folder}/data/reviews_*.csv"
     prepare_splits(data, source=reviews, columns=columns, splits=sizes, pool=20, seed=0)
-    begun, checkpoint = work / "source/checkpoint.json", work / "checkpoint/checkpoint.json"
-    prepare_checkpoint(begun, source=SOURCE, expected_sha256=None, seed=0)
-    settings = TrainingSettings(recipe=None, inputs={}, threads=1, seed=0)
-    train = split_of(data, "train")
-    train_model(checkpoint, settings, source=begun, data=train, terminal=io.StringIO())
+    checkpoint = make_checkpoint(work, SOURCE, split_of(data, "train"))
     (folder / "own").mkdir()
     export_onnx(checkpoint, folder / "own/text.onnx", threads=1)
     shutil.copy2(checkpoint.parent / "tokenizer.json", folder / "own")
@@ -80,30 +72,14 @@ def mine(unrun: Project) -> Project:
 def told(project: Project, words: list[str], *more: str) -> str:
     """What a command of the page prints; it must go well."""
     program, *arguments = [*words, *more]
-    if program == "snakemake":
-        done = project.snakemake(*arguments)
-    else:
-        done = subprocess.run(
-            [program, *arguments],
-            cwd=project.folder,
-            env=project.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+    if program != "snakemake":
+        return printed_in(project.folder, *arguments)
+    done = project.snakemake(*arguments)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
-def cache_of(project: Project) -> dict[str, Any]:
-    return json.loads((project / CACHE).read_text())
-
-
-def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tensorrt(
-    mine: Project,
-) -> None:
+def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tensorrt(mine) -> None:
     ((whole),) = commands("on the machine with the GPU")
     planned = told(mine, whole, "--dry-run", "--verbose")
     assert "cuda-tensorrt-int8-fp16-entropy-512/engine.json" in planned
@@ -116,14 +92,14 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
 
     calibrate, bring_in, again = commands("from a cache of TensorRT")
     told(mine, calibrate)
-    own = cache_of(mine)
+    own = mine.read(CACHE)
     tool = bring_in[:2]
     told(mine, [*tool, "export", CACHE, "old.cache", "--tensorrt", "8601"])
     text = (mine / "old.cache").read_text()
     assert text.startswith("TRT-8601-EntropyCalibration2\n")
     (mine / "old.cache").write_text(f"{text}fused_away: 3c010a14\n")
     assert "tensors left out: 1" in told(mine, bring_in)
-    imported = cache_of(mine)
+    imported = mine.read(CACHE)
     assert imported["imported"] == "TRT-8601-EntropyCalibration2"
     assert imported["ranges"].keys() == own["ranges"].keys()
     for name, (low, high) in imported["ranges"].items():
@@ -133,6 +109,6 @@ def test_the_page_goes_from_an_onnx_file_to_a_quantized_one_with_a_cache_of_tens
     assert "rule calibrate" not in planned
     assert "rule quantize_onnx" in planned
     told(mine, again, "--until", "quantize_onnx")
-    assert cache_of(mine) == imported
+    assert mine.read(CACHE) == imported
     quantized = load_onnx(mine / "artifacts/mine/quantized/s8s8-entropy-512.onnx")
     assert "QuantizeLinear" in {node.op_type for node in quantized.graph.node}

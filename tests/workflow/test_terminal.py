@@ -1,7 +1,6 @@
 """What the terminal shows of real runs of Snakemake, with a pseudo-terminal and without."""
 
 import fcntl
-import json
 import os
 import pty
 import re
@@ -91,11 +90,8 @@ def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun:
 
 
 def test_what_a_job_writes_past_its_log_is_above_the_bar(unrun: Project) -> None:
-    unrun.edit(
-        "scripts/prepare_data.py",
-        "from tightrope.jobs.job",
-        "import nothing_such\nfrom tightrope.jobs.job",
-    )
+    line = "from tightrope.jobs.job"
+    unrun.edit("scripts/prepare_data.py", line, f"import nothing_such\n{line}")
     printed = on_a_terminal(unrun, "--", DATA)
     lines = without_escapes(printed).splitlines()
     assert "ModuleNotFoundError: No module named 'nothing_such'" in lines
@@ -142,20 +138,15 @@ def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> Non
     slow = "latency={calls: 1000000, max_seconds: 0.2}"
     done = onnx_project.snakemake("--config", slow, "--", target)
     assert done.returncode == 0, done.stdout
-    assert re.search(
-        r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow",
-        done.stdout,
-        re.MULTILINE,
-    )
+    told = r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow"
+    assert re.search(told, done.stdout, re.MULTILINE)
     assert "1 with a failed record" in done.stdout
-    record = json.loads((onnx_project / target).read_text())
+    record = onnx_project.read(target)
     assert (record["status"], record["transient"]) == ("failed", False)
 
 
 @pytest.mark.parametrize(("word", "expected"), [("--verbose", "Building DAG"), ("--quiet", None)])
-def test_options_that_ask_for_snakemakes_own_words_get_them(
-    word: str, expected: str | None, unrun: Project
-) -> None:
+def test_options_that_ask_for_snakemakes_own_words_get_them(word, expected, unrun) -> None:
     done = unrun.snakemake(word, "--cores", "1", "--", DATA)
     assert done.returncode == 0, done.stdout
     assert not re.search(r"^\[1/1\]", done.stdout, re.MULTILINE)
@@ -177,17 +168,13 @@ def test_a_dry_run_is_a_table_with_the_jobs_of_each_rule_and_why(project: Projec
     assert "train model" not in reasons
 
 
-def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(
-    project: Project,
-) -> None:
+def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(project) -> None:
     done = project.snakemake("--", "reports/summary.html")
     lines = [line for line in done.stdout.splitlines() if "profile" not in line]
     assert lines == ["Nothing to be done (all requested files are present and up to date)."]
 
 
-def test_a_second_run_tells_its_time_from_the_first_and_ends_with_the_decision(
-    project: Project,
-) -> None:
+def test_a_second_run_tells_its_time_from_the_first_and_ends_with_the_decision(project) -> None:
     done = project.snakemake("--forcerun", "summarize", "--", "reports/summary.html")
     told = r"^2 jobs, about \d+(\.\d)? s, estimated from earlier runs$"
     assert re.search(told, done.stdout, re.MULTILINE), done.stdout

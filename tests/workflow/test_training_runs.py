@@ -1,11 +1,10 @@
 """A training that fails is a line, or a record in the report."""
 
-import json
 import re
 from copy import deepcopy
 from typing import Any
 
-from tiny_project import CONFIG, MODEL, Project
+from tiny_project import CONFIG, MODEL
 
 RECORD = f"reports/{MODEL}/training.json"
 TRAINING = {"epochs": 2, "seeds": [0, 1]}
@@ -17,13 +16,11 @@ def models(**recipe: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(
-    project: Project,
-) -> None:
+def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(project) -> None:
     project.configure(training=TRAINING, models=models(learning_rate=1e13), strict=True)
     rules = ("measure_training", "summarize", "render_report")
     done = project.snakemake("--allowed-rules", *rules)
-    found = json.loads((project / RECORD).read_text())
+    found = project.read(RECORD)
     assert found["status"] == "failed"
     assert found["reason"].startswith(
         "train: training diverged (loss is NaN or infinite); lower train."

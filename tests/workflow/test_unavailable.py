@@ -1,13 +1,11 @@
 """What this machine or this model cannot run is in the report with its reason; the rest runs."""
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tightrope.machine.host import describe_host
-from tiny_project import CONFIG, MODEL, ONNX_MODELS, Project
+from tiny_project import MODEL, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -23,33 +21,28 @@ def without_compiler(folder: Path) -> str:
     return str(folder)
 
 
-def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(
-    project: Project, tmp_path: Path
-) -> None:
+def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(project, tmp_path):
     path = tmp_path / "programs"
     path.mkdir()
     engines = {"compile": ["fp32"], "inductor": ["bf16"], "tvm": ["fp32"], "pytorch": ["fp32"]}
     project.configure(engines=engines)
     jobs = project.run(PATH=without_compiler(path))
     assert not [job for job in jobs if any(word in job for word in ("compile", "inductor", "tvm"))]
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    reasons = {one["variant"]: one["reason"] for one in results if one["status"] == "unavailable"}
+    found = project.results().items()
+    reasons = {name: one["reason"] for name, one in found if one["status"] == "unavailable"}
     assert set(reasons) == set(COMPILED)
     assert all("no C++ compiler: install g++" in reason for reason in reasons.values())
     assert "no C++ compiler" in (project / "reports/summary.html").read_text()
 
 
 @pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
-    onnx_project: Project,
-) -> None:
+def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(onnx_project) -> None:
     project = onnx_project
     engines = {"onnxruntime": ["fp16", "int8"]}
     project.configure(engines=engines, emulated=False)
     jobs = project.run()
     assert not [job for job in jobs if "fp16" in job]
-    results = json.loads((project / "reports/summary.json").read_text())["results"]
-    found = {one["variant"]: (one["status"], one["reason"]) for one in results}
+    found = {name: (one["status"], one["reason"]) for name, one in project.results().items()}
     status, reason = found["cpu-onnxruntime-fp16"]
     assert status == "unavailable"
     assert reason.startswith("not supported by this CPU: no fp16 instructions")
@@ -60,23 +53,9 @@ def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(
     assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.plan()
 
 
-@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_a_dry_run_names_what_is_unavailable_with_the_reason(unrun: Project) -> None:
-    unrun.configure(engines={"onnxruntime": ["fp16", "int8"]}, emulated=False)
-    done = unrun.snakemake("--dry-run")
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("unavailable: ")]
-    reason = "not supported by this CPU: no fp16 instructions"
-    assert line.startswith(f"unavailable: {MODEL}/cpu-onnxruntime-fp16: {reason}")
-
-
-def results(project: Project) -> dict[str, Any]:
-    entries = json.loads((project / "reports/summary.json").read_text())["results"]
-    return {entry["variant"]: entry for entry in entries}
-
-
 def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
-    summary = json.loads((finished_onnx / "reports/summary.json").read_text())
-    found = results(finished_onnx)
+    summary = finished_onnx.read(SUMMARY)
+    found = finished_onnx.results()
     assert summary["models"][MODEL]["baselines"] == {"cpu": "cpu-onnxruntime-fp32"}
     assert found["cpu-openvino-fp32"]["baseline"] == "cpu-onnxruntime-fp32"
     assert found["cpu-openvino-fp32"]["accuracy"]["flips"] == 0
@@ -84,21 +63,3 @@ def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Projec
     assert found["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert found["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert finished_onnx.plan() == set()
-
-
-def test_engines_that_need_a_checkpoint_are_unavailable_for_an_own_onnx_file(
-    onnx_project: Project,
-) -> None:
-    onnx_project.configure(engines={**CONFIG["engines"], "pytorch": ["bf16"]})
-    assert onnx_project.run() == {"summarize/summarize", "render_report/render_report"}
-    reason = results(onnx_project)["cpu-pytorch-bf16"]["reason"]
-    assert reason == "no checkpoint: the model is an ONNX file"
-
-
-def test_an_own_onnx_file_with_other_input_names_is_refused_without_inputs(
-    onnx_project: Project,
-) -> None:
-    onnx_project.configure(models={MODEL: {**ONNX_MODELS[MODEL], "inputs": {}}})
-    done = onnx_project.snakemake("--", f"artifacts/{MODEL}/model.onnx")
-    assert done.returncode != 0
-    assert "its inputs are ids, mask; expected are input_ids, attention_mask" in done.stdout

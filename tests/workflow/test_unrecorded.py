@@ -4,29 +4,17 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_project import CONFIG, MODEL, RACE, Project
+from programs import printed_in
+from tiny_project import CONFIG, MODEL, RACE, REPORT, Project
 
-TINY = CONFIG["models"][MODEL]
 LATENCY = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
-REPORT = {"summarize/summarize", "render_report/render_report"}
 CHANGES: dict[str, dict[str, Any]] = {
-    "calibration samples": {"calibration": {**CONFIG["calibration"], "samples": [16]}},
     "calibration pool": {"calibration": {**CONFIG["calibration"], "pool": 48}},
-    "threads": {"threads": 1},
     "latency": {"latency": {**CONFIG["latency"], "calls": 5}},
-    "accuracy budget": {"accuracy_budget_points": 2.0},
-    "shapes": {"shapes": [{"batch": 3, "sequence": 8}]},
-    "train": {"models": {MODEL: {**TINY, "train": {**TINY["train"], "epochs": 1}}}},
-    "longest text": {"models": {MODEL: {**TINY, "max_sequence": 12}}},
-    "option of an engine": {"onnxruntime": {"spinning": False}},
-    "evaluation": {"models": {MODEL: {**TINY, "splits": {**TINY["splits"], "evaluation": 60}}}},
-    "repair": {"repairs": {"smooth": {"smoothquant": 0.5}}},
     "one engine less": {"engines": {"openvino": ["fp32", "bf16", "int8"]}},
 }
 
@@ -53,9 +41,7 @@ def forget(project: Project) -> None:
     shutil.rmtree(project / ".snakemake")
 
 
-def test_a_folder_without_records_plans_what_an_ordinary_one_does(
-    bare: Project, project: Project
-) -> None:
+def test_a_folder_without_records_plans_what_an_ordinary_one_does(bare, project) -> None:
     assert bare.plan() == set()
     for name, change in CHANGES.items():
         project.configure(**change)
@@ -77,7 +63,7 @@ def test_what_was_current_stays_so_after_a_plan_and_a_run(bare: Project) -> None
 
 def test_a_file_without_a_digest_is_made_again(bare: Project) -> None:
     """As one of an earlier version is."""
-    record = json.loads((bare / LATENCY).read_text())
+    record = bare.read(LATENCY)
     record = {name: value for name, value in record.items() if name != "made_with"}
     (bare / LATENCY).write_text(json.dumps(record))
     done = bare.snakemake("--dry-run", "--verbose")
@@ -90,8 +76,7 @@ def test_a_calibration_that_was_imported_is_not_made_again(bare: Project) -> Non
     cache = f"artifacts/{MODEL}/calibration/minmax-8.json"
     onnx = f"artifacts/{MODEL}/model.simplified.onnx"
     for words in (["export", cache, "out"], ["import", "out", onnx, cache, "--force"]):
-        tool = [sys.executable, "tools/tensorrt_cache.py", *words]
-        subprocess.run(tool, cwd=bare.folder, check=True)
+        printed_in(bare.folder, "tools/tensorrt_cache.py", *words)
     planned = bare.plan()
     assert f"quantize_onnx/{MODEL}-u8s8-minmax-8" in planned
     assert f"calibrate/{MODEL}-minmax-8" not in planned

@@ -1,7 +1,6 @@
 """One run with everything that can be asked for: what each step wrote, and what the report says."""
 
 import html
-import json
 from collections import Counter
 from typing import Any
 
@@ -25,14 +24,6 @@ def summary(whole: Project) -> Summary:
 @pytest.fixture(scope="module")
 def page(whole: Project) -> str:
     return (whole / "reports/summary.html").read_text()
-
-
-def record(whole: Project, path: str) -> dict[str, Any]:
-    return json.loads((whole / path).read_text())
-
-
-def of_small(whole: Project, kind: str) -> dict[str, Any]:
-    return record(whole, f"reports/{SMALL}/{LEARNT}.{kind}.json")
 
 
 def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summary: Any) -> None:
@@ -61,16 +52,14 @@ def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any,
     assert "latency.tokens" in (whole / "reports/summary.csv").read_text().splitlines()[0]
 
 
-def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(
-    whole: Project, summary: Any, page: str
-) -> None:
+def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(whole, summary, page):
     results = {one["variant"]: one for one in summary["results"] if one["model"] == GIVEN}
     for name in AS_GIVEN:
         assert (results[name]["precision"], results[name]["calibration"]) == ("given", None)
         assert results[name]["status"] == "ok"
         counts = results[name]["executed"].values()
         assert sum(one.get("int8", 0) for one in counts) > 0
-        engine = record(whole, f"artifacts/{GIVEN}/engines/{name}/engine.json")
+        engine = whole.read(f"artifacts/{GIVEN}/engines/{name}/engine.json")
         assert list(engine["sources"]) == ["model.onnx"]
     judged = {one["variant"]: one["unquantized"] for one in summary["quantization"]}
     assert judged[AS_GIVEN[0]] == "cpu-onnxruntime-fp32"
@@ -88,14 +77,7 @@ def test_each_section_of_the_page_is_there(page: str) -> None:
     assert "Everything that was asked for ran." in page
 
 
-def test_traffic_has_every_scenario_with_every_padding(whole: Project, summary: Any) -> None:
-    found = of_small(whole, "traffic")
-    assert found["status"] == "ok", found["reason"]
-    assert {(test["name"], test["scenario"]) for test in found["tests"]} == {
-        (padding, scenario)
-        for padding in ("fixed", "longest", "bucketed")
-        for scenario in ("single_stream", "offline", "server")
-    }
+def test_traffic_has_the_gain_of_each_padding(summary: Any) -> None:
     (entry,) = summary["traffic"]
     fixed, longest, bucketed = entry["rows"]
     assert fixed["gain"] == fixed["padding_gain"] == 1
@@ -123,7 +105,7 @@ def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Any) -
 
 def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> None:
     for model, variant in ((SMALL, LEARNT), (MODEL, INT8)):
-        found = record(whole, f"reports/{model}/{variant}.profile.json")
+        found = whole.read(f"reports/{model}/{variant}.profile.json")
         assert (found["status"], found["unprofiled"]) == ("ok", None)
         for shape in found["shapes"]:
             assert sum(shape["shares"].values()) == pytest.approx(1.0)
@@ -132,7 +114,7 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> Non
             assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
     small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
     assert small < large
-    peaks = record(whole, "artifacts/machine/cpu.peaks.json")
+    peaks = whole.read("artifacts/machine/cpu.peaks.json")
     # bf16 where this CPU has products in it
     assert set(peaks["peaks"]["operations_per_s"]) - {"bf16"} == {"fp32", "int8"}
     assert peaks["host"] == found["host"]
@@ -147,7 +129,7 @@ def test_causes_are_removed_and_both_engines_timed(summary: Any) -> None:
 
 
 def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) -> None:
-    found = record(whole, f"reports/{MODEL}/training.json")
+    found = whole.read(f"reports/{MODEL}/training.json")
     assert (found["status"], [run["seed"] for run in found["runs"]]) == ("ok", [0, 1])
     for run in found["runs"]:
         assert (run["samples"], run["held_out_samples"], len(run["epochs"])) == (108, 12, 2)
@@ -158,20 +140,18 @@ def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) ->
     assert {entry["model"] for entry in summary["training"]} == {MODEL, RELU}
 
 
-def test_models_that_differ_in_their_activation_are_timed_in_pairs(
-    whole: Project, summary: Any
-) -> None:
+def test_models_that_differ_in_their_activation_are_timed_in_pairs(whole, summary) -> None:
     (entry,) = summary["activations"]
     assert (entry["model"], entry["reference"]) == (RELU, MODEL)
     assert {row["variant"] for row in entry["latency"]} == set(PLAIN)
     assert [summary["models"][name]["activation"] for name in (MODEL, RELU)] == ["gelu", "relu"]
-    shapes = record(whole, f"reports/{RELU}/{BASELINE}.activation.json")["shapes"]
+    shapes = whole.read(f"reports/{RELU}/{BASELINE}.activation.json")["shapes"]
     assert all(len(one["blocks_s"]) == len(one["baseline_blocks_s"]) for one in shapes)
 
 
 def test_the_child_is_as_small_as_was_asked_and_learnt_from_its_parent(whole: Project) -> None:
     checkpoint = "artifacts/{}/checkpoint/checkpoint.json"
-    child, parent = (record(whole, checkpoint.format(one)) for one in (SMALL, MODEL))
+    child, parent = (whole.read(checkpoint.format(one)) for one in (SMALL, MODEL))
     assert (child["source"], child["labels"]) == (f"model:{MODEL}", parent["labels"])
     assert child["parameters"] == child["prune"]["target"]["reached"]["parameters"] <= 20_000
     assert child["distill"]["temperature"] == 2.0
@@ -180,8 +160,8 @@ def test_the_child_is_as_small_as_was_asked_and_learnt_from_its_parent(whole: Pr
 
 def test_the_ranges_that_the_child_learnt_are_those_of_its_files(whole: Project) -> None:
     folder = f"artifacts/{SMALL}"
-    learnt = record(whole, f"{folder}/checkpoint/checkpoint.json")["qat"]["ranges"]
-    cache = record(whole, f"{folder}/calibration/qat-8.json")
+    learnt = whole.read(f"{folder}/checkpoint/checkpoint.json")["qat"]["ranges"]
+    cache = whole.read(f"{folder}/calibration/qat-8.json")
     assert cache["method"] == "qat"
     assert all(pair in cache["ranges"].values() for pair in learnt.values())
     assert not list((whole / folder).glob("calibration/minmax*"))
@@ -196,12 +176,6 @@ def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Any) -
         (child,) = [one for one in shape["engines"] if one["model"] == SMALL]
         against = child["against"]["root_baseline"]
         assert (against["model"], against["variant"]) == (MODEL, BASELINE)
-
-
-def test_int8_auto_says_what_it_tried(whole: Project) -> None:
-    search = record(whole, f"artifacts/{MODEL}/search/u8s8-minmax-8.json")
-    kept = [one["in_float"] for one in search["trials"] if one["verdict"] == "kept"]
-    assert kept[-1] == search["in_float"]
 
 
 @pytest.mark.parametrize("path", ["calibration/minmax-8.tsv", "quantized/u8s8-minmax-8-auto.tsv"])

@@ -1,11 +1,11 @@
 import math
-import os
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mounts import mounted
 from tightrope.artifacts.files import read_json, sha256, write_bytes, write_json
 from tightrope.errors import ArtifactError, StorageError
 
@@ -13,13 +13,8 @@ from tightrope.errors import ArtifactError, StorageError
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(tmp_path / "tiny", "-o", "size=64k"):
+        yield tmp_path / "tiny"
 
 
 def test_a_reader_sees_the_old_file_or_the_new_one_whole(tmp_path: Path) -> None:

@@ -1,14 +1,13 @@
 """The digest of a script changes with every definition that it can reach, and with no other."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import tightrope
+from programs import printed_in
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.artifacts.reach import read_module
 from tightrope.errors import TightropeError
@@ -185,8 +184,7 @@ def test_the_package_for_a_gpu_stands_in_for_the_one_of_a_cpu(tmp_path: Path) ->
         "print(found('onnxruntime', 'a'))"
     )
     # without the packages of the environment
-    command = [sys.executable, "-S", "-c", words]
     path = f"{Path(tightrope.__file__).parents[1]}:{tmp_path}"
-    done = subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, text=True)
-    assert done.stdout.strip() == "{'onnxruntime': '9.9.9', 'a': None}", done.stderr
+    printed = printed_in(tmp_path, "-S", "-c", words, PYTHONPATH=path)
+    assert printed == "{'onnxruntime': '9.9.9', 'a': None}\n"
     assert library_versions("onnxruntime") == {"onnxruntime": version("onnxruntime")}

@@ -61,13 +61,7 @@ def test_real_engines(project: Callable[[str], Report], monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("slower", "verdict"), [(1.0, "same"), (1.05, "slower"), (0.9, "faster")])
-def test_the_time_of_the_new_engine_is_told_though_what_is_loaded_first_is_slower(
-    project: Callable[[str], Report],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    slower: float,
-    verdict: str,
-) -> None:
+def test_the_time_of_the_new_engine_is_told(project, tmp_path, monkeypatch, slower, verdict):
     """The first of each two loads makes 1 % slower for good; blocks scatter by 1 %."""
     journal = tmp_path / "journal"
 

@@ -111,9 +111,7 @@ def test_a_pattern_and_an_archive_give_the_splits_of_the_folder(tmp_path: Path, 
     ("train", "evaluation", "pattern"),
     [("pets/training", "pets/validation", "/pets"), ("train", "test", "/*/*"), ZIPS],
 )
-def test_the_folders_or_archives_say_which_split_an_image_is(
-    tmp_path: Path, train: str, evaluation: str, pattern: str
-) -> None:
+def test_the_folders_or_archives_say_which_split_an_image_is(tmp_path, train, evaluation, pattern):
     """Where a class may be called train, with a folder for its images, as in Tiny ImageNet."""
     top = tmp_path / "tests of a train"
     for place, first in ((train, 0), (evaluation, 100)):
@@ -163,9 +161,7 @@ def test_a_pipe_or_a_device_among_the_images_is_refused_at_once(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("place", "pattern"), [("cat/link.png", "pets/*/*.png"), ("bird", "pets/*"), IN_A_CLASS]
 )
-def test_a_link_that_leads_to_a_place_that_nobody_named_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, pattern: str
-) -> None:
+def test_a_link_to_a_place_that_nobody_named_is_refused(tmp_path, monkeypatch, place, pattern):
     class_folders(tmp_path / "run/pets")
     class_folders(tmp_path / "private")
     monkeypatch.chdir(tmp_path / "run")
@@ -237,9 +233,7 @@ SPLIT = {"train/cat/1.png": image(1), "train/dog/2.png": image(2), "val/cat/3.pn
         ("pets", SPLIT | {"val/bird/4.png": image(4)}, "bird/4.png: its label 'bird' is none of"),
     ],
 )
-def test_images_that_cannot_be_taken_are_named_in_one_line_and_nothing_is_left(
-    tmp_path: Path, place: str, files: dict[str, bytes], said: str
-) -> None:
+def test_images_that_cannot_be_taken_are_named_in_one_line(tmp_path, place, files, said) -> None:
     """In a folder or an archive of class folders, in which these files are put."""
     known = {} if SPLIT.items() <= files.items() else files_of(class_folders(tmp_path / "pets"))
     if place.startswith("a."):
@@ -322,9 +316,7 @@ def test_a_parquet_table_may_hold_the_images_themselves(tmp_path: Path) -> None:
         (("a.png", "cat"), {"columns": {"image": "x", "label": "kind"}}, "has no column 'x', only"),
     ],
 )
-def test_a_bad_row_of_a_table_is_named(
-    tmp_path: Path, row: tuple, options: dict[str, Any], said: str
-) -> None:
+def test_a_bad_row_of_a_table_is_named(tmp_path, row, options, said) -> None:
     rows = flat_images(tmp_path)
     files = {name: image(int(name[:2])) for name, _ in rows}
     pack(tmp_path / "a.zip", files | {"a/two.png": image(1), "b/two.png": image(1)})
@@ -397,9 +389,7 @@ def test_what_is_no_image_of_the_hub_is_an_error(tmp_path: Path) -> None:
         ("digits", "pets", "only a table of images"),
     ],
 )
-def test_an_impossible_source_of_images_is_a_config_error(
-    tmp_path: Path, source: str, images: str | None, said: str
-) -> None:
+def test_an_impossible_source_of_images_is_a_config_error(tmp_path, source, images, said) -> None:
     class_folders(tmp_path / "pets", 2)
     (tmp_path / "notes.md").write_text("no image")
     (tmp_path / "labels.csv").write_text("image,label\n")

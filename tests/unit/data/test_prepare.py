@@ -3,7 +3,6 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
-from tightrope.data.source import local_files
 from tightrope.data.sources.hub_texts import material_of
 from tightrope.data.sources.hub_texts import read as read_hub
 from tightrope.data.splits import (
@@ -16,7 +15,7 @@ from tightrope.data.splits import (
     stratified,
     unique,
 )
-from tightrope.errors import ConfigError, TightropeError
+from tightrope.errors import TightropeError
 from tightrope.signature import TEXT
 
 KEYS = {"train": "train", "evaluation": "evaluation", "calibration": "pool"}
@@ -142,12 +141,6 @@ def test_a_calibration_split_without_a_class_asks_for_the_pool_that_it_takes() -
 def test_a_class_must_be_calibrated(material: Material, sizes: dict[str, int], said: str) -> None:
     with pytest.raises(TightropeError, match=rf"no text of class 'rare one' .*{said}"):
         split(material, **sizes)
-
-
-def test_a_source_of_no_known_kind_is_a_config_error() -> None:
-    for source in ("", "file:x", "random:5", "docstrings:", "hub:a/b/c/d@main"):
-        with pytest.raises(ConfigError):
-            local_files(source)
 
 
 def test_an_unreachable_hub_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

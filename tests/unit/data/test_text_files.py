@@ -8,10 +8,10 @@ from table_files import table_file
 from tightrope.data.source import libraries, local_files
 from tightrope.data.sources.text_files import read as read_files
 from tightrope.data.splits import SPLITS
-from tightrope.errors import ArtifactError, ConfigError, TightropeError
+from tightrope.errors import TightropeError
 from tightrope.inputs.encode import read_split
 from tightrope.sources import local
-from tightrope.sources.tables import column_names, read_columns, read_table
+from tightrope.sources.tables import column_names, read_table
 
 COLUMNS = {"text": "sentence", "label": "mood"}
 ROWS = [(f"sentence number {i} ends here", "good" if i % 3 else "bad") for i in range(30)]
@@ -40,14 +40,6 @@ def test_a_table_unpacks_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write_table(tmp_path / "a.csv.gz", [("the same again", "good")] * 20_000)
     with pytest.raises(TightropeError, match=r"a\.csv\.gz: unpacks to more than 10000 bytes"):
         read(tmp_path / "a.csv.gz")
-
-
-def test_a_pipe_or_a_device_in_the_place_of_a_table_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").symlink_to("/dev/zero")
-    with pytest.raises(ArtifactError, match=r"a\.csv: a pipe or device is not read"):
-        read_columns(tmp_path / "a.csv", COLUMNS)
-    with pytest.raises(ConfigError, match="no file matches"):
-        read(tmp_path / "a.csv")
 
 
 def test_half_of_a_gzip_file_is_one_line(tmp_path: Path) -> None:
@@ -183,9 +175,7 @@ def rows_with(**second: object) -> str:
         ("a.json", rows_with(mood=0.5), "row 2 .*'mood' holds 0.5; labels are whole"),
     ],
 )
-def test_a_bad_table_is_one_line(
-    tmp_path: Path, name: str, content: str | bytes, said: str
-) -> None:
+def test_a_bad_table_is_one_line(tmp_path, name: str, content: str | bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TightropeError, match=rf"{name}: .*{said}"):
         read(tmp_path / name)

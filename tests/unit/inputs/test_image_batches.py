@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manifests import CHECKPOINT
-from splits import prepare_digits, prepare_splits, split_of
+from splits import prepare_digits, split_of
 from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
@@ -70,8 +70,6 @@ def test_what_is_timed_begins_anew(checkpoint: Path, split: Path, rows: EncodedI
 
 
 def test_of_a_source_of_images_no_more_are_held_than_are_looked_at(tmp_path: Path) -> None:
-    data = tmp_path / "data.json"
-    sizes = {"train": 200, "evaluation": 20}
-    prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
+    data = prepare_digits(tmp_path / "data.json", train=200, evaluation=20)
     for path in (data, split_of(data, "train")):
         assert len(some_examples(path)) == SOME_IMAGES < 200

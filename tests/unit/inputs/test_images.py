@@ -127,9 +127,7 @@ def folder_with(folder: Path, fields: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize(("processor", "fields"), CASES)
-def test_pixel_values_are_those_of_transformers(
-    tmp_path: Path, processor: str, fields: dict[str, Any]
-) -> None:
+def test_pixel_values_are_those_of_transformers(tmp_path, processor, fields) -> None:
     folder_with(tmp_path, {"image_processor_type": processor, **fields})
     if "FeatureExtractor" in processor:
         folder_with(tmp_path, {"feature_extractor_type": processor, **fields})

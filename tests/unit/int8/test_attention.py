@@ -9,7 +9,6 @@ from onnx import TensorProto
 from onnx_text import drawn, onnx_model
 from quantized_files import answers, quantized, with_ranges
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import Arrays
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of
 from tightrope.int8.schemes import SCHEMES, attention_to_quantize
@@ -58,9 +57,7 @@ def first_layer(tiny: TinyModel) -> Attention:
     ],
     ids=str,
 )
-def test_with_other_repairs_too_files_are_valid_and_answer_as_the_float_model(
-    tiny: TinyModel, batches: list[Arrays], tmp_path: Path, scheme: str, repair: dict[str, Any]
-) -> None:
+def test_files_answer_as_the_float_model(tiny, batches, tmp_path, scheme, repair) -> None:
     model = quantized(tiny, tmp_path / "a.onnx", scheme, attention=True, **repair)
     onnx.checker.check_model(model, full_check=True)
     onnx.checker.check_model(typed(model, PRECISION[scheme]), full_check=True)
@@ -111,9 +108,7 @@ def test_heads_without_fusion_stay_in_float(width: int, in_int8: bool, in_fp8: b
 
 
 @FOR_TENSORRT
-def test_the_noise_of_every_operand_is_known(
-    tiny: TinyModel, files: dict[str, Path], pool: list[Arrays], scheme: str
-) -> None:
+def test_the_noise_of_every_operand_is_known(tiny, files, pool, scheme) -> None:
     attention = first_layer(tiny)
     plain, found = (
         quantization_noise(path, pool[:12], threads=1)

@@ -48,13 +48,9 @@ def test_more_samples_than_there_are_is_an_error(tiny: TinyModel, tmp_path: Path
     assert not (tmp_path / "a.json").exists()
 
 
-def test_samples_of_a_cache_are_its_own(
-    tiny: TinyModel, pool: list[Arrays], tmp_path: Path
-) -> None:
+def test_samples_of_a_cache_are_its_own(tiny, pool: list[Arrays], tmp_path) -> None:
     """A cache for NNCF is a list of samples without ranges."""
-    paths = {"onnx": tiny.simplified, "calibration": tiny.nncf, "checkpoint": tiny.checkpoint}
-    files = {name: str(path) for name, path in paths.items()}
-    files["data"] = str(tiny.split("calibration"))
+    files = tiny.samples(tiny.nncf)
     found = sorted(batch["input_ids"].tolist()[0] for batch in calibration_batches(**files))
     assert found == sorted(row["input_ids"].tolist() for row in pool[:SAMPLES])
     document = read_cache(tiny.nncf, model=tiny.simplified)

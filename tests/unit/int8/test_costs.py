@@ -1,22 +1,12 @@
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
 from quantized_files import quantized
 from tightrope.artifacts.files import read_json
 from tightrope.int8.costs import measure_costs
-from tiny_model import TinyModel
 
 SHAPES = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": 64}]
 LEFT = "bert.pooler.dense"
 
 
-def test_every_quantized_operator_has_seconds_at_every_shape(
-    tiny: TinyModel,
-    tmp_path: Path,
-    told: Callable[[], dict[str, list[int]]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_quantized_operator_has_seconds_at_every_shape(tiny, tmp_path, told, monkeypatch):
     monkeypatch.setattr("tightrope.int8.costs.BLOCK_SECONDS", 0.004)
     quantized(tiny, tmp_path / "a.onnx", float=[LEFT])
     settings = {"shapes": SHAPES, "host": "here", "threads": 1, "libraries": {}}

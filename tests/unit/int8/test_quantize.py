@@ -149,9 +149,7 @@ def test_skips_stay_rounded_under_smoothquant(tiny: TinyModel, tmp_path: Path, s
 
 
 @pytest.mark.parametrize(("scheme", "tolerance"), [("u8s8", 0.05), ("s8s8", 0.05), ("e4m3", 0.15)])
-def test_answers_are_those_of_the_float_model(
-    tiny: TinyModel, batches: list[Arrays], scheme: str, tolerance: float
-) -> None:
+def test_answers_are_those_of_the_float_model(tiny, batches, scheme, tolerance) -> None:
     """The tolerance is relative to the largest logit."""
     found, expected = (answers(one, batches) for one in (getattr(tiny, scheme), tiny.simplified))
     assert 1e-5 < np.abs(found - expected).max() / np.abs(expected).max() <= tolerance
@@ -168,9 +166,7 @@ def test_answers_are_those_of_the_float_model(
     ],
     ids=str,
 )
-def test_with_repairs_files_are_others_and_valid_and_keep_the_predictions(
-    tiny: TinyModel, batches: list[Arrays], tmp_path: Path, scheme: str, repair: dict[str, Any]
-) -> None:
+def test_files_with_repairs_keep_the_predictions(tiny, batches, tmp_path, scheme, repair) -> None:
     model = quantized(tiny, tmp_path / "a.onnx", scheme, **repair)
     onnx.checker.check_model(model, full_check=True)
     plain, found, expected = (
@@ -181,9 +177,7 @@ def test_with_repairs_files_are_others_and_valid_and_keep_the_predictions(
 
 
 @FOR_TENSORRT
-def test_the_ranges_of_the_cache_decide_the_scales(
-    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path, scheme: str
-) -> None:
+def test_the_ranges_of_the_cache_decide_the_scales(tiny, graphs, tmp_path, scheme) -> None:
     known = cache_of(tiny)["ranges"]
     doubled = {name: [2 * low, 2 * high] for name, (low, high) in known.items()}
     cache = with_ranges(tiny, tmp_path / "a.json", doubled)
@@ -218,9 +212,7 @@ def test_what_is_always_zero_has_a_scale_of_float16(tiny: TinyModel, tmp_path: P
         ("u8s8", [0, 1], {"float": ["*"]}, "to quantize: every one is left in float"),
     ],
 )
-def test_ranges_and_repairs_of_no_use_are_refused(
-    tiny: TinyModel, tmp_path: Path, scheme: str, gelu: list[float], repair: dict, said: str
-) -> None:
+def test_ranges_and_repairs_of_no_use_are_refused(tiny, tmp_path, scheme, gelu, repair, said):
     cache = with_ranges(tiny, tmp_path / "a.json", {"gelu": gelu})
     with pytest.raises((TightropeError, ConfigError), match=said):
         quantized(tiny, tmp_path / "a.onnx", scheme, cache=cache, **repair)
@@ -251,9 +243,7 @@ def test_another_models_cache_and_no_weights_are_refused(tiny: TinyModel, tmp_pa
     assert not target.exists()
 
 
-def test_outputs_stay_in_float_and_ranges_are_their_own_unless_repairs_say_otherwise(
-    tiny: TinyModel, graphs: dict[str, Graph], tmp_path: Path
-) -> None:
+def test_outputs_stay_in_float_unless_repairs_say_otherwise(tiny, graphs, tmp_path) -> None:
     def readers_of_outputs(graph: Graph) -> set[str]:
         outputs = {node.output[0] for node in graph.weighted()}
         return {node.op_type for node in graph.nodes if outputs & set(node.input)}
@@ -334,9 +324,7 @@ def test_channels_are_even_where_either_side_takes_all(tiny: TinyModel) -> None:
 
 
 @pytest.mark.parametrize("repair", [{}, {"smoothquant": 0.5}], ids=str)
-def test_bias_correction_removes_the_mean_error(
-    tiny: TinyModel, tmp_path: Path, repair: dict[str, float]
-) -> None:
+def test_bias_correction_removes_the_mean_error(tiny, tmp_path, repair: dict[str, float]) -> None:
     """(W - rounded W)ᵀ times the mean input, computed here from the files."""
     source = smooth(tiny, 0.5)[0] if repair else load_onnx(tiny.simplified)
     plain = quantized(tiny, tmp_path / "a.onnx", **repair)

@@ -48,9 +48,7 @@ def outputs_of(model: TinyModel, names: list[str], rows: list[Arrays]) -> dict[s
     return dict(zip(names, zip(*each, strict=True), strict=True))
 
 
-def test_ranges_and_channels_are_those_of_the_values(
-    tiny: TinyModel, pool: list[Arrays], told: Told
-) -> None:
+def test_ranges_and_channels_are_those_of_the_values(tiny, pool: list[Arrays], told: Told) -> None:
     """Channels lie on the last axis. More samples only widen minmax."""
     ranges, channels = statistics_of(tiny.simplified, pool[:5])
     percents = told()["ranges"]
@@ -84,9 +82,7 @@ def test_the_order_changes_no_histogram(tmp_path: Path, monkeypatch: pytest.Monk
         assert statistics_of(path, one, method) == statistics_of(path, one[::-1], method)
 
 
-def test_entropy_cuts_outliers_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told
-) -> None:
+def test_entropy_cuts_outliers_alone(tmp_path, monkeypatch, told: Told) -> None:
     """With as many bins as levels, ONNX Runtime's default, it would be minmax."""
     assert BINS > 8 * LEVELS
     monkeypatch.setattr("tightrope.int8.ranges.BINS", 8 * LEVELS)

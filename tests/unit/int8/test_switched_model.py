@@ -39,9 +39,7 @@ def require_same(found: np.ndarray, expected: np.ndarray, floats: np.ndarray) ->
     ],
     ids=str,
 )
-def test_one_operator_in_float_is_the_file_with_it_left_out(
-    tiny: TinyModel, batch: list[Arrays], tmp_path: Path, name: str, repair: dict[str, float]
-) -> None:
+def test_one_operator_in_float_is_the_file_with_it_left_out(tiny, batch, tmp_path, name, repair):
     quantized(tiny, tmp_path / "a.onnx", **repair)
     model = SwitchedModel(tiny.simplified, tmp_path / "a.onnx", threads=1)
     floats = logits_of(tiny.simplified, batch)

@@ -124,9 +124,7 @@ def test_a_scale_is_the_absolute_maximum_over_127_and_comes_back_to_the_bit() ->
         ({"x\ny": [-1.0, 1.0]}, "minmax", "8601", "its name has a line break"),
     ],
 )
-def test_what_a_text_cannot_hold_is_refused(
-    ranges: dict[str, list[float]], method: str, version: str, said: str
-) -> None:
+def test_what_a_text_cannot_hold_is_refused(ranges, method, version, said) -> None:
     with pytest.raises(TightropeError, match=said):
         export_text(ranges, method=method, version=version)
 
@@ -139,17 +137,13 @@ def test_what_a_text_cannot_hold_is_refused(
         ("minmax-8.json", r"minmax by its name, .* name it entropy-8\.json"),
     ],
 )
-def test_the_name_of_the_target_must_say_method_and_samples(
-    bert: Path, text: Path, tmp_path: Path, name: str, said: str
-) -> None:
+def test_the_name_of_the_target_must_say_method_and_samples(bert, text, tmp_path, name, said):
     with pytest.raises(TightropeError, match=said):
         import_cache(text, bert, tmp_path / name)
     assert not (tmp_path / name).exists()
 
 
-def test_files_that_are_none_and_the_text_of_another_model_are_refused(
-    tiny: TinyModel, bert: Path, text: Path, tmp_path: Path
-) -> None:
+def test_files_that_are_none_and_the_text_of_another_model_are_refused(tiny, bert, text, tmp_path):
     target, other = tmp_path / "entropy-8.json", tmp_path / "other.cache"
     other.write_text(TEXT.replace("input_ids", "ids"))
     with pytest.raises(TightropeError, match=r"none of its 5 tensors is in .*simplified\.onnx"):
@@ -194,19 +188,11 @@ def test_a_cache_without_samples_gives_none_to_an_engine(tiny: TinyModel, tmp_pa
     text, cache = tmp_path / "out", tmp_path / f"minmax-{SAMPLES}.json"
     export_cache(tiny.minmax, text)
     import_cache(text, tiny.simplified, cache)
-    files = {"onnx": tiny.simplified, "calibration": cache, "checkpoint": tiny.checkpoint}
-    files["data"] = tiny.split("calibration")
     with pytest.raises(TightropeError, match=r"imported \(TRT-100000-MinMaxCalibration\), it hol"):
-        calibration_batches(**{name: str(path) for name, path in files.items()})
+        calibration_batches(**tiny.samples(cache))
 
 
-def test_the_command_line_exports_and_imports(
-    repository: Path,
-    tiny: TinyModel,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_command_line_exports_and_imports(repository, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setenv("TIGHTROPE_MADE_WITH", "")
     monkeypatch.syspath_prepend(repository / "tools")

@@ -11,16 +11,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 from busy import ends
+from mounts import mounted
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs import child
-from tightrope.jobs.child import Child, Limits, failure, run_or_stop, supervised
+from tightrope.jobs.child import Child, Limits, run_or_stop, supervised
 from tightrope.jobs.job import Section
 
 ROOMY = Limits(memory_bytes=64e9, seconds=60)
@@ -113,12 +113,9 @@ def fills_scratch(end: Callable[..., None], argument: object) -> None:
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """TMPDIR is a disk of 4 MiB of its own."""
-    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(tmp_path)]
-    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("a tmpfs can be mounted by root only, and not in every container")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with mounted(tmp_path, "-o", "size=4m"):
+        yield tmp_path
 
 
 @pytest.mark.parametrize(
@@ -219,16 +216,7 @@ def test_the_child_dies_with_its_parent(repository: Path, number: signal.Signals
     assert ends(own)
 
 
-def test_a_failure_is_a_record_on_the_last_attempt_and_an_error_before_it() -> None:
-    transient, final = WorkFailed("killed", True), WorkFailed("no such operator", False)
-    first = replace(ROOMY, last_attempt=False)
-    record = {"status": "failed", "reason": "killed", "transient": True}
-    assert failure(transient, "cpu-x", ROOMY) == record
-    with pytest.raises(TightropeError, match="cpu-x: killed; another attempt follows"):
-        failure(transient, "cpu-x", first)
-    record = {"status": "failed", "reason": "no such operator", "transient": False}
-    assert failure(final, "cpu-x", first) == record
-    # of a step that a model needs it is one line
+def test_a_failure_of_a_step_that_a_model_needs_is_one_line() -> None:
     assert run_or_stop("a.csv", int, "3", limits=ROOMY) == 3
     with pytest.raises(ArtifactError, match=r"^a.json: truncated$"):
         run_or_stop("a.csv", raises, ArtifactError("a.json: truncated"), limits=ROOMY)

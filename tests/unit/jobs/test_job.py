@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import psutil
+from programs import run_in
 from tightrope.jobs.job import job_from_words
 
 SCRIPT = """
@@ -28,11 +29,7 @@ def run_script(repository: Path, folder: Path, *words: str) -> subprocess.Comple
     (folder / "script.py").write_text(SCRIPT)
     # an empty value is none: what is printed is buffered, as for most users
     buffered = {"PYTHONPATH": str(repository / "scripts"), "PYTHONUNBUFFERED": ""}
-    environment = {**os.environ, **buffered}
-    command = [sys.executable, "script.py", f"log.0={folder}/job.log", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, check=False
-    )
+    return run_in(folder, "script.py", f"log.0={folder}/job.log", *words, **buffered)
 
 
 def test_words_are_read_by_section_and_as_yaml() -> None:

@@ -68,9 +68,7 @@ def test_an_engine_is_pinned_to_one_processor_of_each_core_the_fastest_first(mon
 
 
 @pytest.mark.parametrize(("before", "at_rest", "timed"), [(None, "passive", None), ("ACTIVE",) * 3])
-def test_threads_sleep_but_for_a_timed_engine_and_as_a_user_says(
-    monkeypatch: pytest.MonkeyPatch, before: str | None, at_rest: str, timed: str | None
-) -> None:
+def test_threads_sleep_but_for_a_timed_engine(monkeypatch, before, at_rest, timed) -> None:
     monkeypatch.delenv(cores.WAITING, raising=False)
     if before:
         monkeypatch.setenv(cores.WAITING, before)

@@ -67,9 +67,7 @@ def with_headers(folder: Path, names: tuple[str, ...] = lacks.HEADERS) -> Path:
     return folder
 
 
-def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(
-    monkeypatch, tmp_path, programs
-) -> None:
+def test_a_toolkit_is_a_folder_with_the_headers_that_are_included(monkeypatch, tmp_path, programs):
     """The one that is named, else that of pip for PyTorch's CUDA, or of nvcc."""
     monkeypatch.setenv("CUDA_HOME", str(with_headers(tmp_path / "own", lacks.HEADERS[:-1])))
     assert missing_toolkit() == (
@@ -125,9 +123,7 @@ REFUSAL = (
 )
 
 
-def test_an_old_driver_a_mode_for_one_process_and_another_gpu_are_one_line(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_driver_an_exclusive_mode_another_gpu_are_one_line(driver, tmp_path, monkeypatch):
     """A driver runs every CUDA of its major version; an instance may have its GPU's UUID."""
     monkeypatch.chdir(tmp_path)
     Path("MPS").mkdir()

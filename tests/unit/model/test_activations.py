@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 from pruned_models import SIZES, model_of
 from tightrope.errors import TightropeError
 from tightrope.model.activations import (
-    ACTIVATIONS,
     make_activation,
     replace_activations,
     restore_activation,
@@ -43,12 +41,6 @@ def count(model: nn.Module, *kinds: type) -> int:
 
 
 HIDDEN = tuple(type(ACT2FN[name]) for name in ("gelu", "relu"))
-
-
-def test_the_schema_and_the_library_know_the_same_names(repository: Path) -> None:
-    schema = yaml.safe_load((repository / "config/schema.yaml").read_text())
-    key = schema["properties"]["models"]["additionalProperties"]["properties"]["activation"]
-    assert key["enum"] == [*ACTIVATIONS, None]
 
 
 def test_each_name_is_the_function_of_that_name_and_others_are_errors() -> None:

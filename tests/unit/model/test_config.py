@@ -1,7 +1,5 @@
 """What config.json says of a head, and names of outputs against the labels of the data."""
 
-from collections.abc import Callable
-
 import pytest
 from tightrope.errors import TightropeError
 from tightrope.model.config import (
@@ -66,9 +64,7 @@ def test_an_encoder_without_a_head_may_be_fine_tuned(names: list | None) -> None
         (["joy", "anger"], ["anger", "happy"], None),
     ],
 )
-def test_names_of_outputs_and_labels_are_the_same_in_other_writing(
-    names: list[str], labels: list[str], order: list[int] | None
-) -> None:
+def test_names_of_outputs_and_labels_are_the_same_in_other_writing(names, labels, order) -> None:
     assert order_by_name(names, labels) == order
 
 
@@ -81,9 +77,7 @@ def test_names_of_outputs_and_labels_are_the_same_in_other_writing(
         (require_names, "aba", 3, "labels: 'a' is listed twice"),
     ],
 )
-def test_names_that_are_not_those_of_the_outputs_or_the_data_are_listed(
-    check: Callable[..., object], names: str, of: str | int, reason: str
-) -> None:
+def test_names_that_are_not_those_of_the_outputs_or_the_data_are_listed(check, names, of, reason):
     with pytest.raises(TightropeError, match=f"^onnx:m: {reason}"):
         check("onnx:m", list(names), of)
 

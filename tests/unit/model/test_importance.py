@@ -36,6 +36,10 @@ def test_the_importance_of_several_examples_is_the_mean_of_each() -> None:
     out: Any = stages_of(model)[0][1].get_submodule("output.dense")
     each = [taylor(model, [single], {out: 1})[out] for single in singles]
     found = torch.tensor(taylor(model, [text_batch()], {out: 1})[out])
+    losses = [mean_loss(model, [single]) for single in singles]
+    assert mean_loss(model, [text_batch()]) == pytest.approx(sum(losses) / 3, rel=1e-3)
+    logits = model(**singles[0][0]).logits
+    assert losses[0] == pytest.approx(torch.nn.functional.cross_entropy(logits, labels[:1]).item())
     torch.testing.assert_close(found, torch.tensor(each).mean(0), rtol=1e-3, atol=0)
 
 

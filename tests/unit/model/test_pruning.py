@@ -58,9 +58,7 @@ def test_neurons_that_do_nothing_go_first() -> None:
     assert (evenly(3, 6), evenly(4, 6), evenly(1, 12)) == ([1, 3, 5], [1, 2, 3, 5], [11])
 
 
-def test_blocks_of_a_convnext_are_an_ordinary_checkpoint_and_narrow_in_proportion(
-    tmp_path: Path,
-) -> None:
+def test_blocks_of_a_convnext_are_an_ordinary_checkpoint_and_narrow_in_proportion(tmp_path) -> None:
     """Neurons are kept in the share of the first stage."""
     model, whole = model_of("convnext"), model_of("convnext")
     prune(model, blocks=[[0], [1], [0, 2], [0]])
@@ -72,12 +70,8 @@ def test_blocks_of_a_convnext_are_an_ordinary_checkpoint_and_narrow_in_proportio
     neurons = [[*range(0, size, 4)] for size in (32, 64, 96, 96, 128)]
     prune(model, intermediate=8, neurons=neurons)
     assert stage_widths(model) == [8, 16, 24, 32]
-    for stage, number, kept, own in (
-        (0, 0, 0, neurons[0]),
-        (1, 0, 1, neurons[1]),
-        (2, 0, 0, neurons[2]),
-        (2, 1, 2, neurons[3]),
-    ):
+    places = ((0, 0, 0), (1, 0, 1), (2, 0, 0), (2, 1, 2))
+    for (stage, number, kept), own in zip(places, neurons[:4], strict=True):
         ours = model.base_model.encoder.stages[stage].layers[number]
         theirs = whole.base_model.encoder.stages[stage].layers[kept]
         torch.testing.assert_close(ours.pwconv1.weight, theirs.pwconv1.weight[own])

@@ -64,10 +64,6 @@ def test_a_file_that_was_changed_or_is_missing_is_refused(tmp_path: Path) -> Non
     path = tmp_path / "a.onnx"
     with pytest.raises(ArtifactError, match=r"a\.onnx: cannot be read"):
         load_onnx(path)
-    save_onnx(small_model(512), path)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=r"a\.onnx: .*delete it and run again"):
-        load_onnx(path)
     onnx.save(small_model(512), path)  # of another's making
     with pytest.raises(ArtifactError, match=r"a\.onnx: not the file that was written"):
         load_onnx(path)
@@ -130,9 +126,7 @@ def test_a_model_of_other_answers_is_not_simplified(tiny: TinyModel, tmp_path: P
     assert not target.exists()
 
 
-def test_where_the_unread_rows_cannot_be_told_the_model_is_simplified_without(
-    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_where_unread_rows_cannot_be_told_none_is_pruned(tiny, tmp_path, monkeypatch, capsys):
     """Here the calls in which shapes are seen are longer than the model takes."""
     monkeypatch.setattr(session, "TRIALS", ((1, 10_000), (2, 10_000)))
     target = tmp_path / "model.simplified.onnx"

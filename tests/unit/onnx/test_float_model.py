@@ -20,6 +20,7 @@ from tightrope.onnx.float_model import (
 from tightrope.onnx.session import run_onnx
 from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures
+from tiny_model import difference
 
 BATCH = {"pixel_values": pictures(4, seed=9)}
 # the relative error of rounding weights to int8, and to the three bits of E4M3
@@ -28,10 +29,6 @@ ERRORS = {"u8s8": 0.02, "s8s8": 0.02, "pairs": 1e-6, "tensorrt": 0.02, "e4m3": 0
 
 def logits(model: onnx.ModelProto) -> np.ndarray:
     return run_onnx(model, [BATCH], threads=1)[0]
-
-
-def error(found: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 @pytest.mark.parametrize("way", [*WAYS, *KINDS])
@@ -44,8 +41,8 @@ def test_it_answers_as_the_original_but_for_the_rounding_of_the_weights(way: str
     assert is_quantized(given)
     assert not is_quantized(found)
     assert given.SerializeToString(deterministic=True) == before
-    assert error(logits(found), logits(original)) < ERRORS[way]
-    assert error(logits(found), logits(with_activations_in_float(given))) < 1e-6
+    assert difference(logits(found), logits(original)) < ERRORS[way]
+    assert difference(logits(found), logits(with_activations_in_float(given))) < 1e-6
     assert len(weighted_nodes(found)) == len(weighted_nodes(original))
     types = {tensor.data_type for tensor in found.graph.initializer}
     assert types <= {TensorProto.FLOAT, TensorProto.INT64}
@@ -84,12 +81,19 @@ def test_a_range_from_0_is_a_relu_and_to_6_a_clip(scale: float, operator: str, t
     np.testing.assert_array_equal(run_onnx(found, [{"x": values}], threads=1)[0], expected)
 
 
+@pytest.mark.parametrize(("operator", "added"), [("Mul", 0), ("Sub", 1)])
+def test_a_sum_that_may_be_negative_alone_gets_a_relu(operator: str, added: int) -> None:
+    text = CLIPPED.replace("SCALE", "0.1")
+    text = text.replace("s = Add (x, none)", f"t = {operator} (a, a)\n    s = Add (t, a)")
+    assert kinds(in_float(onnx_model(text))).count("Relu") == 1 + added
+
+
 def test_a_file_in_float16_becomes_float32() -> None:
     half = in_float16(given_model("pairs"))
     assert has_halves(half)
     found = in_float(half)
     assert not has_halves(found)
-    assert error(logits(found), logits(in_float(given_model("pairs")))) < 2e-3
+    assert difference(logits(found), logits(in_float(given_model("pairs")))) < 2e-3
     for tensor in half.graph.initializer:  # float32 has every number of float16
         values = numpy_helper.to_array(tensor).astype(np.float32)
         np.testing.assert_array_equal(constant_of(in_float32(half), tensor.name), values)

@@ -1,6 +1,5 @@
 """An ONNX file of another's making: refused with its reason, or given the pipeline's names."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,9 +168,7 @@ def above_two_gib(path: Path) -> None:
         (above_two_gib, r"not supported yet: .* 2\.0 GiB"),
     ],
 )
-def test_a_file_that_cannot_be_taken_is_refused(
-    tmp_path: Path, write: Callable[[Path], None], reason: str
-) -> None:
+def test_a_file_that_cannot_be_taken_is_refused(tmp_path, write, reason) -> None:
     write(tmp_path / "model.onnx")
     with pytest.raises((ArtifactError, TightropeError), match=f"^onnx:m: {reason}"):
         read_onnx_file("onnx:m", tmp_path / "model.onnx")

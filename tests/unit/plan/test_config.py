@@ -18,6 +18,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 from tightrope.machine.cores import cpu_quota
 from tightrope.machine.host import ISA
+from tightrope.model.activations import ACTIVATIONS
 from tightrope.plan.config import GONE, checked, with_studies
 from tightrope.plan.variants import configured as variants_of
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
@@ -86,6 +87,8 @@ def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_t
     methods = known["calibration"]["properties"]["methods"]["items"]["enum"]
     assert set(methods) == set(METHODS) - {QAT}
     assert set(known["devices"]["anyOf"][1]["items"]["enum"]) == set(DEVICES)
+    model = known["models"]["additionalProperties"]["properties"]
+    assert model["activation"]["enum"] == [*ACTIVATIONS, None]
     isa = known["hosts"]["additionalProperties"]["properties"]["isa"]
     assert isa["anyOf"][1]["items"]["enum"] == list(ISA)
 
@@ -227,7 +230,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "devices = ['cpu', 'cuda']: no configured engine has one of its precisions on cuda (openv",
     ),
     *(({"cuda": {"streams": one}}, "cuda.streams") for one in ([0], [2, 2], [17], "many")),
+    ({"calibration": {"methods": ["minmx"]}}, "calibration.methods (entry 1) = 'minmx': must"),
+    ({"remeasure": "failed"}, "remeasure = 'failed': must be"),
+    ({"repairs": {"auto": {}}}, "repairs = 'auto': must be a word of at most 50 small letters"),
+    ({"repairs": {"a": {"smothquant": 0.5}}}, "repairs.a.smothquant: unknown key; did you mean"),
     # models
+    (with_model(checkpoint=f"path:{SCHEMA.parent}"), "models.tiny.checkpoint = path:"),
+    (with_model(checkpoint="hub:owner/name"), "models.tiny.checkpoint = 'hub:owner/name': must"),
     (with_model(quantized=True), "models.tiny.quantized: only an ONNX file (checkpoint: onnx:FIL"),
     (with_model(train=None, qat={"scheme": "e4m3", "outputs": True}), "models.tiny.qat.outputs: e"),
     (with_model(train=None, qat={"sparsity": 0.5}), "models.tiny.qat.sparsity: rounding moves"),
@@ -356,6 +365,11 @@ def test_sizes_and_labels_are_those_that_a_local_model_takes(tmp_path: Path) -> 
     found = refused(**keys, buckets=buckets)
     assert found == "config: buckets.sequence = 128: tiny takes at most 64 tokens"
     configured(**keys, buckets=buckets, engines={"onnxruntime": ["fp32"]})
+    known["architectures"] = ["BertForTokenClassification"]
+    (tmp_path / "config.json").write_text(json.dumps(known))
+    assert "BertForTokenClassification classifies each token; only" in refused(**keys)
+    known["architectures"] = ["BertForSequenceClassification"]
+    (tmp_path / "config.json").write_text(json.dumps(known))
     keys["models"] = with_model(**model, labels=["bad", "good", "odd"])["models"]
     assert refused(**keys) == (
         f"config: models.tiny.labels: 3 names, path:{tmp_path} has 2 outputs; list one name for "

@@ -163,9 +163,7 @@ def default() -> dict[str, Any]:
         ("ARM", {"openvino-bf16", "openvino-int8-bf16-nncf-512"}),
     ],
 )
-def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(
-    default: dict[str, Any], kind: str, missing: set[str]
-) -> None:
+def test_the_default_run_leaves_out_what_a_cpu_of_its_kind_only_emulates(default, kind, missing):
     (model,) = default["models"]
     plan = plan_of(default, hosts.HOSTS[kind])
     assert set(reasons_of(plan, model)) == {f"cpu-{name}" for name in missing}

@@ -12,6 +12,7 @@ SHAPES = [{"batch": 2, "sequence": 16}, {"batch": 1, "sequence": 32}]
 IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext", "data": "digits"}
 PICTURE = {"batch": 1, "height": 16, "width": 16}
 NAMES = SimpleNamespace(model="small")
+TABLE = "onnxruntime-fp32-2x16"
 PLACE = "config: models.small.prune"
 
 
@@ -23,12 +24,8 @@ def family(prune: dict[str, Any], parent: dict[str, Any] = LARGE) -> dict[str, A
 @pytest.mark.parametrize(
     ("prune", "table", "asked"),
     [
-        ({"target": "2.5x"}, "onnxruntime-fp32-2x16", {"speedup": 2.5}),
-        (
-            {"target": "2x", "heads": "auto"},
-            "onnxruntime-fp32-2x16-heads",
-            {"speedup": 2.0, "heads": True},
-        ),
+        ({"target": "2.5x"}, TABLE, {"speedup": 2.5}),
+        ({"target": "2x", "heads": "auto"}, f"{TABLE}-heads", {"speedup": 2.0, "heads": True}),
         ({"parameters": 1000}, None, {"parameters": 1000}),
         ({"parameters": 9000, "heads": "auto"}, None, {"parameters": 9000, "heads": True}),
     ],

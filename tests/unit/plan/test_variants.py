@@ -7,7 +7,7 @@ import pytest
 from tightrope.engine_table import ENGINES, INSTRUCTIONS
 from tightrope.errors import ConfigError
 from tightrope.machine.host import ISA
-from tightrope.plan.variants import configured, only_emulated
+from tightrope.plan.variants import configured, fp32_fallback, only_emulated
 from tightrope.variants import parse
 
 MODELS = {
@@ -93,6 +93,9 @@ def test_fp32_stands_in_for_the_float_that_would_be_emulated() -> None:
     ):
         asked = {"engines": {"openvino": precisions}, "devices": ["cpu"], **calibrated("nncf")}
         assert names(cpu=hosts.HOSTS[kind], **asked) == ["cpu-pytorch-fp32", *planned]
+    # nor beside a float that is none
+    floats = [parse(one) for one in ("cpu-openvino-fp32", *OPENVINO[:2])]
+    assert fp32_fallback(CONFIG, floats, hosts.AVX2) == []
 
 
 REPAIRS = {

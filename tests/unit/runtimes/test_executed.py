@@ -86,9 +86,7 @@ MIXED: Executed = {
         ({"Gemm": {"fp8": 3, "fp16": 1}}, "given", (3, 4)),
     ],
 )
-def test_products_are_counted_in_the_precision_of_the_name_and_in_all(
-    executed: Executed, precision: str, found: tuple[int, int]
-) -> None:
+def test_products_are_counted_in_the_precision_of_the_name_and_in_all(executed, precision, found):
     assert products_in(executed, precision) == found
     if found[0]:  # one in the first word of the precision is enough
         require_precision(executed, precision)

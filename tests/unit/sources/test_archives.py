@@ -1,7 +1,6 @@
 import stat
 import tarfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,9 +70,7 @@ def test_a_link_or_device_is_refused(tmp_path: Path, kind: bytes | None) -> None
 
 
 @KINDS
-def test_a_member_and_an_archive_that_unpack_to_too_much_are_not_read(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_member_and_an_archive_that_unpack_to_too_much_are_not_read(tmp_path, kind, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(archives, "LARGEST_FILE", 2000)
         said = error_of(pack(tmp_path / kind, {**FILES, "bomb.jpg": bytes(2001)}))
@@ -111,9 +108,7 @@ def flipped(content: bytes, place: int) -> bytes:
         ),
     ],
 )
-def test_a_damaged_archive_is_one_line(
-    tmp_path: Path, kind: str, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_damaged_archive_is_one_line(tmp_path, kind, damage) -> None:
     file = pack(tmp_path / kind, {f"cat/{i}.jpg": bytes([i + 1]) * 3000 for i in range(20)})
     file.write_bytes(damage(file.read_bytes()))
     assert "cannot be read as an archive" in error_of(file)

@@ -148,9 +148,7 @@ def test_what_was_made_is_no_failure(tmp_path: Path) -> None:
         (None, KILLED),
     ],
 )
-def test_a_crash_is_told_in_one_line_from_the_log_or_else_from_the_exception(
-    log: str | None, expected: str, tmp_path: Path
-) -> None:
+def test_a_crash_is_told_in_one_line_from_log_or_exception(log, expected, tmp_path) -> None:
     path = tmp_path / "job.log"
     if log is not None:
         path.write_text(log)

@@ -183,14 +183,6 @@ def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
     assert len(screen.stream.getvalue().splitlines()) == 12
 
 
-def test_a_stopped_run_says_in_two_lines_how_it_goes_on(tmp_path: Path) -> None:
-    run = run_of(tmp_path, build=2)
-    do(run, 1, "build", "m/a", 0.0, 4.0)
-    told = [line.text for line in jobs.stopped(run)]
-    assert told == ["stopped after 1 of 2 jobs", "To continue, run the same command."]
-    assert jobs.stopped(run_of(tmp_path))[0].text == "stopped"
-
-
 def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp_path):
     log = tmp_path / "job.log"
     log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")

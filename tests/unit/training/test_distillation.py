@@ -83,9 +83,7 @@ def test_outputs_are_those_of_the_teacher(outputs: Path, trained: Path, texts: P
     )
 
 
-def test_a_student_comes_closer_to_its_teacher_than_by_labels_alone(
-    outputs: Path, trained: Path, small: Path, texts: Path, tmp_path: Path
-) -> None:
+def test_a_student_comes_closer_than_by_labels_alone(outputs, trained, small, texts, tmp_path):
     alone = train(tmp_path / "alone", small, texts, RECIPE)
     distill = {**DISTILL, "labels": 0}
     student = train(tmp_path / "student", small, texts, RECIPE, teacher=outputs, distill=distill)
@@ -105,9 +103,7 @@ def saved_weights(checkpoint: Path) -> list[str]:
         return list(file.keys())
 
 
-def test_a_student_of_another_hidden_size_has_the_tokens_of_its_teacher(
-    outputs: Path, trained: Path, texts: Path, tmp_path: Path
-) -> None:
+def test_a_narrower_student_has_the_tokens_of_its_teacher(outputs, trained, texts, tmp_path):
     narrow = SMALL.replace("hidden_size=32", "hidden_size=16").replace("vocab_size=200&", "")
     source = prepare_source(tmp_path / "source", narrow)
     student = train(tmp_path / "student", source, texts, ONCE, teacher=outputs, distill=DISTILL)
@@ -116,9 +112,7 @@ def test_a_student_of_another_hidden_size_has_the_tokens_of_its_teacher(
     assert same[0] == same[1]
 
 
-def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
-    trained: Path, small: Path, texts: Path, tmp_path: Path
-) -> None:
+def test_unlabelled_texts_are_learnt_but_not_those_that_are_judged(trained, small, texts, tmp_path):
     judged = read_split(split_of(texts, "evaluation"))[0]["text"]
     known = read_split(split_of(texts, "train"))[0]["text"]
     lines = ["note", "a fine day 7", judged.upper(), known, "an awful day 8", "A fine  DAY 7"]
@@ -137,9 +131,7 @@ def test_unlabelled_texts_are_learnt_too_but_not_those_that_are_judged(
         ask(folder, trained, texts, unlabelled=notes)
 
 
-def test_a_teacher_of_other_labels_is_refused_and_other_tokens_allow_logits_alone(
-    outputs: Path, small: Path, texts: Path, tmp_path: Path
-) -> None:
+def test_a_teacher_of_other_labels_or_tokens_is_refused(outputs, small, texts, tmp_path) -> None:
     other = prepare_texts(tmp_path / "other", ("no", "yes"))
     with pytest.raises(TightropeError, match=r"it has the labels bad, good, the data .* no, yes"):
         train(tmp_path / "a", small, other, RECIPE, teacher=outputs, distill=DISTILL)

@@ -1,6 +1,7 @@
 """Outputs and skip connections are rounded in training where ONNX Runtime's files round them."""
 
 import io
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,10 @@ def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made
         pixels = torch.from_numpy(PIXELS)
         exact = model(pixels).logits.numpy()
         with fake_quantized(model, quantizers, GRID, places):
-            expected = model(pixels).logits.numpy()
+            given = pixels.clone()
+            expected, kept = model(given).logits.numpy(), weakref.ref(given)
+            del given
+            assert kept() is None, "tensors are forgotten after each call"
         np.testing.assert_array_equal(model(pixels).logits.numpy(), exact)
     pairs = {name: one.range().tolist() for name, one in quantizers.items()}
     checkpoint = checkpoint_of(tmp_path / "checkpoint", model, pairs)

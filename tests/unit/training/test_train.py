@@ -58,9 +58,7 @@ def test_a_repeat_has_the_same_bytes(trained: Path, tmp_path: Path, texts: Path)
     assert all(line.endswith(" left") for line in lines)
 
 
-def test_another_activation_is_learnt_with_and_stays_with_the_checkpoint(
-    trained: Path, tmp_path: Path, source: Path, texts: Path
-) -> None:
+def test_another_activation_stays_with_the_checkpoint(trained, tmp_path, source, texts) -> None:
     relu = train(tmp_path / "relu", source, texts, RECIPE, changes=Changes("relu"))
     assert (manifest_of(relu)["activation"], manifest_of(trained)["activation"]) == ("relu", None)
     # not swapped at the end
@@ -95,9 +93,7 @@ UNNAMED = ("LABEL_0", "LABEL_1")
 
 
 @pytest.mark.parametrize("recipe", [None, {**ONCE, "learning_rate": 1e-9}])
-def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
-    recipe: dict | None, trained: Path, tmp_path: Path, texts: Path
-) -> None:
+def test_outputs_are_put_in_the_order_of_the_labels(recipe, trained, tmp_path, texts) -> None:
     """Those of the checkpoint, or where these say nothing those of the configuration."""
     source = with_outputs(trained, tmp_path / "swapped", ("GOOD", "BAD"))
     assert accuracy(train(tmp_path / "own", source, texts, recipe), texts) > 0.95
@@ -111,9 +107,7 @@ def test_outputs_are_put_in_the_order_of_the_labels_by_their_names(
         assert manifest_of(named)["training"] is None
 
 
-def test_labels_that_are_not_those_of_the_data_and_a_model_without_a_head_are_refused(
-    trained: Path, tmp_path: Path, source: Path, texts: Path
-) -> None:
+def test_other_labels_and_a_model_without_a_head_are_refused(trained, tmp_path, source, texts):
     unnamed = with_outputs(trained, tmp_path / "unnamed", UNNAMED)
     with pytest.raises(TightropeError, match="labels lacks 'bad' and has 'poor', unlike"):
         train(tmp_path / "other", unnamed, texts, labels=["good", "poor"])
@@ -157,9 +151,7 @@ def test_random_data_need_neither_tokenizer_nor_recipe(tmp_path: Path, source: P
         train(tmp_path / "trained", source, data, RECIPE)
 
 
-def test_more_tokens_than_the_model_takes_and_texts_without_a_tokenizer_are_errors(
-    trained: Path, tmp_path: Path, source: Path, texts: Path
-) -> None:
+def test_too_many_tokens_and_no_tokenizer_are_errors(trained, tmp_path, source, texts) -> None:
     with pytest.raises(TightropeError, match="takes 64 tokens, max_sequence is 128"):
         load_encoder(trained, max_sequence=128)
     with pytest.raises(TightropeError, match=r"takes 64 tokens, train\.sequence is 100"):
@@ -181,9 +173,7 @@ def test_a_model_that_looks_for_padding_ids_is_not_yet_taken(tmp_path: Path, tex
         train(tmp_path / "checkpoint", source, texts)
 
 
-def test_frozen_modules_keep_their_weights_and_the_others_learn(
-    tmp_path: Path, source: Path, texts: Path, trained: Path
-) -> None:
+def test_frozen_modules_keep_their_weights_and_the_others_learn(tmp_path, source, texts, trained):
     frozen = ["bert.embeddings", "bert.encoder.layer.0"]
     checkpoint = train(tmp_path, source, texts, {**RECIPE, "frozen": frozen, "learning_rate": 1e-2})
     before, after = (load_file(one.parent / "model.safetensors") for one in (source, checkpoint))

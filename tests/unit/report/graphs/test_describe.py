@@ -9,7 +9,6 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.describe import Block, describe, fold_repetitions
 from tightrope.report.graphs.write import without_weights
-from tiny_model import TinyModel
 
 
 def told(path: Path, costs=None) -> dict:
@@ -71,9 +70,7 @@ def test_each_operator_of_a_transformer_is_in_one_layer_of_its_checkpoint(tiny, 
 
 
 @pytest.mark.parametrize(("scheme", "name"), [("u8s8", "int8"), ("s8s8", "int8"), ("e4m3", "fp8")])
-def test_products_between_quantizing_and_dequantizing_are_quantized_and_the_rest_is_not(
-    tiny: TinyModel, scheme: str, name: str
-) -> None:
+def test_products_between_quantizing_and_dequantizing_are_quantized(tiny, scheme, name) -> None:
     found = formats(told(getattr(tiny, scheme)))
     assert name in found["MatMul"] | found["Gemm"]
     assert found["Softmax"] == found["LayerNormalization"] == {"fp32"}

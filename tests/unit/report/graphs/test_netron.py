@@ -2,9 +2,6 @@
 
 import http.client
 import importlib.util
-import os
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from programs import run_in
 from tightrope.errors import TightropeError
 from tightrope.report.graphs.netron import graph_file, open_server, viewer_page
 
@@ -70,9 +68,7 @@ def test_no_code_of_the_package_no_listing_and_no_other_file_is_served(address):
 
 
 @needs_netron
-def test_the_page_opens_the_graph_under_any_name_in_no_frame_and_asks_only_this_server(
-    address, reports
-):
+def test_the_page_opens_the_graph_in_no_frame_and_asks_only_this_server(address, reports) -> None:
     for path in ("", "/", "/index.html", "/./", "/./index.html", "//", "/a/../index.html"):
         with urllib.request.urlopen(f"{address}{path}") as answer:
             page, policy = answer.read().decode(), answer.headers["Content-Security-Policy"]
@@ -116,13 +112,7 @@ def test_a_graph_that_is_not_there_is_said(reports: Path, tmp_path: Path) -> Non
 
 def test_what_cannot_be_served_is_said_in_one_line(reports: Path) -> None:
     words = ("mine-docs", "simplified", "\N{SUPERSCRIPT TWO}")
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools/serve_graph.py", *words],
-        cwd=reports.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    tool, scripts = ROOT / "tools/serve_graph.py", str(ROOT / "scripts")
+    done = run_in(reports.parent, tool, *words, PYTHONPATH=scripts)
     assert done.returncode == 1 and "PORT=\N{SUPERSCRIPT TWO}: no number" in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout

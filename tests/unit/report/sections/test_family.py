@@ -4,7 +4,6 @@ import json
 import re
 from typing import Any
 
-import altair as alt
 import pytest
 from families import EAGER, INT8, TINY, family, known
 from report_pages import page
@@ -48,10 +47,9 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     assert words == [None, "9,000", "22.7 M"]
 
 
-def test_the_chart_links_each_parent_with_its_child_and_is_valid() -> None:
+def test_the_chart_links_each_parent_with_its_child() -> None:
     (family,) = families_section(summary(entry()), {})
     (figure,) = family["figures"]
-    alt.Chart.from_dict(figure["chart"], validate=True)
     drawn = json.dumps(figure["chart"])
     assert '"latency_ms_child": 1.98' in drawn
     assert drawn.count('"delta_child": ') == 2

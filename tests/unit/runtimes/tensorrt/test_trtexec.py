@@ -1,12 +1,12 @@
 """trtexec is called with flags of TensorRT 11, and its times are read in seconds."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from manifests import ENGINE
+from programs import run_in
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
 from tightrope.runtimes.tensorrt.trtexec import measured, words
@@ -55,10 +55,8 @@ def test_what_it_said_last_is_the_error(tmp_path: Path) -> None:
 
 
 def test_without_trtexec_it_says_where_that_comes_from(repository: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "tools/trtexec.py", "engines/a", "a.latency.json"]
-    done = subprocess.run(
-        command, cwd=repository, capture_output=True, text=True, env={"PATH": str(tmp_path)}
-    )
+    words = ("tools/trtexec.py", "engines/a", "a.latency.json")
+    done = run_in(repository, *words, PATH=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("trtexec is not on the PATH: ")
     assert done.stderr.count("\n") == 1

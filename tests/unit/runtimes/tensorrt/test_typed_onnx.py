@@ -398,9 +398,7 @@ OLD = r"opset 15, 19 is needed, .* cannot be .*export it again"
         ),
     ],
 )
-def test_a_file_that_cannot_have_these_types_is_refused(
-    tiny: TinyModel, source: Any, precision: str, reason: str
-) -> None:
+def test_a_file_that_cannot_have_these_types_is_refused(tiny, source, precision, reason) -> None:
     with pytest.raises(WorkFailed, match=reason):
         typed(source(tiny), precision)
 
