@@ -51,7 +51,7 @@ def checked(
 
 
 @pytest.mark.skipif(nvml.nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
-@pytest.mark.parametrize("missing", ["nothing", "pynvml,msgspec,snakemake"])
+@pytest.mark.parametrize("missing", ["nothing", "pynvml,snakemake"])
 def test_without_a_gpu_nothing_is_run_whatever_is_installed(missing: str, tmp_path: Path) -> None:
     found, output, code = checked(tmp_path, missing=missing)
     assert (found, code) == (None, 1)
@@ -62,11 +62,11 @@ def test_without_a_gpu_nothing_is_run_whatever_is_installed(missing: str, tmp_pa
 def test_the_direct_part_runs_on_a_cpu_with_pytorch_and_without_the_rest(tmp_path: Path) -> None:
     """The ratio to a second copy has an interval around 1 on a quiet machine alone."""
     options = ["--device", "cpu", "--tiny", "--case", COPY]
-    missing = "pynvml,msgspec,snakemake,pytest,onnx"
+    missing = "pynvml,snakemake,pytest,onnx"
     imported = "torch transformers.models.bert.modeling_bert"
     found, output, _ = checked(tmp_path, *options, missing=missing, imported=imported)
     parts = found["parts"]
-    assert found["not_installed"] == ["msgspec", "pynvml"]
+    assert found["not_installed"] == ["pynvml"]
     assert {parts[name]["result"] for name in ("tests", "pipeline")} == {"not run: --device cpu"}
     direct = parts["direct"]
     assert set(direct["each"]) == {"pytorch-fp32", COPY}
@@ -144,7 +144,7 @@ def test_a_second_copy_may_be_as_much_slower_as_two_processes_are(on_path, low, 
 
 
 def test_the_tests_for_a_gpu_are_collected_where_packages_have_a_stand_in() -> None:
-    missing = "msgspec,pynvml,snakemake,onnx,onnxslim,openvino,nncf,torchao,xdist"
+    missing = "pynvml,snakemake,onnx,onnxslim,openvino,nncf,torchao,xdist"
     words = ["-m", "gpu", "tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     program = WITHOUT.replace("run_path(sys.argv[0]", 'run_module("pytest"')
     words = ["-c", program, missing, "", FOLDER / "check.py", "-p", "stand_ins", *words]

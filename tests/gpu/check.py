@@ -39,11 +39,11 @@ except ModuleNotFoundError as error:
 PACKAGES = ("torch", "onnxruntime-gpu", "tensorrt-cu13", "polygraphy", "torchao", "triton")
 ENGINES = ("pytorch", "onnxruntime", "tensorrt")
 # what each part needs
-TORCH = ("torch", "transformers", "psutil", "scipy")
+TORCH = ("torch", "transformers", "msgspec", "psutil", "scipy")
 NEEDED = {
     "direct": TORCH,
     "tests": (*TORCH, "PIL", "pandas", "pytest"),
-    "pipeline": (*TORCH, "msgspec", "pynvml", "snakemake", "onnxslim"),
+    "pipeline": (*TORCH, "pynvml", "snakemake", "onnxslim"),
 }
 # the report itself; without them the run ends with the summary
 FOR_THE_REPORT = ("altair", "vl_convert", "jsonschema")

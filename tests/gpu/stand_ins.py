@@ -1,19 +1,17 @@
-"""Stand-ins for two packages of the environment that a machine with a GPU may lack.
+"""A stand-in for a package of the environment that a machine with a GPU may lack.
 
-Without them the direct part of the check would import nothing. msgspec compares the types of
-manifests, which the check itself has just written; nvidia-ml-py asks the driver for the energy, the
-clocks and the processes of the GPU, which then are not known. As a plugin of pytest
-(`-p stand_ins`) this module puts them there before the first conftest.
+nvidia-ml-py asks the driver for the energy, the clocks and the processes of the GPU, which then are
+not known. As a plugin of pytest (`-p stand_ins`) this module puts it there before the first
+conftest.
 """
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 VERSION = Path("/proc/driver/nvidia/version")
@@ -27,8 +25,8 @@ SECONDS = 120
 
 
 def install() -> list[str]:
-    """Put stand-ins in the place of what is not installed; return the names of these modules."""
-    makers = {"msgspec": msgspec, "pynvml": pynvml}
+    """Put it in the place of what is not installed; return the names of such modules."""
+    makers = {"pynvml": pynvml}
     missing = [name for name in makers if importlib.util.find_spec(name) is None]
     sys.modules.update({name: makers[name]() for name in missing})
     return missing
@@ -37,20 +35,6 @@ def install() -> list[str]:
 def pytest_load_initial_conftests() -> None:
     """Install them for the tests."""
     install()
-
-
-def msgspec() -> ModuleType:
-    """Return a module that decodes JSON, and whose `convert` returns its document unchecked."""
-    module = ModuleType("msgspec")
-    members = {
-        "convert": lambda document, kind: document,
-        "ValidationError": type("ValidationError", (Exception,), {}),
-        "DecodeError": json.JSONDecodeError,
-        "json": SimpleNamespace(decode=json.loads),
-        "Meta": lambda **bounds: tuple(bounds.items()),
-    }
-    module.__dict__.update(members)
-    return module
 
 
 def pynvml() -> ModuleType:

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-import altair as alt
 from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.summary.document import Summary
@@ -20,18 +19,6 @@ MEASURED = {
     **{"model": MODEL, "host": HOST, "status": "ok", "reason": None},
     "measured": "2026-01-01T00:00:00+00:00",
 }
-
-
-check_chart = alt.Chart.from_dict
-
-
-@cache
-def checked_once(text: str) -> None:
-    check_chart(json.loads(text))
-
-
-# a check takes a fifth of a second, and most charts are on the pages of many tests
-alt.Chart.from_dict = lambda chart: checked_once(json.dumps(chart))
 
 
 class Outline(HTMLParser):
