@@ -100,8 +100,8 @@ def model_names(summary: Summary) -> list[str]:
 def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the chart of each figure by the id that the figure gets in its place.
 
-    Each is checked against Altair's schema of Vega-Lite, in a tenth of the time that Altair takes to
-    make its objects of it; raises jsonschema.ValidationError for what would not be drawn.
+    Each is checked against Altair's schema of Vega-Lite, in a tenth of the time in which Altair
+    makes its objects of it; raises jsonschema.ValidationError for what would not be drawn.
     """
     charts, specifications = {}, Draft7Validator(alt.load_schema())
     for number, figure in enumerate(figures, start=1):
