@@ -4,7 +4,7 @@ from functools import partial
 
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
-from tightrope.summary.inputs import Inputs, Settings, step_digests
+from tightrope.summary.runs import Inputs, Settings, step_digests
 from tightrope.summary.summarize import summarize
 
 job = current_job(globals())

@@ -113,7 +113,7 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(on_pa
     assert nvml.nvidia_gpu() == ("NVIDIA H200", "580.65.06", "GPU-0a1b")
     gpu = nvml.held_gpu()
     assert gpu is not None
-    assert set(nvml.GpuState(gpu).read().values()) == {None}
+    assert set(nvml.GpuReader(gpu).read().values()) == {None}
     assert energy.gpu_meter(gpu) is None
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
     assert nvml.nvidia_gpu() == nvml.Gpu()

@@ -255,10 +255,10 @@ def measured(checkpoint: Path, batch: Arrays) -> Any:
 def test_a_real_engine_is_timed_on_streams_and_keeps_none_of_their_programs(tiny, batches) -> None:
     found, kept = supervised(measured, tiny.checkpoint, batches[2], limits=LIMITS)
     assert kept == 0
-    assert len(found["calls"]) == len(found["seconds"]) == len(found["gpu"]) == 5
-    assert all(calls > 0 for calls in found["calls"])
-    assert all(0.2 <= seconds < 5 for seconds in found["seconds"])
-    assert found["gpu"] == [None] * 5
+    assert len(found.calls) == len(found.seconds) == len(found.gpu) == 5
+    assert all(calls > 0 for calls in found.calls)
+    assert all(0.2 <= seconds < 5 for seconds in found.seconds)
+    assert found.gpu == [None] * 5
 
 
 # the manifest of an engine, as far as a load reads it

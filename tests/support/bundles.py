@@ -15,7 +15,7 @@ from tightrope.jobs.child import supervised
 from tightrope.measure.accuracy import measure_accuracy
 from tightrope.measure.latency import measure_latency
 from tightrope.plan.job_inputs import FOLDER
-from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.runs import Inputs, Settings
 from tightrope.summary.summarize import summarize
 from tightrope.variants import Variant
 from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of

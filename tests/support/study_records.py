@@ -6,7 +6,7 @@ from raced import HOST
 from report_pages import MODEL, page
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.studies import study_entry
+from tightrope.summary.measured import study_entry
 
 SEQUENCE = {"sequence": 64}
 

@@ -106,7 +106,7 @@ def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, rec
     )
     assert {*record.answers} == {*PADDINGS}
     for answers in record.answers.values():
-        found = [answers["predictions"][sent.index(text)] for text in judged]
+        found = [answers.predictions[sent.index(text)] for text in judged]
         for one, other, margin in zip(found, alone.predictions, alone.margins, strict=True):
             assert one == other or margin <= TIE
 

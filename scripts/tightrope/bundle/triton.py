@@ -22,8 +22,8 @@ from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError, printable
 from tightrope.signature import SEQUENCE
 from tightrope.summary.document import read_summary
+from tightrope.summary.measured import StudyEntry
 from tightrope.summary.result_types import Result
-from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant, parse
 

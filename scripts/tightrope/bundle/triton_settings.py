@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 from tightrope.errors import TightropeError
 from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH
-from tightrope.summary.measured import Measured
+from tightrope.summary.measured import Measured, StudyEntry
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 
 # share of a lone request's latency that it may wait for others

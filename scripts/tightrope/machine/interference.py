@@ -31,7 +31,7 @@ BLUR = 0.04
 
 
 class GpuState(Struct, kw_only=True, forbid_unknown_fields=True):
-    """State of a GPU directly after a block, see `nvml.GpuState.read`."""
+    """State of a GPU directly after a block, see `nvml.GpuReader.read`."""
 
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
@@ -62,7 +62,7 @@ class Counters(Struct, kw_only=True, forbid_unknown_fields=True):
 
     `waited` and `stolen` are shares of a block's seconds; `waited` is None where the kernel does
     not report it. `preempted` is per second and thread, `window` the index in `Windows`. On a GPU
-    also `throttled` and `computing_processes`, see `nvml.GpuState.read`, and the clock of each
+    also `throttled` and `computing_processes`, see `nvml.GpuReader.read`, and the clock of each
     block.
     """
 

@@ -163,7 +163,7 @@ def divided(gpu: Any) -> Any | None:
     return next((one for one in found if one is not None), None)
 
 
-class GpuState:
+class GpuReader:
     """Reads the state of a GPU by its NVML handle, in a process that computes on it."""
 
     def __init__(self, gpu: Any) -> None:
@@ -242,7 +242,7 @@ def clock_limits(gpu: Any) -> int | None:
 
 
 def limits_in_words(bits: int | None) -> State:
-    """Return `throttled` and `application_clocks`, see `GpuState.read`, from the bits."""
+    """Return `throttled` and `application_clocks`, see `GpuReader.read`, from the bits."""
     if bits is None:
         return {"throttled": None, "application_clocks": None}
     return {

@@ -17,8 +17,7 @@ from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
 from tightrope.machine.foreign_load import counters, settle
 from tightrope.machine.interference import Block, GpuState
-from tightrope.machine.nvml import GpuState as GpuReader
-from tightrope.machine.nvml import held_gpu
+from tightrope.machine.nvml import GpuReader, held_gpu
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.measure.answers import check_logits
 from tightrope.measure.timing import blocks_on_streams, closed_loop, timed_calls

@@ -16,7 +16,7 @@ from tightrope.plan.job_inputs import engine_manifest
 from tightrope.plan.plan import Plan
 from tightrope.plan.shapes import buckets_of, free_sizes
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.goal_candidates import P99_CALLS
+from tightrope.summary.candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4

@@ -30,7 +30,7 @@ from tightrope.plan.hosts import require_nodes
 from tightrope.plan.location import Location, files_here, missing_of, require_storable
 from tightrope.plan.plan import Plan, failing_files, records
 from tightrope.plan.reports import REPORTS
-from tightrope.summary.failures import exit_with_failures
+from tightrope.summary.document import exit_with_failures
 
 LOCK = Path(".snakemake/run.lock")
 # records that wait for that of accuracy; one without calls is small

@@ -16,7 +16,7 @@ from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.causes import counted_rounds
+from tightrope.summary.pairs import counted_rounds
 from tightrope.summary.races import is_undecided
 from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was

@@ -14,7 +14,7 @@ import msgspec
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Child
 from tightrope.machine.quiet import QuietMachine
-from tightrope.records.record import Record
+from tightrope.records.record import TimedRecord
 from tightrope.statistics import Interval
 
 Shape = dict[str, int]
@@ -86,23 +86,19 @@ class Row(msgspec.Struct, kw_only=True):
     provisional: bool = False
 
 
-class StudyRecord(Record, kw_only=True):
+class StudyRecord(TimedRecord, kw_only=True):
     """What a study measured of a variant: its calls as they came, without statistics.
 
     `settings` are those of the study but `variants`, `shape` the sizes that all inputs have in
     common, `processors` those to which the engine was pinned. `spent_s` are the seconds of all
-    calls with loads, `lost_s` those lost to other load besides, `busiest` the cores that the
-    busiest programs used, by name. A failed record has no call with numbers.
+    calls with loads.
     """
 
     study: str
-    threads: int
     processors: list[int]
     settings: dict[str, Any]
     shape: Shape = {}
     spent_s: float = 0.0
-    lost_s: float = 0.0
-    busiest: dict[str, float] = {}
     calls: list[Any] = []
 
 

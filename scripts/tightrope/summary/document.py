@@ -1,11 +1,13 @@
-"""summary.json as a type: its entries, its JSON Schema, reading it with checks.
+"""summary.json as a type: its entries, its JSON Schema, reading it with checks, what failed.
 
 docs/summary-json.md describes the fields. Times are in seconds, sizes in bytes, accuracies are
 fractions; None means not known.
 """
 
 import json
+import os
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from inspect import cleandoc
@@ -15,6 +17,7 @@ from typing import (
     Any,
     BinaryIO,
     Literal,
+    NotRequired,
     TypedDict,
     Union,
     get_args,
@@ -26,11 +29,10 @@ from typing import (
 import msgspec
 
 from tightrope.artifacts.content import checked, writing_artifact
-from tightrope.artifacts.files import json_document, read_bytes
+from tightrope.artifacts.files import json_document, read_bytes, read_json
 from tightrope.errors import ArtifactError
+from tightrope.records.record import TRAINING
 from tightrope.studies.table import STUDIES
-from tightrope.summary.activations import Activation
-from tightrope.summary.causes import Causes
 from tightrope.summary.decision_types import (
     Cost,
     Goal,
@@ -40,9 +42,10 @@ from tightrope.summary.decision_types import (
     Recommendation,
 )
 from tightrope.summary.family_points import Family
+from tightrope.summary.measured import StudyEntry
+from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile
 from tightrope.summary.result_types import Host, Model, Result
-from tightrope.summary.studies import StudyEntry
 from tightrope.summary.traffic import Traffic
 from tightrope.summary.training import Training
 
@@ -204,3 +207,48 @@ def command(
     words += [] if files == DEFAULT else ["--configfile", *files]
     values = [*(summary.get("overrides") or ()), *overrides]
     return shlex.join([*words, *(["--config", *values] if values else [])])
+
+
+class Named(TypedDict):
+    """A result."""
+
+    model: str
+    variant: str
+    status: str
+    reason: NotRequired[str | None]
+
+
+class Trained(TypedDict):
+    """A measured training."""
+
+    model: str
+    status: str
+    reason: NotRequired[str | None]
+
+
+class Reported(TypedDict):
+    """What of summary.json can have failed."""
+
+    results: list[Named]
+    training: NotRequired[list[Trained]]
+
+
+def failures(summary: Path) -> list[dict[str, Any]]:
+    """Return the results and measured trainings with status `failed`."""
+    document = read_json(summary, Reported)
+    trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
+    return [one for one in (*document["results"], *trainings) if one["status"] == "failed"]
+
+
+def exit_with_failures(summary: Path) -> None:
+    """End the process with exit code 1 where a variant of `summary` failed."""
+    try:
+        found = failures(summary) if summary.is_file() else []
+        failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in found]
+    except ArtifactError as error:
+        failed = [str(error)]
+    if failed:
+        print(f"strict: {len(failed)} failed: " + "; ".join(failed), file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)

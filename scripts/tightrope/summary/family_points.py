@@ -21,8 +21,8 @@ from tightrope.records.race import FEWEST_ROUNDS, common_rounds
 from tightrope.records.record import call_seconds
 from tightrope.statistics import AccuracyVerdict, Interval
 from tightrope.summary.accuracy import change_of
-from tightrope.summary.activations import NO_CHANGE
 from tightrope.summary.measured import causes
+from tightrope.summary.pairs import NO_CHANGE
 from tightrope.summary.result_types import (
     AccuracyChange,
     Attempt,

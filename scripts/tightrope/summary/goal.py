@@ -3,7 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tightrope.summary.cost import Prices, price_of
+from tightrope.summary.candidates import (
+    Candidate,
+    Prices,
+    at_shapes,
+    given,
+    how_far,
+    misses,
+    price_of,
+    ruled_out,
+    under_traffic,
+    unit_of,
+)
 from tightrope.summary.decision_types import (
     Bound,
     BoundCost,
@@ -13,16 +24,6 @@ from tightrope.summary.decision_types import (
     Nearest,
     Recommendation,
     Rejected,
-)
-from tightrope.summary.goal_candidates import (
-    Candidate,
-    at_shapes,
-    given,
-    how_far,
-    misses,
-    ruled_out,
-    under_traffic,
-    unit_of,
 )
 from tightrope.summary.recommend import of_models, shapes_of
 from tightrope.summary.result_types import Result, Shape

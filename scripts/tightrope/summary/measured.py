@@ -1,14 +1,28 @@
-"""What the entries of all measurements say: whose record it is, and what disturbed it."""
+"""What entries of measurements say: whose record it is, what disturbed it; those of studies.
+
+Times are in seconds; None means not known.
+"""
 
 import statistics
 from collections import Counter
-from typing import TypedDict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
 
+import msgspec
+
+from tightrope.artifacts.files import sha256
+from tightrope.errors import ArtifactError
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
+from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.family import model_and_variant
 from tightrope.records.kept import named
 from tightrope.records.latency import Reference, TimedShape
-from tightrope.records.record import Record
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.studies.study import Study, StudyRecord
+from tightrope.studies.table import STUDIES
 from tightrope.summary.result_types import Attempt
 
 # share of a core that the idle engine of a pair may use during a block
@@ -92,3 +106,115 @@ def drift(reference: Reference | None) -> list[str]:
         return []
     word = "slower" if change > 0 else "faster"
     return [f"the machine was {100 * abs(change):.0f} % {word} after the measurement than before"]
+
+
+Kind = TypeVar("Kind", bound=Record)
+Raced = TypeVar("Raced", bound=RaceRecord)
+# SHA-256 of each engine.json in use, by model and variant
+Engines = Mapping[tuple[str, str], str]
+
+
+def engines_in_use(paths: Iterable[Path | str]) -> Engines:
+    """Return the digests of `artifacts/{model}/engines/{variant}/engine.json`."""
+    return {(Path(one).parents[2].name, Path(one).parent.name): sha256(one) for one in paths}
+
+
+def read_own(path: Path | str, kind: type[Kind], engines: Engines) -> Kind:
+    """Return the record `reports/{model}/{variant}.{kind}.json` of an engine in use.
+
+    Raises ArtifactError for a record of another model, variant or engine, and as `Record.read`.
+    """
+    record = kind.read(path)
+    require_own(path, record, engines)
+    return record
+
+
+def require_own(path: Path | str, record: Record, engines: Engines) -> None:
+    """Raise ArtifactError for a record of another model, variant or engine than its path says."""
+    model = Path(path).parent.name
+    variant = Path(path).name.rsplit(".", 2)[0]
+    if record.variant == TRAINING:
+        variant = TRAINING
+    if (record.model, record.variant) != (model, variant):
+        raise ArtifactError(
+            f"{path}: the record of {record.variant} of model {record.model}, not of {variant} of "
+            f"{model}; delete it and run again"
+        )
+    require_engine(path, record.engine_sha256, engines.get((model, variant)))
+
+
+def require_data(path: Path | str, record: AccuracyRecord, split: Path | str, digest: str) -> None:
+    """Raise ArtifactError where predictions were recorded on other data than this split.
+
+    `digest` is the SHA-256 of its file.
+    """
+    if record.data_sha256 != digest:
+        raise ArtifactError(
+            f"{path}: predictions on other data than {split}; delete it and run again"
+        )
+
+
+def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
+    """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
+
+    Those of a family are named by model and variant, those of a race by variant.
+    """
+    record = kind.read(path)
+    if record.model != Path(path).parent.name:
+        raise ArtifactError(
+            f"{path}: the record of model {record.model}, not of {Path(path).parent.name}; delete "
+            "it and run again"
+        )
+    for name, digest in record.engines_sha256.items():
+        known = model_and_variant(name) if "/" in name else (record.model, name)
+        if known not in engines:
+            raise ArtifactError(
+                f"{path}: raced {name}, which is configured no more; delete it and run again"
+            )
+        require_engine(path, digest, engines[known])
+    return record
+
+
+class StudyEntry(Measured):
+    """What a study found of a variant: rows, of which each study has its own fields.
+
+    `shape` is what all inputs have in common, `words` are sentences on all rows, `spent_s` the
+    seconds of all calls with loads.
+    """
+
+    shape: dict[str, int]
+    threads: int
+    spent_s: float
+    words: list[str]
+    rows: list[dict[str, Any]]
+
+
+def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:
+    """Return the records `reports/{model}/{variant}.{study}.json`, by study.
+
+    Raises ArtifactError as `Record.read` and `require_own` do.
+    """
+    found: dict[str, list[StudyRecord]] = {name: [] for name in STUDIES}
+    for path in paths:
+        name = Path(path).name.split(".")[-2]
+        record = STUDIES[name].read(path)
+        require_own(path, record, in_use)
+        found[name].append(record)
+    return found
+
+
+def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = False) -> StudyEntry:
+    """Return the entry of a record; a failed one has no rows.
+
+    A part of which other load left too little has no numbers; with `accept_disturbed` it has, and
+    is `provisional`.
+    """
+    rows = study.rows(record, accept_disturbed) if record.status == "ok" else []
+    return {
+        **measured_entry(record),
+        "shape": record.shape,
+        "threads": record.threads,
+        "spent_s": record.spent_s,
+        "words": [*study.words(rows)] if rows else [],
+        "rows": msgspec.to_builtins(rows),
+    }

@@ -1,10 +1,12 @@
-"""Models of summary.json: their splits, weights, and how many texts were cut."""
+"""Models of summary.json: splits, weights, how many texts were cut, searches of int8-auto."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.descent import require_model
+from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
@@ -12,9 +14,80 @@ from tightrope.inputs.encode import read_split, require_split
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.accuracy import KEYS, Split
-from tightrope.summary.int8 import Records, made_records, sensitivity_entries
-from tightrope.summary.result_types import Model, Result, Truncation
-from tightrope.variants import parse
+from tightrope.summary.result_types import (
+    Model,
+    OperatorSensitivity,
+    Result,
+    Search,
+    Sensitivity,
+    Trial,
+    Truncation,
+    picked,
+)
+from tightrope.variants import AUTO, parse
+
+# records by (model, file stem)
+Records = Mapping[tuple[str, str], dict[str, Any]]
+
+
+def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
+    """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
+    found = {path: read_artifact(path) for path in paths}
+    made = {path: one for path, one in found.items() if failure_of(one) is None}
+    for path, one in made.items():
+        require_type(path, one, kind)
+    return {key_of(path): one for path, one in made.items()}
+
+
+def key_of(path: Path | str) -> tuple[str, str]:
+    """Return model and name of `artifacts/{model}/{kind}/{name}.json`."""
+    return Path(path).parent.parent.name, Path(path).stem
+
+
+def with_search(result: Result, searches: Records) -> Result:
+    """Return a result with its `search`, None if missing; named by scheme and calibration."""
+    model, calibration = result["model"], result["calibration"]
+    searched = searches.items() if result["precision"] == AUTO else ()
+    found = [
+        record
+        for (owner, name), record in searched
+        if (owner, name.partition("-")[2]) == (model, calibration)
+    ]
+    return {**result, "search": search_entry(found[0]) if found else None}
+
+
+def search_entry(record: Mapping[str, Any]) -> Search:
+    """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
+    trials: list[Trial] = [
+        {**picked(Trial, one), "in_float": len(one["in_float"])} for one in record["trials"]
+    ]
+    return {**picked(Search, record), "trials": trials}
+
+
+def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
+
+    `searches` that needed none are left out.
+    """
+    measured = {
+        name: record["sensitivity"]
+        for (owner, name), record in searches.items()
+        if owner == model and record["sensitivity"]
+    }
+    return {
+        name: {
+            "samples": one["samples"],
+            "operators": sorted(
+                (
+                    picked(OperatorSensitivity, {"operator": name, **fields})
+                    for name, fields in one["operators"].items()
+                ),
+                key=lambda operator: -operator["kl"],
+            ),
+        }
+        for name, one in measured.items()
+    }
+
 
 # manifests of splits by model and split
 SplitsByModel = dict[str, dict[str, Path]]

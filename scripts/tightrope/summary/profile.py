@@ -1,7 +1,10 @@
-"""Profile entries of summary.json. Times are in seconds per call; None means not known."""
+"""Entries of profiles, and what explains the difference of two of them.
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+Times are in seconds per call; None means not known.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
@@ -13,8 +16,9 @@ from tightrope.records.profile import (
     ProfiledShape,
     ProfileRecord,
 )
+from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
 from tightrope.summary.measured import Measured, measured_entry
-from tightrope.variants import GIVEN, parse
+from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
 Relation = Literal["float", "baseline", "best"]
@@ -227,3 +231,214 @@ def operator_entry(operator: Operator, scale: float, call_s: float) -> LongOpera
         "seconds": seconds,
         "share": seconds / call_s,
     }
+
+
+# a smaller difference of two calls is not explained
+ALIKE = 0.03
+# a group is named where it makes up this share of all differences, or of the call
+NAMED = 0.1
+MOST_NAMED = 3
+MINUS = "\N{MINUS SIGN}"
+CONVERSIONS = "conversions"
+# what no operator takes: dispatch, copies, Python
+OUTSIDE = "outside of operators"
+Baselines = Mapping[str, Mapping[str, str]]
+
+
+class Called(NamedTuple):
+    """The call of a variant at one shape, and why its precision would only be emulated."""
+
+    variant: str
+    call: ProfiledCall
+    emulated: str | None
+
+
+def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
+    """Return why the call of `one` differs from that of `other`, the largest causes first.
+
+    `parts` are those of `explain.parts_of`. Calls that differ by less than 3 % are called alike.
+    """
+    ours, theirs = one.call["call_s"], other.call["call_s"]
+    figures = f"{milliseconds(ours)} against {milliseconds(theirs)}"
+    if abs(ours - theirs) < ALIKE * max(ours, theirs):
+        return [f"As fast as {other.variant} within 3 %: {figures}."]
+    word = "faster" if ours < theirs else "slower"
+    first = f"{milliseconds(abs(ours - theirs))} {word} than {other.variant} ({figures})"
+    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
+    return [f"{first}: {differences(parts)}.", *causes(one, own)]
+
+
+def differences(parts: Sequence[Part]) -> str:
+    """Return the groups that differ most: `products -0.9 ms, conversions +0.3 ms`."""
+    total = sum(abs(part["saved_s"]) for part in parts)
+    named = [part for part in parts if abs(part["saved_s"]) >= NAMED * total][:MOST_NAMED]
+    return ", ".join(f"{part['group']} {signed(-part['saved_s'])}" for part in named)
+
+
+def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what keeps `one` from being faster.
+
+    `parts` are those against another variant of its engine, else there are none: what quantization
+    costs shows against the float of the same engine only.
+    """
+    call = one.call
+    if one.emulated:
+        precision = parse(one.variant).precision
+        yield f"{precision} is emulated: {one.emulated}."
+    if parse(one.variant).precision in QUANTIZED:
+        yield from of_quantization(call, parts)
+    if (call["padding"] or 0.0) >= NAMED:
+        yield f"Padding: {percent(call['padding'] or 0.0)} of the tokens."
+    if call["shares"] and call["bound"] == "overhead":
+        share = percent(call["shares"]["overhead"])
+        yield f"{share} of the call is overhead, which no precision makes shorter."
+
+
+def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what quantization costs, and what it left in float."""
+    saved = {part["group"]: part["saved_s"] for part in parts}
+    gain, cost = saved.get(PRODUCTS, 0.0), -saved.get(CONVERSIONS, 0.0)
+    if gain > 0 and cost >= NAMED * gain:
+        word = " of" if cost < gain else ", more than"
+        times = f"{milliseconds(cost)}{word} the {milliseconds(gain)}"
+        yield f"Conversions between types take {times} that products save."
+    for group in call["groups"]:
+        if group["group"] not in (PRODUCTS, ATTENTION):
+            continue
+        for name, share in group["types"].items():
+            if name not in ("int8", "fp8", "unknown") and share >= NAMED:
+                verb = "stay" if group["group"] == PRODUCTS else "stays"
+                which = "Some products" if group["group"] == PRODUCTS else "Attention"
+                yield f"{which} {verb} in {name}: {percent(share)} of the time."
+
+
+def milliseconds(seconds: float) -> str:
+    """Format seconds in milliseconds with three significant digits."""
+    value = 1e3 * seconds
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def signed(seconds: float) -> str:
+    """Format a difference of seconds in milliseconds with its sign."""
+    return f"{'+' if seconds >= 0 else MINUS}{milliseconds(abs(seconds))}"
+
+
+def percent(share: float) -> str:
+    """Format a share in percent."""
+    return f"{100 * share:.0f} %"
+
+
+class Sizes(NamedTuple):
+    """Sizes of a shape."""
+
+    batch: int
+    sequence: int | None
+    height: int | None
+    width: int | None
+
+
+def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Explanation]:
+    """Return an explanation of each pair that the report compares, at each shape.
+
+    The pairs are a quantized variant and the float of its engine, the fastest variant and the
+    baseline (`baselines` by model and place), and each other variant and the fastest. Variants
+    whose operators are not timed are in none.
+    """
+    found = []
+    for (model, host, shape), called in by_shape(profiles).items():
+        for one, other, relation in pairs(called, baselines.get(model, {})):
+            parts = parts_of(one.call, other.call)
+            entry: Explanation = {
+                "model": model,
+                "host": host,
+                "batch": shape.batch,
+                "sequence": shape.sequence,
+                "height": shape.height,
+                "width": shape.width,
+                "variant": one.variant,
+                "against": other.variant,
+                "relation": relation,
+                "saved_s": other.call["call_s"] - one.call["call_s"],
+                "parts": parts,
+                "sentences": sentences(one, other, parts),
+            }
+            found.append(entry)
+    return found
+
+
+def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Sizes], list[Called]]:
+    """Return the calls whose operators are timed, by model, host and shape; the fastest first."""
+    found: dict[tuple[str, str, Sizes], list[Called]] = {}
+    for profile in profiles:
+        for call in profile["shapes"]:
+            if profile["status"] == "ok" and call["outside"] is not None:
+                shape = Sizes(call["batch"], call["sequence"], call["height"], call["width"])
+                one = Called(profile["variant"], call, profile["emulated"])
+                found.setdefault((profile["model"], profile["host"], shape), []).append(one)
+    return {key: sorted(ones, key=call_s) for key, ones in found.items()}
+
+
+def call_s(one: Called) -> float:
+    """Return the seconds of a call."""
+    return one.call["call_s"]
+
+
+def pairs(
+    called: Sequence[Called], baselines: Mapping[str, str]
+) -> Iterator[tuple[Called, Called, Relation]]:
+    """Yield each pair once, with its first relation; `called` has the fastest first."""
+    seen = set()
+    for one, other, relation in possible_pairs(called, baselines):
+        if one is not other and frozenset((one.variant, other.variant)) not in seen:
+            seen.add(frozenset((one.variant, other.variant)))
+            yield one, other, relation
+
+
+def possible_pairs(
+    called: Sequence[Called], baselines: Mapping[str, str]
+) -> Iterator[tuple[Called, Called, Relation]]:
+    """Yield the pairs in the order of their relations, some of them twice."""
+    best = called[0]
+    for one in called:
+        if (plain := float_of(one, called)) is not None:
+            yield one, plain, "float"
+    for one in called:
+        if one.variant == baselines.get(parse(one.variant).place):
+            yield best, one, "baseline"
+    for one in called[1:]:
+        yield one, best, "best"
+
+
+def float_of(one: Called, called: Sequence[Called]) -> Called | None:
+    """Return fp32 of the same engine, else its fastest float; None for what is not quantized."""
+    variant = parse(one.variant)
+    if variant.precision not in QUANTIZED:
+        return None
+    floats = [
+        other
+        for other in called
+        if parse(other.variant)[:2] == variant[:2] and parse(other.variant).precision in UNQUANTIZED
+    ]
+    fp32 = [other for other in floats if parse(other.variant).precision == "fp32"]
+    return next(iter([*fp32, *floats]), None)
+
+
+def parts_of(one: ProfiledCall, other: ProfiledCall) -> list[Part]:
+    """Return what each group of operators takes in both; what differs most is first."""
+    ours, theirs = seconds_by_group(one), seconds_by_group(other)
+    parts: list[Part] = [
+        {
+            "group": group,
+            "seconds": ours.get(group, 0.0),
+            "against_s": theirs.get(group, 0.0),
+            "saved_s": theirs.get(group, 0.0) - ours.get(group, 0.0),
+        }
+        for group in {**ours, **theirs}
+    ]
+    return sorted(parts, key=lambda part: -abs(part["saved_s"]))
+
+
+def seconds_by_group(call: ProfiledCall) -> dict[str, float]:
+    """Return the seconds of each group and of what no operator takes."""
+    groups = {group["group"]: group["seconds"] for group in call["groups"]}
+    return groups | {OUTSIDE: (call["outside"] or 0.0) * call["call_s"]}

@@ -1,13 +1,20 @@
-"""Write summary.json and summary.csv from the records of a run."""
+"""Write summary.json, with the examples answered otherwise, and summary.csv."""
 
-from collections.abc import Iterable, Sequence
+import base64
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope import __version__
+from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest_types import Found
+from tightrope.errors import TightropeError
+from tightrope.inputs.encode import Example, read_split
 from tightrope.jobs.spread import beside
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord
@@ -16,32 +23,202 @@ from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
+from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
-from tightrope.summary.activations import Activation, activation_entries
-from tightrope.summary.causes import causes_entry
-from tightrope.summary.cost import costs, prepare_seconds
-from tightrope.summary.decision_types import Race
+from tightrope.summary.accuracy import chance_of
+from tightrope.summary.candidates import costs, prepare_seconds
+from tightrope.summary.decision_types import Cost, Race
 from tightrope.summary.document import About, Summary, write_summary
-from tightrope.summary.examples import with_examples
-from tightrope.summary.explain import explanations
 from tightrope.summary.families import Known, family_entries, read_checkpoints
 from tightrope.summary.family_points import Family
-from tightrope.summary.goal import decisions, for_goal
-from tightrope.summary.inputs import Inputs, Settings
-from tightrope.summary.int8 import made_records, with_search
-from tightrope.summary.models import Judged, SplitsByModel, by_model, model_entry, with_truncations
-from tightrope.summary.own_records import Engines, read_own, read_own_race
-from tightrope.summary.profile import profile_entry
+from tightrope.summary.goal import decisions, for_goal, key_of
+from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
+from tightrope.summary.models import (
+    Judged,
+    SplitsByModel,
+    by_model,
+    made_records,
+    model_entry,
+    with_search,
+    with_truncations,
+)
+from tightrope.summary.pairs import Activation, activation_entries, causes_entry
+from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.result_types import Model, Result
-from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Machine, add_hosts, read_runs
-from tightrope.summary.studies import read_studies, study_entry
-from tightrope.summary.table import write_csv
+from tightrope.summary.result_types import LatencyRow, Model, Result, Shape
+from tightrope.summary.results import not_planned_entry, shape_of
+from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
 from tightrope.summary.traffic import traffic_entry
 from tightrope.summary.training import training_entries
+
+# pictures of images that are answered otherwise: how many a model has, and how they are made
+MOST = 40
+SIDE = 72  # pixels: noise of this size is 6 kB, a photograph 2 or 3
+QUALITY = 75
+
+
+def thumbnails(split: Sequence[Example], indices: Iterable[int]) -> dict[str, str]:
+    """Return data URIs of these images of a split, by index.
+
+    Images that cannot be decoded are left out.
+    """
+    examples = {index: split[index] for index in indices}
+    pictures = {
+        str(index): thumbnail(example["image"], example["name"])
+        for index, example in examples.items()
+        if "image" in example
+    }
+    return {index: picture for index, picture in pictures.items() if picture}
+
+
+def flipped_indices(results: Iterable[Result]) -> list[int]:
+    """Return at most MOST examples to show: the first flipped ones of each result in turn.
+
+    Those of records made on another split are left out.
+    """
+    lists: list[Sequence[int]] = [
+        [example["index"] for example in accuracy["flipped"] or () if example["text"] is not None]
+        for result in results
+        if (accuracy := result["accuracy"])
+    ]
+    turns = chain.from_iterable(zip_longest(*lists))
+    return list(dict.fromkeys(index for index in turns if index is not None))[:MOST]
+
+
+def thumbnail(image: bytes, name: str) -> str | None:
+    """Return an encoded image as a small JPEG in a data URI, None if it cannot be decoded."""
+    # imports Pillow, which texts do not need
+    from tightrope.inputs.images import decode_rgb
+
+    try:
+        picture = decode_rgb(image, name=name)
+    except TightropeError:
+        return None
+    picture.thumbnail((SIDE, SIDE))
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
+
+
+def with_examples(
+    summary: Summary, judged: Mapping[tuple[str, str], AccuracyRecord], splits: SplitsByModel
+) -> Summary:
+    """Return a summary whose models have their chance accuracy and thumbnails.
+
+    `judged` holds the accuracy records by (model, variant), `splits` the manifests of the splits.
+    """
+    results = of_models(summary["results"])
+    models: dict[str, Model] = {
+        name: {
+            **model,
+            "chance": chance_of(name, judged),
+            "thumbnails": thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
+        }
+        for name, model in summary["models"].items()
+    }
+    return {**summary, "models": models}
+
+
+def thumbnails_of(model: Model, results: Iterable[Result], split: Path | str) -> dict[str, str]:
+    """Return the thumbnails of a model of images, for texts none."""
+    indices = flipped_indices(results) if model["task"] == IMAGE else []
+    return thumbnails(read_split(split), indices) if indices else {}
+
+
+# fields of a result and of its accuracy that are not CSV columns
+NESTED = ("latency", "executed", "options", "search")
+LISTED = ("flipped",)
+# fields of a latency row that have no column where no row has a value
+MEASURED_SOMETIMES = ("energy_j", "gpu", "streams")
+# fields of a cost that the row of its result has already
+TOLD = ("model", "variant", "host", "shape", "build_s")
+
+
+def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | str) -> None:
+    """Write a row per result and shape, with columns named by dotted JSON path.
+
+    Its cost is in the columns `cost.*`. The reasons for noise are joined into one text. What is not
+    known is an empty cell.
+    """
+    costs_by_row = {row_key(one, one["shape"]): one for one in costs}
+    rows = []
+    for result in results:
+        known = without(result, NESTED)
+        if result["accuracy"]:
+            known["accuracy"] = without(result["accuracy"], LISTED)
+        flat, nested = parted(known)
+        for row in result["latency"]:
+            cost = cost_columns(costs_by_row.get(row_key(result, shape_of(row))))
+            own, below = parted({**columns_of(row), **cost})
+            rows.append({**flat, **own, **nested, **below})
+        if not result["latency"]:
+            rows.append({**flat, **nested})
+    write_bytes(target, table(rows).encode())
+
+
+def parted(entry: Mapping[str, Any], above: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of a dictionary, and those of the ones nested in it, by dotted path."""
+    flat: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            own, below = parted(value, f"{above}{key}.")
+            nested |= own | below
+        else:
+            flat[f"{above}{key}"] = value
+    return flat, nested
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV, with the columns of all of them in the order in which they occur."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [cells([row.get(name) for row in rows]) for name in names]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
+    return stream.getvalue()
+
+
+def cells(values: Sequence[Any]) -> Iterator[Any]:
+    """Return the values of a column, numbers among fractions all as fractions or all as integers.
+
+    They are integers where all of them are whole.
+    """
+    if float not in set(map(type, values)):
+        return iter(values)
+    kind = int if all(one is None or float(one).is_integer() for one in values) else float
+    return (one if one is None else kind(one) for one in values)
+
+
+def columns_of(row: LatencyRow) -> dict[str, Any]:
+    """Return the columns of a latency row; those in MEASURED_SOMETIMES only if it has a value."""
+    gpu: Mapping[str, Any] = row["gpu"] or {}
+    columns = {f"latency.{name}": value for name, value in without(row, MEASURED_SOMETIMES).items()}
+    if row["energy_j"] is not None:
+        columns["latency.energy_j"] = row["energy_j"]
+    columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
+    if gpu:
+        columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())
+    return {**columns, "latency.noise": "; ".join(row["noise"])}
+
+
+def row_key(entry: Result | Cost, shape: Shape) -> tuple[Any, ...]:
+    """Return what a result and its cost have in common at a shape."""
+    return entry["model"], entry["variant"], key_of(shape)
+
+
+def cost_columns(cost: Cost | None) -> dict[str, Any]:
+    """Return the columns of a cost, only of what is known: without a price none is about it."""
+    known = without(cost, TOLD) if cost else {}
+    return {f"cost.{name}": value for name, value in known.items() if value is not None}
+
+
+def without(entry: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return `entry` without the fields in `names`."""
+    return {key: value for key, value in entry.items() if key not in names}
 
 
 class Requested(NamedTuple):

@@ -15,8 +15,7 @@ from tightrope.report.style.numbers import (
     shape_of,
 )
 from tightrope.summary.accuracy import poor_baseline, truncation_words
-from tightrope.summary.document import remeasure_command
-from tightrope.summary.failures import failures
+from tightrope.summary.document import failures, remeasure_command
 
 # alignment of each column, and its width on a narrow terminal: there names do not wrap, so that
 # they can be copied

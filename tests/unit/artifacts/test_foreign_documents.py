@@ -24,8 +24,7 @@ from tightrope.report import html
 from tightrope.report.graphs.describe import describe
 from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.summary.document import read_reported
-from tightrope.summary.failures import failures
+from tightrope.summary.document import failures, read_reported
 from tightrope.summary.models import data_entry
 from tightrope.terminal.jobs import read_seconds
 from tiny_model import TinyModel
@@ -223,7 +222,7 @@ def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(tmp
 def test_every_reader_of_json_says_which_type_it_expects() -> None:
     """Those without one check the type themselves."""
     own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/reach.py"}
-    own |= {"int8/calibrate.py", "records/record.py", "summary/int8.py"}
+    own |= {"int8/calibrate.py", "records/record.py", "summary/models.py"}
     own |= {"inputs/image_settings.py"}
     package = ROOT / "scripts/tightrope"
     without = {

@@ -58,9 +58,9 @@ def test_an_index_among_unlike_gpus_is_said_to_be_ambiguous(driver: Path) -> Non
 
 READ = """
 import json
-from tightrope.machine.nvml import GpuState, held_gpu
+from tightrope.machine.nvml import GpuReader, held_gpu
 gpu = held_gpu()
-print(json.dumps(GpuState(gpu).read() if gpu else None))
+print(json.dumps(GpuReader(gpu).read() if gpu else None))
 """
 QUIET = {**STATE, "power_w": 412.345, "memory_bytes": 3 << 30}
 SLOW = ["hardware slowdown", "thermal slowdown", "hardware thermal slowdown"]

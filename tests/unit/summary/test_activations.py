@@ -12,7 +12,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
-from tightrope.summary.activations import activation_entries
+from tightrope.summary.pairs import activation_entries
 
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
 REFERENCES = {"relu": "gelu", "silu": "gelu"}

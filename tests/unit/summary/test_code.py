@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tightrope.summary.inputs import SCRIPTS, step_digests
+from tightrope.summary.runs import SCRIPTS, step_digests
 
 
 def test_a_changed_function_changes_the_steps_that_reach_it_and_a_comment_none(tmp_path):

@@ -9,7 +9,7 @@ from goals import BASELINE, BATCH, INT8, result, row
 from manifests import ENGINE
 from raced import PLACE
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.summary.cost import costs, prepare_seconds, price_of
+from tightrope.summary.candidates import costs, prepare_seconds, price_of
 
 
 def entry(variant: str, *rows: Any, price: Any, prepared: Any = 0.0, **fields: Any) -> Any:

@@ -12,7 +12,7 @@ from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import chance_of
-from tightrope.summary.examples import MOST, SIDE, flipped_indices, thumbnails, with_examples
+from tightrope.summary.summarize import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"
 VARIANT = "cpu-openvino-int8-nncf-8"

@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tightrope.summary.explain import explanations
-from tightrope.summary.profile import Explanation
+from tightrope.summary.profile import Explanation, explanations
 
 FP32, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-512"
 EAGER, OPENVINO = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-512"

@@ -5,7 +5,7 @@ from typing import Any
 
 from artifact_files import written
 from tightrope.artifacts.failures import write_failure
-from tightrope.summary.int8 import made_records, sensitivity_entries, with_search
+from tightrope.summary.models import made_records, sensitivity_entries, with_search
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 

@@ -8,7 +8,7 @@ from raced import HOST
 from tightrope.machine.host import fingerprint
 from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.record import FEWEST_ROUNDS
-from tightrope.summary.causes import Causes, causes_entry
+from tightrope.summary.pairs import Causes, causes_entry
 from tightrope.summary.profile import LONGEST, Profile, profile_entry
 
 SHAPE = {"batch": 1, "sequence": 64}

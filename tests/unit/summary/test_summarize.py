@@ -22,15 +22,12 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.records.traffic import Answers, OfflineTest, TrafficRecord
-from tightrope.summary.document import read_summary
-from tightrope.summary.failures import TRAINING, exit_with_failures, failures
-from tightrope.summary.inputs import Inputs, Settings
+from tightrope.summary.document import TRAINING, exit_with_failures, failures, read_summary
+from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
-from tightrope.summary.own_records import engines_in_use, read_own_race
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Machine, add_hosts
-from tightrope.summary.summarize import summarize
-from tightrope.summary.table import table
+from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts
+from tightrope.summary.summarize import summarize, table
 
 Document = dict[str, Any]
 HOST = {
