@@ -33,7 +33,10 @@ def write_failure(path: Path | str, *, reason: str, transient: bool) -> None:
 
 
 def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
-    """Return the JSON document of type `kind` in `path`; raise WorkFailed for a failure."""
+    """Return the JSON document in `path`, of type `kind`.
+
+    Raises WorkFailed for a failure, else as `read_artifact` does.
+    """
     document = read_artifact(path)
     raise_if_failed(failure_of(document))
     require_type(path, document, kind)
@@ -41,14 +44,20 @@ def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
 
 
 def read_onnx_or_raise(path: Path | str) -> Any:
-    """Return the onnx.ModelProto in `path`, not verified; raise WorkFailed for a failure."""
+    """Return the onnx.ModelProto in `path` without verifying its checksum.
+
+    Raises WorkFailed where the file holds a failure, ArtifactError when it cannot be read.
+    """
     model = parsed(path, read_bytes(path))
     raise_if_failed(failure_in_metadata(model))
     return model
 
 
 def failure_in(path: Path | str) -> Failure | None:
-    """Return `reason` and `transient` of the failure in a JSON or ONNX file, else None."""
+    """Return `reason` and `transient` of the failure in a JSON or ONNX file, else None.
+
+    Raises ArtifactError when the file cannot be read.
+    """
     if not is_onnx_file(path):
         return failure_of(read_json(path))
     with open_regular(path) as stream:

@@ -48,7 +48,10 @@ def files_in(text: str, folder: Path) -> list[Path]:
 
 
 def copy(text: str, files: list[Path], folder: Path) -> None:
-    """Copy the files of source `text` into `folder`, without fields that load code."""
+    """Copy the files of source `text` into `folder`, without fields that load code.
+
+    Raises ConfigError for a settings file that holds no JSON object.
+    """
     for file in files:
         if file.name in SETTINGS:
             settings = read_bytes(file, LARGEST_SETTINGS)
@@ -176,7 +179,10 @@ def read_config(source: str, folder: Path, *, task: str) -> dict[str, Any]:
 
 
 def without_code(source: str, name: str, content: bytes) -> bytes:
-    """Return the settings file `name` without the fields that load code; else the same bytes."""
+    """Return the settings file `name` without the fields that load code; else the same bytes.
+
+    Raises ConfigError naming `source` where it holds no JSON object.
+    """
     document = settings_in(source, name, content)
     kept = stripped(document)
     if kept == document:

@@ -106,7 +106,10 @@ def write_lines(file: Path, examples: list[dict[str, Any]]) -> None:
 
 
 def checked_parts(material: Material, sizes: Sizes, fields: dict[str, Any]) -> Parts:
-    """Return all distinct rows by part; raise TightropeError where they do not hold the splits."""
+    """Return all distinct rows by part.
+
+    Raises TightropeError for fewer than two labels, and where the parts do not hold the splits.
+    """
     source, noun = fields["source"], "image" if fields["task"] == IMAGE else "text"
     require_clear(source, material.labels)
     if len(material.labels) < 2:

@@ -93,7 +93,10 @@ def load_tokenizer(file: Path, longest: int) -> Tokenizer:
 
 
 def cut_side(folder: Path) -> str:
-    """Return where transformers cuts long texts, `right` or `left`, by the files in `folder`."""
+    """Return where transformers cuts long texts, `right` or `left`, as the files in `folder` say.
+
+    tokenizer_config.json has precedence over tokenizer.json.
+    """
     files = (folder / f"tokenizer{name}.json" for name in ("_config", ""))
     settings, own = (read_json(one, dict[str, Any]) if one.is_file() else {} for one in files)
     side = settings.get("truncation_side") or (own.get("truncation") or {}).get("direction")

@@ -38,7 +38,8 @@ def measure_costs(
 ) -> None:
     """Write the seconds of each operator of `quantized` at each of `shapes`.
 
-    Each has a list of shapes with "float_s" and "int8_s", which includes quantizing the input.
+    Each operator has a list with an entry per shape: the shape, "float_s" and "int8_s". The int8
+    time includes quantizing the input. Operators of equal sizes are timed once.
     """
     model, other = load_onnx(onnx_path), load_onnx(quantized)
     names = {node.name for node in weighted_nodes(model)}

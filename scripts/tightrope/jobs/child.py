@@ -206,7 +206,10 @@ class Child:
             raise self.failed(f"{reason}; {REMEDY.format('runtime')}", transient=True)
 
     def ended_without_answer(self) -> Exception:
-        """Return the error of a child that gave no answer: a StorageError without room for it."""
+        """Return the error of a child that gave no answer: a StorageError without room for it.
+
+        A file that is mapped into memory then ends the process by a signal.
+        """
         self.process.join()
         code = self.process.exitcode
         how = f"ended with exit code {code} and no answer"
@@ -282,7 +285,10 @@ def catch_expected_errors(
 
 
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
-    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure."""
+    """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
+
+    Raises as `failure` does.
+    """
     try:
         fields = supervised(work, *arguments, limits=limits)
     except WorkFailed as error:

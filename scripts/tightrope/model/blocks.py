@@ -63,7 +63,10 @@ def has_layers(model: Any) -> bool:
 
 
 def width_of(model: Any) -> int | None:
-    """Return the neurons of a feed-forward layer of the first stage, None if not known."""
+    """Return the neurons of each feed-forward layer, with stages those of the first one.
+
+    None for stages whose blocks have no known feed-forward layer. Raises TightropeError for layers.
+    """
     widths = stage_widths(model)
     return widths[0] if widths else None
 

@@ -108,7 +108,10 @@ def require_loaded(source: str, model: Any, info: dict[str, Any], *, fits: bool)
 def head_fits(
     config: Any, labels: list[str] | None, names: list[str] | None, *, new_head: bool, source: str
 ) -> bool:
-    """Return whether there is an output per label; raise TightropeError without a new head."""
+    """Return whether the checkpoint has a head with one output per label.
+
+    Raises TightropeError if it has none and `new_head` allows no other, or forgets `names`.
+    """
     fields = config.to_dict()
     if not new_head and (reason := unusable_head(fields)):
         raise TightropeError(f"{source}: {reason}")

@@ -100,7 +100,10 @@ def architectures(config: Mapping[str, Any]) -> list[str]:
 
 
 def unusable_head(config: Mapping[str, Any]) -> str | None:
-    """Return why a model with this config.json cannot be used without training, else None."""
+    """Return why a model with this config.json cannot be used without training, else None.
+
+    A head for another task is refused by its name. Training replaces any head by a new one.
+    """
     if "pretrained_cfg" in config and not config.get("model_type"):
         return (
             "config.json has no model_type, so it is one of timm, none of transformers; "

@@ -99,7 +99,8 @@ def narrowing_losses(
 ) -> dict[int, float]:
     """Return by how much the mean loss grows with the most important neurons of all layers alone.
 
-    By number of neurons, ascending; `neurons` are the importance of those of each block.
+    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` are the
+    importance of those of each block of all stages.
     """
     first = len(neurons[0])
 

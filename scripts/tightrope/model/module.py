@@ -61,7 +61,10 @@ def logits_only(classifier: torch.nn.Module) -> torch.nn.Module:
 def load_module(
     folder: Path, dtype: torch.dtype, *, attention: str | None = None
 ) -> torch.nn.Module:
-    """Load the classifier in `folder` in evaluation mode, attention fused unless it is `eager`."""
+    """Load the classifier in `folder` in evaluation mode; safetensors only, no remote code.
+
+    Attention is fused if the model class supports it, unless `attention` is `eager`.
+    """
     # torchao, which transformers imports if it is installed, warns about its GPU kernels
     for name in ("transformers", "torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)

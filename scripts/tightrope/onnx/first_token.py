@@ -71,7 +71,10 @@ def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
 def first_row_only(
     graph: onnx.GraphProto, shapes: Shapes, constants: dict[str, np.ndarray]
 ) -> dict[int, Reads]:
-    """Map the index of each operator that needs only the first row to the reads of its inputs."""
+    """Map the index of each operator that needs only the first row to the reads of its inputs.
+
+    Consumers are visited before producers, from the outputs upstream.
+    """
     wanted: dict[str, set[int | None]] = {one.name: {None} for one in graph.output}
     producers = {name: node for node in graph.node for name in node.output}
     found: dict[int, Reads] = {}

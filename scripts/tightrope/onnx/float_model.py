@@ -163,9 +163,10 @@ def is_never_negative(name: str, constants: Constants, producers: Producers) -> 
 def in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model that was quantized, in float32: a copy of `model` without Q/DQ.
 
-    What is quantized at run time bypasses its Q/DQ, with what `implied_clip` finds in its place;
-    what is stored in integers or float8 is dequantized. Raises ArtifactError for Q/DQ that is no
-    pair, naming the node.
+    Activations and weights in float bypass their Q/DQ, with what `implied_clip` finds in its place;
+    weights and biases in integers or float8 are
+    dequantized to constants. float16 and bfloat16 become float32. Raises ArtifactError naming the
+    node for Q/DQ that is no pair.
     """
     made = in_float32(with_activations_in_float(model))
     constants = constants_of(made)

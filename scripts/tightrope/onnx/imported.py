@@ -174,7 +174,8 @@ def import_checkpoint(
 def longest_sequence(model: onnx.ModelProto) -> int | None:
     """Return how many tokens a standardized model of texts takes, None without a limit.
 
-    That is the number of rows of a table looked up by the position, or less.
+    That is the number of rows of a table which is looked up by the position, or less: a model that
+    takes one token more than the table has rows has another use for it.
     """
     session, signature = open_model(model, threads=0, optimized=False), signature_of(model)
 

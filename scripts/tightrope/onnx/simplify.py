@@ -81,7 +81,11 @@ def simplify_onnx(
 def with_changes(
     model: ModelProto, difference: Callable[[ModelProto], float]
 ) -> tuple[ModelProto, float]:
-    """Return the model with those of CHANGES that keep its logits, and its `difference`."""
+    """Return the model with those of CHANGES that keep its logits, and its `difference`.
+
+    `difference` raises ArtifactError for other logits. The model is correct without a change, and
+    only computes more.
+    """
     worst = difference(model)
     for done, change in CHANGES.items():
         try:

@@ -71,7 +71,10 @@ def unavailable_lines(plan: Plan) -> Iterator[str]:
 
 
 def split_lines(config: Document) -> Iterator[str]:
-    """Yield a line per model whose evaluation split is too small for the accuracy budget."""
+    """Yield a line per model whose evaluation split is too small for the accuracy budget.
+
+    Its size is the configured one, or else that of the prepared data.
+    """
     points = config["accuracy_budget_points"]
     for name, model in config["models"].items():
         samples = evaluation_samples(name, model)
@@ -97,7 +100,10 @@ def evaluation_samples(name: str, model: Document) -> int | None:
 
 
 def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
-    """Yield a line per model whose engines are built again though their buckets hold all shapes."""
+    """Yield a line per model whose engines are built again because `buckets: auto` has changed.
+
+    Only where the buckets of the engines hold all measured shapes.
+    """
     told = set()
     for model, variant in plan.jobs if config["buckets"] == "auto" else []:
         if model in told or not has_buckets(config, variant):

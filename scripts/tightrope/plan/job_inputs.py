@@ -289,7 +289,10 @@ def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
 
 
 def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[str, str]:
-    """Return the ONNX file of a graph, and with int8-auto the costs of its operators."""
+    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
+
+    Costs belong to a scheme and to operator names, which do not change after simplification.
+    """
     model, graph = wildcards.model, wildcards.graph
     folder = f"artifacts/{model}"
     onnx = f"{folder}/{ONNX_FILES.get(graph, f'quantized/{graph}.onnx')}"

@@ -153,7 +153,10 @@ def engine_of_table(config: Document, wildcards: Any) -> Document:
 
 
 def timed_engine(config: Document, model: str) -> Document:
-    """Return variant, options, source and shape of the engine that structures are timed with."""
+    """Return variant, options, source and shape of the engine that structures are timed with.
+
+    It has one program for that shape. `heads` where structures have fewer of them too.
+    """
     variant, shape = engine_of(config["models"][model]), shape_of(config, model)
     options = engine_options(config, model, variant)
     if options.get("buckets"):

@@ -38,7 +38,10 @@ def sizes_in_words(config: dict[str, Any], wildcards: Any) -> str:
 
 
 def full_shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
-    """Return the measured shapes of the model as if full, without `tokens`, each once."""
+    """Return the measured shapes of the model as if full, without `tokens`, each once.
+
+    An operator computes padding like any other token.
+    """
     return distinct(
         {name: size for name, size in shape.items() if name != TOKENS}
         for shape in shapes_of(config, wildcards.model)
@@ -85,7 +88,8 @@ def buckets_of(config: dict[str, Any], model: str) -> dict[str, list[int]] | Non
 def profiles_of(config: dict[str, Any], model: str) -> list[Profile]:
     """Return `tensorrt.profiles` for one model.
 
-    `auto`: one for each of `shapes`, which takes no other, and one for every other request.
+    `auto`: one profile for each of `shapes`, which takes no other, and one for every other request
+    to the model. The kernels of a profile must be valid for all that it takes.
     """
     axes = [axis for axis in PLURALS if axis == BATCH or not is_of_images(config, model)]
     chosen = config["tensorrt"]["profiles"]

@@ -25,8 +25,9 @@ from tightrope.variants import (
 def configured(config: Document, model: str, host: Document) -> list[Variant]:
     """Return every configured variant of `model`, baselines included.
 
-    Each precision of an engine is planned on the configured devices that support it. Raises
-    ConfigError for a precision that no device has.
+    Each precision of an engine is planned on the configured devices that support it, of a model
+    that is quantized already as `as_given` says. Raises ConfigError for a precision that no device
+    has. On a CPU like `host`, see `fp32_fallback`.
     """
     keys, found = config["models"][model], list[Variant]()
     # a model with learnt ranges has no others
@@ -57,8 +58,9 @@ def kind_of(model: Document) -> tuple[bool, bool, bool]:
 def as_given(variant: Variant) -> list[Variant]:
     """Return what is planned in the place of `variant` for a file that is quantized already.
 
-    The file as it is for a precision that needs calibration, nothing for ranges of each call, else
-    `variant` itself, also of an engine that cannot run such files: it is unavailable.
+    The file as it is for a precision that needs calibration, nothing for ranges of each call, and
+    `variant` itself in float. An engine that cannot run such files keeps its variants: they are
+    built from a checkpoint, and unavailable.
     """
     if not runs_given_files(variant) or variant.precision not in QUANTIZED:
         return [variant]
@@ -142,7 +144,8 @@ def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str])
 def takes_repair(variant: Variant, settings: Document) -> bool:
     """Return whether a variant can have a repair with these settings.
 
-    TensorRT's zero-points are 0, and it alone quantizes attention.
+    TensorRT's schemes do not support asymmetric activations, whose zero-points are not 0. They
+    alone quantize attention.
     """
     if variant.precision == AUTO or variant.scheme is None:
         return False

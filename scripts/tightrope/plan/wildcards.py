@@ -79,7 +79,8 @@ def place_of_training(config: Document, wildcards: Any) -> str:
     """Return the place of a job that trains the model.
 
     `auto` is the GPU where variants for it are planned and it is usable here, or a host has it, or
-    only GPU variants are planned, as on the head node of a cluster.
+    where only GPU variants are planned, as on the head node of a cluster: without the trained
+    weights they would fail too.
     """
     keys = config["models"][wildcards.model]
     asked = str((keys["train"] or keys.get("qat") or {"device": "cpu"})["device"])
@@ -102,7 +103,10 @@ def environment(place: str) -> str:
 
 
 def default_constraint(workflow: Any) -> str | None:
-    """Return the constraint that the profile gives to all jobs, None without one."""
+    """Return the constraint that the profile gives to all jobs as it is written, None without one.
+
+    Rules need it, because what they say themselves replaces it.
+    """
     resources = workflow.resource_settings.default_resources or {}
     found = resources.get("constraint")
     return None if found is None else str(found.raw)

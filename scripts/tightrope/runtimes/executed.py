@@ -52,7 +52,10 @@ def products_in(executed: Mapping[str, Mapping[str, int]], precision: str) -> tu
 
 
 def wanted_types(precision: str) -> tuple[str, ...]:
-    """Return the types in which products of a precision are to run: int8 for `int8-bf16`."""
+    """Return the types in which products of a variant with that precision are to run.
+
+    For `int8-bf16` and `int8-dynamic` that is int8, for `given` int8 and fp8.
+    """
     return GIVEN_TYPES if precision == GIVEN else (precision.partition("-")[0],)
 
 

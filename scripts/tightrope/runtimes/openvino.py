@@ -178,7 +178,10 @@ def bare_reasons() -> Iterator[None]:
 def operator_times(
     program: openvino.CompiledModel, inputs: Arrays, calls: int
 ) -> list[OperatorTime]:
-    """Return the time of each operator per call, the longest first, by COUNTERS of `program`."""
+    """Return the time of each operator per call of `inputs`, the longest first.
+
+    `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
+    """
     request = program.create_infer_request()
     operands = operands_of(program)
     # an operator is read once: that takes longer than many an operator

@@ -24,7 +24,11 @@ ALWAYS_ALLOWED = 2**30
 
 
 def matching_paths(pattern: str) -> list[Path]:
-    """Return the files and folders that `pattern` matches, sorted; raise ConfigError."""
+    """Return the files and folders that `pattern` matches, sorted.
+
+    Raises ConfigError for a pattern that would search the whole machine, one that matches more than
+    MOST_PATHS, and one that is none.
+    """
     path = home_expanded(pattern, pattern)
     try:
         if not MAGIC & set(pattern):
@@ -63,7 +67,11 @@ def allowed_bytes(packed: int) -> int:
 
 @contextmanager
 def opened(file: Path, *, text: bool) -> Iterator[IO[bytes]]:
-    """Open a regular file, unpacked where its name ends in .gz; raises as `Limited` does."""
+    """Open a regular file, unpacked where its name ends in .gz.
+
+    Raises TightropeError for a pipe or a device, where it unpacks to more than `allowed_bytes`, and
+    where what should be `text` has a NUL, as UTF-16 and binary files have.
+    """
     with open_regular(file) as raw:
         size = file.stat().st_size
         if file.suffix == ".gz":

@@ -40,6 +40,8 @@ def table_suffix(file: Path) -> str:
 def read_columns(file: Path, columns: dict[str, str]) -> tuple[Any, list[Any]]:
     """Return the pandas column of texts or images, and labels as int or str; blanks are errors.
 
+    Labels of tables of separated values are as written: 01 and 1 are two.
+
     `columns` maps `text` or `image`, and `label`, to column names. Raises TightropeError naming the
     file, and the row and column of the error.
     """

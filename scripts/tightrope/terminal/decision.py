@@ -128,7 +128,10 @@ def size_label(shape: dict[str, int]) -> str:
 
 
 def decided(document: Entry) -> list[str]:
-    """Return what the table lacks: the goal, why there is no decision, what may be better."""
+    """Return what the table lacks of the decision: the goal, why there is none, what may be better.
+
+    A goal without a variant at a shape is told as why there is no recommendation for it.
+    """
     lines = [
         f"{one['model']}: {one['sentence']}" + " (provisional)" * one["provisional"]
         for one in document["goals"]

@@ -101,7 +101,10 @@ class Refusal(NamedTuple):
 
 
 def refusal_in(text: str) -> Refusal | None:
-    """Return the last refusal in the text: of an output that seems old, else of unseen files."""
+    """Return the last refusal in the text, None where there is none.
+
+    It is of an output that seems older than an input of its job, else of files that did not appear.
+    """
     unseen, older = [*UNSEEN.finditer(text)], [*OLDER.finditer(text)]
     if older:
         output, newer = older[-1]["output"], older[-1]["input"]

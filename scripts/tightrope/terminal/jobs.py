@@ -188,7 +188,10 @@ class Run:
         return job, now - job.began
 
     def fail(self, reason: str) -> str:
-        """Count a failed record; return its reason, shortened if reported before, as of engines."""
+        """Count a failed record and return its reason, shortened if reported before.
+
+        Records of a variant that was not built repeat the reason of its engine.
+        """
         self.failed += 1
         for told in self.reasons:
             if reason.endswith(told):
@@ -258,7 +261,7 @@ def planned(run: Run) -> list[Line]:
 def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
     """Report what a dry run plans: for each rule its jobs, the first one, and Snakemake's reasons.
 
-    FOLLOWS is told only where it is the only one.
+    That another job writes the inputs is told only where it is the only reason.
     """
     rules: dict[str, list[str]] = defaultdict(list)
     reasons: dict[str, dict[str, None]] = defaultdict(dict)
@@ -289,7 +292,10 @@ def would_run(jobs: Iterable[tuple[Job, str]]) -> list[Line]:
 def ended(
     run: Run, job: Job, seconds: float, reason: str | None = None, *, crashed: bool = False
 ) -> list[Line]:
-    """Report the end of a job, with the reason of a failure, and its log where it `crashed`."""
+    """Report the end of a job: `[ 5/31]   6.2 s  measure latency    tiny/cpu-pytorch-fp32`.
+
+    The reason follows if its record is a failure, with the path of its log if it `crashed`.
+    """
     line = f"[{run.done:>{len(str(run.total))}}/{run.total}] {facts_of(run, job, seconds)}"
     if reason is None:
         return [Line(line, DONE)]

@@ -80,7 +80,10 @@ class Subject:
 
 
 def text_subject(model: Any, tokenizer: Any, examples: list[Example], *, sequence: int) -> Subject:
-    """Return labelled texts, cut at `sequence` tokens by a fast tokenizer of transformers."""
+    """Return labelled texts truncated to `sequence` tokens; batches pad to their longest text.
+
+    `tokenizer` is a fast one of transformers.
+    """
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.enable_truncation(sequence, direction=tokenizer.truncation_side)

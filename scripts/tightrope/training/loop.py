@@ -261,7 +261,10 @@ class Loop:
 
 
 def freeze(model: Any, modules: Sequence[str]) -> None:
-    """Freeze every weight of the named modules; raise TightropeError for a name without weights."""
+    """Freeze every weight of the named modules; all other weights are trained.
+
+    Raises TightropeError for a name without weights, or if nothing is left to train.
+    """
     names = [name for name, _ in model.named_parameters()]
     for module in modules:
         if not any(name.startswith(f"{module}.") for name in names):

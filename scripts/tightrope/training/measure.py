@@ -86,7 +86,11 @@ def train_seeds(
     limits: Limits,
     terminal: TextIO,
 ) -> None:
-    """Add a run per seed to `record`, each in its own process and when the machine is quiet."""
+    """Add a run per seed to `record`; `load` takes a recipe and its seed.
+
+    Each seed runs in its own process and starts when the machine is quiet; all share the time of
+    `limits`.
+    """
     began = time.monotonic()
     for seed in record.plan["seeds"]:
         began += machine.wait()

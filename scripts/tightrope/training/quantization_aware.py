@@ -258,7 +258,10 @@ class RoundedOnce(TorchFunctionMode):
 
 @contextmanager
 def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places) -> Iterator[Hook]:
-    """Quantize outputs where `places` are; yield the hook that quantizes the input of a module."""
+    """Quantize outputs where `places` are; yield the hook that quantizes the input of a module.
+
+    The quantizers are in `named_parameters` of the model meanwhile.
+    """
     once = RoundedOnce()
     with ExitStack() as stack:
         model.forward = once.wrapped(model.forward)
@@ -363,8 +366,8 @@ def calibrated(
 ) -> Quantizers:
     """Return a quantizer for each module to quantize; modules that read one tensor share theirs.
 
-    With `places` also those of outputs, by keys that end with OUTPUT. Examples are run one by one,
-    so that none of them is padded.
+    With `places` also those of outputs, whose keys end with OUTPUT; a module that reads the output
+    of another shares its quantizer. Examples are run one by one, so that none of them is padded.
     """
     model, found = subject.model, dict[str, Reading]()
     with torch.no_grad():

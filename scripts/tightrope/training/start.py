@@ -104,7 +104,10 @@ def start_of_texts(
     texts: bool,
     teaching: Teaching | None,
 ) -> Start:
-    """Start for texts or random tokens; a student of random weights has its teacher's ids."""
+    """Start for texts, or for random tokens; a student with random weights has its teacher's ids.
+
+    Raises TightropeError if the recipe's sequence is too long for the model.
+    """
     if teaching is not None:
         examples = [*examples, *teaching.unlabelled()]
         if name.startswith("scratch:"):
@@ -142,7 +145,10 @@ def start_of_images(model: Any, source: Path, examples: Sequence[Example]) -> St
 def load_tokenizer(
     source: Path, name: str, examples: Sequence[Example], config: Any, *, texts: bool
 ) -> Any:
-    """Load the fast tokenizer beside `source`, else train one; None for random tokens."""
+    """Load the fast tokenizer next to `source`, else train one on the examples.
+
+    Returns None without tokenizer files if the data are no `texts`, but random tokens.
+    """
     files = [*source.parent.glob("*token*.json"), *source.parent.glob("vocab*")]
     if files or any(source.parent.glob("*.model")):
         with in_foreign_files(f"{name}: its tokenizer cannot be loaded", "save it again"):

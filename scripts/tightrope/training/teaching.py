@@ -145,7 +145,10 @@ class Teaching:
         return [{"text": json.loads(line)["text"], "label": UNLABELLED} for line in lines]
 
     def check(self, name: str, labels: list[str] | None, rows: Sequence[Arrays]) -> None:
-        """Raise TightropeError where a student with data of `labels` cannot learn these rows."""
+        """Raise TightropeError where a student cannot learn these rows from the teacher.
+
+        `name` is the student's source, `labels` are those of its data.
+        """
         manifest = self.manifest
         teacher, theirs = manifest["teacher"], manifest["labels"]
         if theirs != labels:

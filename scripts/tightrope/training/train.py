@@ -219,7 +219,10 @@ def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[s
 def trained(
     start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
 ) -> dict[str, Any]:
-    """Train the model of `start`; return what the manifest holds of it, which is reproducible."""
+    """Train the model of `start`; return what the manifest holds of it, which is reproducible.
+
+    `options` are those of `fine_tune`.
+    """
     subject, train = start.subject(recipe), fine_tuning(settings.qat)
     history, properties = train(subject, recipe, device=settings.device, **options)
     tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]

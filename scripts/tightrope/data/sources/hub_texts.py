@@ -23,9 +23,10 @@ def read(source: str, location: str, *, columns: dict[str, str], **_settings: An
 
 
 def material_of(source: str, tables: Any, columns: dict[str, str]) -> Material:
-    """Return Material of a `datasets.DatasetDict` with a text column, without incomplete rows.
+    """Return Material of a `datasets.DatasetDict` with a text column.
 
-    Raises TightropeError for a column that is missing or holds no texts.
+    Rows without a text or a label (-1 or None) are dropped and counted, because users cannot fix
+    data on the Hub. Raises TightropeError for a column that is missing or holds no texts.
     """
     roles = roles_of(source, tables, columns)
     for table in roles.values():

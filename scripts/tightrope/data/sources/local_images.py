@@ -252,7 +252,10 @@ def reader_of(path: Path) -> Reader:
 
 
 def listing_digest(paths: list[Path], links: Links) -> str:
-    """Return a digest of names, sizes and times of every file below `paths`, to detect changes."""
+    """Return a digest of names, sizes and times of every file below `paths`, to detect changes.
+
+    It replaces the files if they are too many for inputs of a rule.
+    """
     entries = []
     for top in paths:
         walk = top.is_dir() and links.target(top) is None

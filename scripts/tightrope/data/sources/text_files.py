@@ -42,7 +42,8 @@ def files_by_role(source: str, pattern: str) -> tuple[list[Path], list[Path] | N
 def read(source: str, pattern: str, *, columns: dict[str, str], **_settings: Any) -> Material:
     """Return texts and labels of every file that `pattern` matches.
 
-    The words of a file name decide between train and evaluation, see `train_and_evaluation`.
+    The words of a file name decide between train and evaluation (test is used only without another
+    evaluation file). With only one of the two, all files are one pool.
     """
     train, evaluation = files_by_role(source, pattern)
     evaluation_rows = None if evaluation is None else read_tables(evaluation, columns)

@@ -39,7 +39,11 @@ def events_of(
     calls: Calls,
     providers: Providers = ((CPU, {}),),
 ) -> list[list[dict[str, Any]]]:
-    """Return what `kernel_events` does for each of `calls`, before which one more warms up."""
+    """Return the events of ONNX Runtime's profiler for each of `calls`: one per operator and call.
+
+    The session is opened once, with its profiler. One more call before those of `calls`, with the
+    same inputs, warms up.
+    """
     every = (inputs for inputs, count in calls for _ in range(count + 1))
     kernels = kernel_events(path, options, providers, every)
     size = len(kernels) // sum(count + 1 for _, count in calls)
@@ -48,7 +52,10 @@ def events_of(
 
 
 def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
-    """Return the time of each event; an operator is read once, which takes longer than many one."""
+    """Return the time of each event of calls of the same inputs.
+
+    Their operators are read once: that takes longer than many an operator.
+    """
     known: dict[str, OperatorTime] = {}
     for event in events:
         name = event["name"]

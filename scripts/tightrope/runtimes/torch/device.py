@@ -99,7 +99,10 @@ def runner_on(device: str, program: Program, options: dict[str, Any]) -> Callabl
 
 
 def with_tf32(executed: Executed, device: str) -> Executed:
-    """Return `executed` with fp32 named tf32 where the GPU rounds: the profiler does not tell."""
+    """Return `executed` with fp32 products named tf32 where the GPU rounds to TF32.
+
+    The profiler reports the types of tensors, which are the same for both.
+    """
     return as_tf32(executed) if device == "cuda" and rounds_to_tf32() else executed
 
 

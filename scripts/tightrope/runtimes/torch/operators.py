@@ -28,7 +28,10 @@ PRIMITIVE = re.compile(r"onednn_verbose,.*?exec,cpu,(\w+),.*?\bsrc(?:_\w+)?:(\w+
 
 
 def profiled(run: Callable[[], Any]) -> Executed:
-    """Return the matrix products of one call of `run`, by PyTorch's profiler; nested ones once."""
+    """Return the matrix products of one call of `run`, by PyTorch's profiler.
+
+    Nested products (linear calls addmm) are counted once, as the innermost.
+    """
     run()
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True

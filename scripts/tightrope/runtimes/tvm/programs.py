@@ -57,7 +57,10 @@ class Linear(torch.nn.Module):
 
 
 def transposed(module: torch.nn.Module) -> torch.nn.Module:
-    """Transpose the weights of linear layers to [inputs, outputs]: else every call would."""
+    """Transpose the weights of the linear layers of `module` to [inputs, outputs].
+
+    Else every call of the program would transpose them.
+    """
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is torch.nn.Linear:
