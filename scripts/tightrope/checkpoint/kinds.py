@@ -1,6 +1,7 @@
 """The kinds of checkpoint sources: where the files of each are, and how they are fetched."""
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ CHECKPOINT = Path("checkpoint/checkpoint.json")
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(ABC):
     """A checkpoint source: its configuration string, the part after its kind, settings of the job.
 
     Each kind is a class, which a job loads by its name, so that it does not depend on the others.
@@ -75,9 +76,9 @@ class Source:
         """Return the config.json, None where there is none before the files are fetched."""
         return None
 
+    @abstractmethod
     def fetch(self, folder: Path) -> str | None:
         """Put the files into `folder`; return the revision if there is one."""
-        raise NotImplementedError
 
     def check(self, folder: Path) -> dict[str, Any]:
         """Check the fetched files; return their config.json or raise TightropeError."""
@@ -116,9 +117,9 @@ class HubSource(Source):
 class FolderSource(Source):
     """A checkpoint in a folder of this machine."""
 
+    @abstractmethod
     def folder(self) -> Path:
         """Return that folder; raise ConfigError where there is none."""
-        raise NotImplementedError
 
     def config_json(self) -> dict[str, Any]:
         """Return the config.json; raise ConfigError where it or the weights cannot be used."""

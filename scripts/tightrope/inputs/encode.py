@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
@@ -54,7 +54,13 @@ class ImageSplit(Sequence[Example]):
         labels = self._columns[0].to_pylist()
         return [labels[row] for row in self._rows]
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Example]: ...
+
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
         """Return an example, or a list of the examples of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]

@@ -3,7 +3,7 @@
 import io
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -136,7 +136,13 @@ class EncodedImages(Sequence[dict[str, np.ndarray]]):
         """Return the number of examples."""
         return len(self._numbers)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "EncodedImages": ...
+
+    def __getitem__(self, index: int | slice) -> "dict[str, np.ndarray] | EncodedImages":
         """Return a decoded example, or a lazy slice of examples."""
         if isinstance(index, slice):
             part = EncodedImages(self._examples, self._settings)

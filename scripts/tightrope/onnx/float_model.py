@@ -164,9 +164,8 @@ def in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model that was quantized, in float32: a copy of `model` without Q/DQ.
 
     Activations and weights in float bypass their Q/DQ, with what `implied_clip` finds in its place;
-    weights and biases in integers or float8 are
-    dequantized to constants. float16 and bfloat16 become float32. Raises ArtifactError naming the
-    node for Q/DQ that is no pair.
+    weights and biases in integers or float8 are dequantized to constants. float16 and bfloat16
+    become float32. Raises ArtifactError naming the node for Q/DQ that is no pair.
     """
     made = in_float32(with_activations_in_float(model))
     constants = constants_of(made)

@@ -77,14 +77,15 @@ def check_studies(config: Document) -> None:
     host = planning_host()
     for study in STUDIES.values():
         settings = config[study.name]
+        asked = settings["variants"]
         if "shape" in settings:
             check_measured(config, f"{study.name}.shape", settings["shape"])
-        for name in settings["variants"] if study.cpu_only else ():
+        for name in asked if study.cpu_only else ():
             if parse(name).device != "cpu":
                 raise ConfigError(f"config: {study.name}.variants: {name}: {study.cpu_only}")
-        for model in config["models"] if "batches" in settings else ():
+        for model in config["models"] if asked and "batches" in settings else ():
             known = {*names_of(configured(config, model, host))}
-            if engines := {parse(name).engine for name in settings["variants"] if name in known}:
+            if engines := {parse(name).engine for name in asked if name in known}:
                 static = any(ENGINES[one].static for one in engines)
                 check_sizes(config, study.name, model, static=static)
 

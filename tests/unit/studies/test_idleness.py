@@ -1,6 +1,8 @@
 """The first call after a pause: the order of the pauses, what counts, and what the page says."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,23 +29,11 @@ class PlayedBench(EngineBench):
         super().__init__(None, None, [], nowhere(lost))  # type: ignore[arg-type]
         self.engine = engine
 
-    def engines(self, shapes: Any, pins: Any = None) -> Any:
-        worker = Child(self.engine, LIMITS)
-        worker.ask("load")
-        return FirstOf(worker)
-
-
-class FirstOf:
-    """A list of one worker, which ends with the block."""
-
-    def __init__(self, worker: Child) -> None:
-        self.worker = worker
-
-    def __enter__(self) -> list[Child]:
-        return [self.worker.__enter__()]
-
-    def __exit__(self, *error: Any) -> Any:
-        return self.worker.__exit__(*error)
+    @contextmanager
+    def engines(self, shapes: Any, pins: Any = None) -> Iterator[list[Child]]:
+        with Child(self.engine, LIMITS) as worker:
+            worker.ask("load")
+            yield [worker]
 
 
 def measured(journal: Path, pauses: Any, *, max_seconds=30.0, lost=0.0, used_s=0.0) -> Any:

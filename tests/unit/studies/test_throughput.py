@@ -201,7 +201,8 @@ def test_sentences_say_what_is_best_and_by_what_factor(p99_ms, points, told) -> 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
-    entry = {**rated([*POINTS, LOST, SKIPPED]), "host": "h"}
+    exact = point(1, 2, 1, 0.010, calls=70)
+    entry = {**rated([exact, *POINTS[1:], LOST, SKIPPED]), "host": "h"}
     sections = study_sections({"studies": {"throughput": [entry]}}, {})  # type: ignore[typeddict-item]
     (figure,) = sections[0]["models"][0]["figures"]
     assert not re.search(r"#[0-9a-f]{6}", json.dumps(figure["chart"]))
@@ -209,6 +210,7 @@ def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
     for text in ("159", "132", "skipped", "failed", "2 instances, 1 thread each"):
         assert text in svg
     marks = figure["chart"]["data"]["values"]
+    assert [mark["below"].replace("\xa0", " ") for mark in marks[:2]] == ["p99 10.2 ms", ""]
     assert [mark["best"] for mark in marks] == [False, False, False, True, False, False]
     # each cell is wide enough for its text, and the chart then scrolls
     assert figure["least_width"] == 165 + 2 * 96
@@ -227,5 +229,6 @@ def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
     assert "All 7 as a table" in section and section.count('class="plot"') == 2
     assert "needs 4 cores, there are 2" in section and "out of &lt;memory&gt;" in section
     assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
-    assert '<a href="#throughput">Throughput</a>' in found.html
+    # its link stands where it stands on the page
+    assert found.html.index('"#throughput">Throughput</a>') < found.html.index('"#results">All')
     assert "No point has a number." in section and "1 row of throughput" in found.html

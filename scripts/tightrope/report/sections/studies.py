@@ -158,7 +158,7 @@ def heat_figure(
 ) -> dict[str, Any]:
     """Return the heat map of a variant with the words on all of its rows."""
     units = {name: column.unit for name, column in study.columns.items()}
-    title = study.columns[look.below].title.partition(",")[0]
+    title, _, unit = study.columns[look.below].title.partition(", ")
     marks = []
     for row in entry["rows"]:
         estimate, below = row[look.value], in_unit(units[look.below], row[look.below])
@@ -170,7 +170,7 @@ def heat_figure(
                 "value": estimate and estimate["value"],
                 "shown": text or word,
                 "interval": estimate and span(units[look.value], estimate),
-                "below": f"{title}{JOINED}{below}{JOINED}ms" if below else "",
+                "below": JOINED.join(filter(None, (title, below, unit))) if below else "",
                 "calls": whole(row["calls"]),
                 "note": why_none(row),
                 "best": bool(row.get("best")),
