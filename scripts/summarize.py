@@ -2,8 +2,10 @@
 
 from functools import partial
 
+import msgspec
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
+from tightrope.summary.decision_types import Goal
 from tightrope.summary.runs import Inputs, Settings, step_digests
 from tightrope.summary.summarize import summarize
 
@@ -21,7 +23,7 @@ work = partial(
         references=job.params.references,
         budget_points=job.params.budget_points,
         accept_disturbed=job.params.accept_disturbed,
-        goal=job.params.goal,
+        goal=msgspec.convert(job.params.goal, Goal | None),
         prices=job.params.prices,
         prepared=job.params.prepared,
     ),

@@ -9,10 +9,11 @@ from msgspec import convert
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import Elimination, Heat, RacedShape, RaceRecord, beaten_by
 from tightrope.records.record import RACE
+from tightrope.summary.result_types import Shape
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 PLACE = fingerprint(HOST)
-SHAPE = {"batch": 1, "sequence": 64}
+SHAPE = Shape(batch=1, sequence=64)
 
 
 def planted(
@@ -53,7 +54,7 @@ def race_shape(
         "loads": [0] * (rounds // 2) + [1] * (rounds - rounds // 2),
         **{"foreign_cores": BUSY, "stop": "one left", "seconds": 1.0},
     }
-    return convert({**SHAPE, **measured, **changes}, RacedShape)
+    return convert({**SHAPE.sizes, **measured, **changes}, RacedShape)
 
 
 def decided_shape(seconds: Mapping[str, float], rounds: int = 24, **changes: Any) -> RacedShape:

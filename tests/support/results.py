@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
+from msgspec.structs import replace
 from raced import PLACE, SHAPE
-from tightrope.statistics import Interval
-from tightrope.summary.result_types import ratio_entry
-from tightrope.summary.results import NO_SPEEDUP, variant_fields
-from tightrope.variants import parse
+from tightrope.statistics import AccuracyVerdict, Interval
+from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape
+from tightrope.summary.results import NO_SPEEDUP, parts_of
 
 BASELINE = "cpu-pytorch-fp32"
 WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"
@@ -20,39 +20,32 @@ def between(ratio: float, spread: float = 0.02) -> Interval:
 
 
 def row(
-    ratio: float | None, shape: dict[str, int] = SHAPE, *, spread: float = 0.02, **changes: Any
-) -> dict[str, Any]:
+    ratio: float | None, shape: Shape = SHAPE, *, spread: float = 0.02, **changes: Any
+) -> LatencyRow:
     """A latency `ratio` times as fast as the baseline's."""
-    seconds = dict.fromkeys(("p50_s", "mean_s", "paired_s"), 0.01 / (ratio or 1.0))
-    speedup = ratio and ratio_entry(between(ratio, spread))
-    known = {"speedup": speedup, "disturbed": None, "provisional": False}
-    return {**shape, **seconds, **known, **changes}
+    seconds: Any = dict.fromkeys(("p50_s", "mean_s", "paired_s"), 0.01 / (ratio or 1.0))
+    speedup = Ratio.of(between(ratio, spread)) if ratio else None
+    return replace(LatencyRow(shape, speedup=speedup, **seconds), **changes)
 
 
-def lost(**changes: Any) -> dict[str, Any]:
+def lost(**changes: Any) -> LatencyRow:
     """A row that other load disturbed."""
     unknown = dict.fromkeys(("p50_s", "mean_s", "paired_s"))
     return row(None, **{**unknown, "speedup": NO_SPEEDUP, "disturbed": WHY, **changes})
 
 
 def result(
-    variant: str, *rows: dict[str, Any], verdict: str | None = "kept", **changes: Any
-) -> dict[str, Any]:
+    variant: str, *rows: LatencyRow, verdict: AccuracyVerdict | None = "kept", **changes: Any
+) -> Result:
     """What the summary has of a variant with these rows."""
     delta = DELTAS.get(verdict or "", 0.0)
-    accuracy = verdict and {
-        **{"top1": 0.9 + delta, "samples": 1500, "flips": 30, "verdict": verdict},
-        **{"delta": delta, "delta_low": delta - 0.006, "delta_high": delta + 0.006},
-        "samples_needed": None,
-    }
-    return {
-        **{"model": "m", "variant": variant, "baseline": BASELINE, "host": PLACE},
-        **variant_fields(parse(variant)),
-        **{"status": "ok", "reason": None, "size_bytes": 100},
-        **{"accuracy": accuracy, "latency": list(rows)},
-        **changes,
-    }
+    low, high = delta - 0.006, delta + 0.006
+    change: Any = {"delta": delta, "delta_low": low, "delta_high": high, "flips": 30}
+    accuracy = verdict and Accuracy(0.9 + delta, 0.88, 0.92, 1500, verdict=verdict, **change)
+    parts = parts_of(variant)
+    known = Result("m", **parts, baseline=BASELINE, host=PLACE, status="ok", size_bytes=100)
+    return replace(known, **{"accuracy": accuracy, "latency": list(rows), **changes})
 
 
-def failed(variant: str, reason: str, **changes: Any) -> dict[str, Any]:
+def failed(variant: str, reason: str, **changes: Any) -> Result:
     return result(variant, **{"status": "failed", "reason": reason, "verdict": None, **changes})

@@ -130,7 +130,7 @@ def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: fl
         return "kept"
     if reference is None or not comparable(record, reference):
         return "undecided"
-    return compared(record, reference, budget)["verdict"]
+    return compared(record, reference, budget).verdict
 
 
 def racing_for(

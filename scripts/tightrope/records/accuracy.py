@@ -6,9 +6,11 @@ from functools import cached_property
 from itertools import starmap
 from operator import eq, gt, lt
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.errors import ArtifactError
@@ -93,7 +95,7 @@ def logits_file(path: Path | str) -> Path:
     return path.with_name(f"{path.name.removesuffix(RECORD)}{LOGITS}")
 
 
-class Change(TypedDict):
+class Change(Struct, frozen=True):
     """Change of accuracy on the same examples, as shares of them, with its tests."""
 
     delta: float
@@ -117,18 +119,18 @@ def change(right: list[bool], baseline_right: list[bool], budget: float) -> Chan
     detectable = detectable_drop(gained + lost, count)
     verdict = accuracy_verdict(difference, budget)
     undecided = verdict == "undecided"
-    return {
-        "delta": difference.value,
-        "delta_low": difference.low,
-        "delta_high": difference.high,
-        "gained": gained,
-        "lost": lost,
-        "p_value": mcnemar_p_value(gained, lost),
-        "detectable": detectable,
-        "large_enough": detectable <= budget,
-        "verdict": verdict,
-        "samples_needed": samples_to_keep(gained, lost, count, budget) if undecided else None,
-    }
+    return Change(
+        delta=difference.value,
+        delta_low=difference.low,
+        delta_high=difference.high,
+        gained=gained,
+        lost=lost,
+        p_value=mcnemar_p_value(gained, lost),
+        detectable=detectable,
+        large_enough=detectable <= budget,
+        verdict=verdict,
+        samples_needed=samples_to_keep(gained, lost, count, budget) if undecided else None,
+    )
 
 
 def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) -> Change:
@@ -137,10 +139,10 @@ def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) ->
     An engine in float with the same predictions, and the same logits up to rounding, has kept its
     accuracy however few the examples are.
     """
-    entry = change(record.right, baseline.right, budget)
-    if entry["verdict"] == "undecided" and equal_up_to_rounding(record, baseline):
-        return {**entry, "verdict": "kept", "samples_needed": None}
-    return entry
+    found = change(record.right, baseline.right, budget)
+    if found.verdict == "undecided" and equal_up_to_rounding(record, baseline):
+        return replace(found, verdict="kept", samples_needed=None)
+    return found
 
 
 def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:

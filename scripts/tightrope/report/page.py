@@ -12,7 +12,7 @@ from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import read_template
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.decision import goal_section, grouped, not_run, pick
+from tightrope.report.sections.decision import UNKNOWN, goal_section, grouped, not_run, pick
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.gpu import gpu_memory, streams_section
@@ -34,14 +34,12 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of, sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
-from tightrope.summary.result_types import LatencyRow, nothing
+from tightrope.summary.result_types import Accuracy, Host, Result
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 PAGE = "page.html"
-# of a latency without a measurement
-UNKNOWN: Any = nothing(LatencyRow)
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -49,14 +47,10 @@ def sections(summary: Summary) -> dict[str, Any]:
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links.
     """
-    results: list[Any] = [
-        {**result, "latency": [UNKNOWN | row for row in result["latency"]]}
-        for result in summary["results"]
-    ]
-    summary = {**summary, "results": results}
-    hosts = host_names(summary["hosts"])
+    results = summary.results
+    hosts = host_names(summary.hosts)
     models = [model_section(summary, name, hosts) for name in model_names(summary)]
-    training = training_section(summary["training"])
+    training = training_section(summary.training)
     activations = activations_section(summary, hosts)
     families = families_section(summary, hosts)
     figures = [figure for model in models for figure in model_figures(model)]
@@ -64,8 +58,8 @@ def sections(summary: Summary) -> dict[str, Any]:
     figures += [figure for table in tables for figure in table["figures"]]
     studies = study_sections(summary, hosts)
     figures += [one for study in studies for model in study["models"] for one in model["figures"]]
-    traffic = summary["traffic"]
-    statuses = [result["status"] for result in results]
+    traffic = summary.traffic
+    statuses = [result.status for result in results]
     return {
         "models": models,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
@@ -84,17 +78,17 @@ def sections(summary: Summary) -> dict[str, Any]:
         "training": training,
         "training_not_run": not_run(training["failed"] if training else []),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
-        "vnni": has_vnni(results, summary["hosts"]),
-        "engines": {result["engine"] for result in results if result["status"] == "ok"},
-        "precisions": {result["precision"] for result in results if result["status"] == "ok"},
+        "vnni": has_vnni(results, summary.hosts),
+        "engines": {result.engine for result in results if result.status == "ok"},
+        "precisions": {result.precision for result in results if result.status == "ok"},
         "charts": charts_by_id(figures),
     }
 
 
 def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
-    named = [entry["model"] for entry in (*summary["results"], *summary["traffic"])]
-    return list(dict.fromkeys([*summary["models"], *named]))
+    named = [*(one.model for one in summary.results), *(one.model for one in summary.traffic)]
+    return list(dict.fromkeys([*summary.models, *named]))
 
 
 def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -121,7 +115,7 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     return [*figures, *traffic]
 
 
-def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
+def host_names(hosts: Mapping[str, Host]) -> dict[str, str]:
     """Return processor and GPU of each of several hosts, by key; of one with a name its name too.
 
     The fingerprint is appended if two hosts are alike. Empty for a single host, which needs no
@@ -133,28 +127,28 @@ def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
     return named if len(hosts) > 1 else {}
 
 
-def processors(host: Record) -> str:
+def processors(host: Host) -> str:
     """Return processor and GPU of a host, after the name that the configuration gives to it."""
-    found = " + ".join(str(host[part]) for part in ("cpu", "gpu") if host.get(part))
-    return f"{host['name']}: {found}" if host.get("name") else found
+    found = " + ".join(filter(None, (host.cpu, host.gpu)))
+    return f"{host.name}: {found}" if host.name else found
 
 
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return the report's content on one model; `hosts` are `host_names`."""
-    model: Record = summary["models"].get(name) or {}
-    results = of_model(summary["results"], name)
-    measured = [result for result in results if result["status"] == "ok"]
-    traffic = of_model(summary["traffic"], name)
-    quantization = of_model(summary["quantization"], name)
-    baselines = model.get("baselines") or {}
-    recommendations = of_model(summary["recommendations"], name)
+    model = summary.models.get(name)
+    results: list[Result] = of_model(summary.results, name)
+    measured = [result for result in results if result.status == "ok"]
+    traffic = of_model(summary.traffic, name)
+    quantization = of_model(summary.quantization, name)
+    baselines = model.baselines if model else {}
+    recommendations = of_model(summary.recommendations, name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
     picks.sort(key=lambda chosen: sizes(chosen["shape"]))
-    budget = summary["accuracy_budget_points"]
-    evaluated = any(result["accuracy"] for result in measured)
-    deployed, machines = [chosen["result"] for chosen in picks], summary["hosts"]
+    budget = summary.accuracy_budget_points
+    evaluated = any(result.accuracy for result in measured)
+    deployed: list[Result] = [chosen["result"] for chosen in picks if chosen["result"]]
     # of what runs on a CPU
-    bundled = [one["variant"] for one in deployed if one.get("device") == "cpu"]
+    bundled = [one.variant for one in deployed if one.device == "cpu"]
     return {
         "name": name,
         "facts": model,
@@ -163,11 +157,11 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
         "judged": evaluated,
         "goal": goal_section(summary, name, hosts),
-        "truncated": truncation_words(model.get("truncation") or {}),
-        "poor_baseline": poor_baseline(model, measured),
-        "answers": answers_section(measured, baselines, budget, model.get("thumbnails")),
+        "truncated": truncation_words(model.truncation) if model else None,
+        "poor_baseline": poor_baseline(model, measured) if model else None,
+        "answers": answers_section(measured, baselines, budget, model.thumbnails if model else {}),
         "int8": int8_section(results, model, hosts, budget),
-        "quantization": quantization_section(quantization, deployed, hosts, machines=machines),
+        "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),
         "measured": measured,
         "picks": picks,
         "bundles": [bundle_command(summary, name, variant) for variant in dict.fromkeys(bundled)],
@@ -176,30 +170,34 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "gpu_memory": gpu_memory(measured),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "uncompared": grouped(
-            (result["baseline_failed"], result["variant"])
+            (result.baseline_failed, result.variant)
             for result in measured
-            if result["baseline_failed"]
+            if result.baseline_failed
         ),
-        "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
+        "traffic": traffic_section(traffic, model.data.get("evaluation_samples") if model else None),
         "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 
 
-def baseline_accuracy(measured: Iterable[Record], baselines: Mapping[str, str]) -> Record | None:
+def baseline_accuracy(
+    measured: Iterable[Result], baselines: Mapping[str, str]
+) -> Accuracy | None:
     """Return the accuracy of the first device's baseline, to which the budget is relative."""
-    found = {result["variant"]: result["accuracy"] for result in measured if result["accuracy"]}
+    found = {result.variant: result.accuracy for result in measured if result.accuracy}
     return next((found[name] for name in baselines.values() if name in found), None)
 
 
-def largest(measured: Sequence[Record]) -> dict[str, float]:
+def largest(measured: Sequence[Result]) -> dict[str, float]:
     """Return the largest size and peak memory, full scale of the bars in the cost table."""
     fields = ("size_bytes", "peak_rss_bytes")
-    return {field: max((one[field] or 0 for one in measured), default=0) for field in fields}
+    return {
+        field: max((getattr(one, field) or 0 for one in measured), default=0) for field in fields
+    }
 
 
 def measurements(
-    results: Iterable[Record], models: Iterable[Record], more: Mapping[Place, list[Remark]]
+    results: Iterable[Result], models: Iterable[Record], more: Mapping[Place, list[Remark]]
 ) -> list[dict[str, Any]]:
     """Return a row per result and shape; results without measurements also get a row.
 
@@ -208,21 +206,21 @@ def measurements(
     baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
     rows = []
     for result in results:
-        baseline = (result.get("model"), result.get("variant")) in baselines
-        for row in result["latency"] or [UNKNOWN]:
+        baseline = (result.model, result.variant) in baselines
+        for row in result.latency or [UNKNOWN]:
             rows.append(
                 {
                     "result": result,
                     "row": row,
-                    "shape": shape_of(row),
+                    "shape": row.shape,
                     "baseline": baseline,
                     "remarks": [*remarks(result, row), *more.get(place_of(result, row), ())],
                 }
             )
 
     def order(entry: Record) -> tuple[Any, ...]:
-        time = entry["row"]["paired_s"] or float("inf")
-        return entry["result"]["model"], not entry["shape"], sizes(entry["shape"]), time
+        time = entry["row"].paired_s or float("inf")
+        return entry["result"].model, not entry["shape"].batch, sizes(entry["shape"]), time
 
     return sorted(rows, key=order)
 

@@ -4,23 +4,31 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
 from tightrope.records.accuracy import AccuracyRecord, Logits, comparable, compared
-from tightrope.statistics import Interval, share
-from tightrope.summary.result_types import Accuracy, AccuracyChange, FlippedExample, TopOne
+from tightrope.statistics import share
+from tightrope.summary.result_types import (
+    Accuracy,
+    FlippedExample,
+    Model,
+    Result,
+    TopOne,
+    Truncation,
+)
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # splits, and the settings at whose number of tokens their texts are cut
 KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
-# fields of the comparison with a baseline, in their order in summary.csv
-COMPARED = (
-    *("delta", "delta_low", "delta_high", "gained", "lost", "p_value", "detectable"),
-    *("large_enough", "verdict", "samples_needed"),
-    *("flips", "agreement", "logit_error", "kl", "flipped"),
-)
+# of the baseline, by definition
+UNCHANGED: dict[str, Any] = {
+    **dict.fromkeys(("delta", "delta_low", "delta_high", "gained", "lost", "detectable"), 0),
+    **{"p_value": 1.0, "large_enough": True, "verdict": "kept"},
+    **{"flips": 0, "agreement": 1.0, "logit_error": 0, "kl": 0, "flipped": []},
+}
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -88,15 +96,6 @@ def root_mean_square(values: Array) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-class Distance(TypedDict):
-    """How far predictions and logits are from the baseline's; `kl` is in nats."""
-
-    flips: int
-    agreement: float
-    logit_error: float | None
-    kl: float
-
-
 class Split(NamedTuple):
     """Evaluation split: file SHA-256, text or image name (or None) per example, class names."""
 
@@ -120,55 +119,29 @@ def accuracy_entry(
     """
     if not record.predictions or record.labels is None:
         return None
-    right = record.right
-    entry = top_one(right)
+    right = asdict(top_one(record.right))
     if baseline is None or not comparable(record, baseline):
-        return not_compared(entry)
+        return Accuracy(**right, verdict="undecided")
     if baseline.variant == record.variant:
-        return baseline_itself(entry)
-    return {
-        **entry,
-        **compared(record, baseline, budget),
-        **distance(record, baseline, logits or ReferenceLogits(baseline.logits)),
-        "flipped": flipped(record, baseline, split),
-    }
+        return Accuracy(**right, **UNCHANGED)
+    count = min(len(record.predictions), len(baseline.predictions))
+    flips = sum(map(ne, record.predictions, baseline.predictions))
+    reference = logits or ReferenceLogits(baseline.logits)
+    error, divergence = reference.distance(record.logits, count)
+    return Accuracy(
+        **right,
+        **asdict(compared(record, baseline, budget)),
+        flips=flips,
+        agreement=1 - flips / count,
+        logit_error=error,
+        kl=divergence,
+        flipped=flipped(record, baseline, split),
+    )
 
 
 def top_one(right: Sequence[bool]) -> TopOne:
     """Return the share of right predictions."""
-    top1 = share(sum(right), len(right))
-    return {"top1": top1.value, "low": top1.low, "high": top1.high, "samples": len(right)}
-
-
-def not_compared(entry: TopOne) -> Accuracy:
-    """Return an accuracy without a change, which takes the baseline on the same examples."""
-    found: Any = {**entry, **dict.fromkeys(COMPARED), "verdict": "undecided"}
-    return found
-
-
-def baseline_itself(entry: TopOne) -> Accuracy:
-    """Return the accuracy of the baseline, which is unchanged by definition."""
-    same = {**dict.fromkeys(COMPARED, 0), "p_value": 1.0, "large_enough": True, "verdict": "kept"}
-    found: Any = {**entry, **same, "samples_needed": None, "agreement": 1.0, "flipped": []}
-    return found
-
-
-def change_of(accuracy: AccuracyChange) -> Interval | None:
-    """Return the change of accuracy with its interval, None if it was not compared."""
-    delta, low, high = accuracy["delta"], accuracy["delta_low"], accuracy["delta_high"]
-    return None if delta is None or low is None or high is None else Interval(delta, low, high)
-
-
-def distance(record: AccuracyRecord, baseline: AccuracyRecord, logits: ReferenceLogits) -> Distance:
-    """Return how far predictions and logits differ from the baseline's, independent of the labels.
-
-    `logit_error` is the RMS difference of the logits over the RMS of the baseline's logits about
-    their mean in each example, `kl` the mean KL(baseline || variant) of the softmax, in nats.
-    """
-    count = min(len(record.predictions), len(baseline.predictions))
-    flips = sum(map(ne, record.predictions, baseline.predictions))
-    error, divergence = logits.distance(record.logits, count)
-    return {"flips": flips, "agreement": 1 - flips / count, "logit_error": error, "kl": divergence}
+    return TopOne(*share(sum(right), len(right)), samples=len(right))
 
 
 def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> list[FlippedExample]:
@@ -182,15 +155,15 @@ def flipped(record: AccuracyRecord, baseline: AccuracyRecord, split: Split) -> l
     labels = record.labels or ()
     same = split.sha256 == record.data_sha256
     return [
-        {
-            "index": index,
-            "text": shortened(split.texts[index]) if same else None,
-            "label": class_name(labels[index], split.labels),
-            "baseline": class_name(baseline.predictions[index], split.labels),
-            "prediction": class_name(record.predictions[index], split.labels),
-            "baseline_margin": baseline.margins[index],
-            "margin": record.margins[index],
-        }
+        FlippedExample(
+            index=index,
+            text=shortened(split.texts[index]) if same else None,
+            label=class_name(labels[index], split.labels),
+            baseline=class_name(baseline.predictions[index], split.labels),
+            prediction=class_name(record.predictions[index], split.labels),
+            baseline_margin=baseline.margins[index],
+            margin=record.margins[index],
+        )
         for index in found[:MOST]
     ]
 
@@ -218,18 +191,16 @@ def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> f
     return max(Counter(labels).values()) / len(labels) if labels else None
 
 
-def poor_baseline(model: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> str | None:
+def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
     """Return a remark on the first baseline of a model whose accuracy may be that of chance.
 
-    `model` is an entry of summary.json, `results` are those of the model.
+    `results` are those of the model.
     """
-    chance, names = model.get("chance"), list((model.get("baselines") or {}).values())
+    names = model.baselines.values()
     for result in results:
-        accuracy = result.get("accuracy") or {}
-        if result.get("variant") not in names or chance is None or "low" not in accuracy:
-            continue
-        if accuracy["low"] <= chance:
-            shares = [f"{100 * accuracy[end]:.1f}" for end in ("top1", "low", "high")]
+        found, chance = result.accuracy, model.chance
+        if result.variant in names and found and chance is not None and found.low <= chance:
+            shares = [f"{100 * share:.1f}" for share in (found.top1, found.low, found.high)]
             return (
                 f"the baseline itself is poor: its accuracy is {shares[0]} % ({shares[1]} to "
                 f"{shares[2]}), and always giving the most frequent label has {100 * chance:.1f} "
@@ -238,15 +209,15 @@ def poor_baseline(model: Mapping[str, Any], results: Iterable[Mapping[str, Any]]
     return None
 
 
-def truncation_words(splits: Mapping[str, Mapping[str, int]]) -> str | None:
+def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
     """Return which texts were cut, per split; None if none were."""
     words = []
     for split, key in KEYS.items():
         found = splits.get(split)
-        if found and found["truncated"]:
-            texts = "text was" if found["texts"] == 1 else "texts were"
+        if found and found.truncated:
+            texts = "text was" if found.texts == 1 else "texts were"
             words.append(
-                f"{found['truncated']:,} of {found['texts']:,} {split} {texts} cut at "
-                f"{key} = {found['max_sequence']} tokens"
+                f"{found.truncated:,} of {found.texts:,} {split} {texts} cut at "
+                f"{key} = {found.max_sequence} tokens"
             )
     return "; ".join(words) or None

@@ -18,7 +18,6 @@ from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.decision_types import Bound, Cost, Goal, Miss, Scenario
 from tightrope.summary.recommend import unkept
 from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
-from tightrope.summary.results import shape_of
 from tightrope.summary.traffic import Traffic, TrafficRow
 
 # positions in the list of files, by model and variant
@@ -83,7 +82,7 @@ def hours_per_million(inferences_per_s: float) -> float:
 
 def inferences_per_s(row: LatencyRow) -> float | None:
     """Return the inputs per second of one call after another, None if the time is not known."""
-    return row["batch"] / row["paired_s"] if row["paired_s"] else None
+    return row.shape.inputs / row.paired_s if row.paired_s else None
 
 
 def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
@@ -92,13 +91,13 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
         cost_entry(
             result,
             row,
-            result["host"],
-            price=price_of(result["host"], prices),
-            prepare_s=prepare_seconds.get((result["model"], result["variant"])),
+            result.host,
+            price=price_of(result.host, prices),
+            prepare_s=prepare_seconds.get((result.model, result.variant)),
         )
         for result in results
-        if result["host"] is not None
-        for row in result["latency"]
+        if result.host is not None
+        for row in result.latency
     ]
 
 
@@ -109,32 +108,32 @@ def cost_entry(
     rate = inferences_per_s(row)
     saved, surely_saved = saved_per_inference(row)
     spent = seconds_spent(result, prepare_s)
-    return {
-        "model": result["model"],
-        "variant": result["variant"],
-        "host": host,
-        "shape": shape_of(row),
-        "inferences_per_s": rate,
-        "price_per_hour": price,
-        "cost_per_million": hours_per_million(rate) * price if rate and price else None,
-        "prepare_s": prepare_s,
-        "build_s": result["build_s"],
-        "search_s": search_seconds(result),
-        "spent_s": spent,
-        "saved_s": saved,
-        "break_even_inferences": break_even(spent, saved),
-        "break_even_at_most": break_even(spent, surely_saved),
-    }
+    return Cost(
+        model=result.model,
+        variant=result.variant,
+        host=host,
+        shape=row.shape,
+        inferences_per_s=rate,
+        price_per_hour=price,
+        cost_per_million=hours_per_million(rate) * price if rate and price else None,
+        prepare_s=prepare_s,
+        build_s=result.build_s,
+        search_s=search_seconds(result),
+        spent_s=spent,
+        saved_s=saved,
+        break_even_inferences=break_even(spent, saved),
+        break_even_at_most=break_even(spent, surely_saved),
+    )
 
 
 def search_seconds(result: Result) -> float | None:
     """Return the seconds in which int8-auto was searched for a variant, None without a search."""
-    return result["search"]["seconds"] if result["search"] else None
+    return result.search.seconds if result.search else None
 
 
 def seconds_spent(result: Result, prepare_s: float | None) -> float | None:
     """Return the seconds of preparing, searching and building, None if one is not known."""
-    built = result["build_s"]
+    built = result.build_s
     if built is None or prepare_s is None:
         return None
     return prepare_s + (search_seconds(result) or 0.0) + built
@@ -145,10 +144,10 @@ def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
 
     The baseline took `paired_s` times the speed-up. Both are None without a speed-up.
     """
-    speedup, own = interval_of(row["speedup"]), row["paired_s"]
+    speedup, own = interval_of(row.speedup), row.paired_s
     if speedup is None or own is None:
         return None, None
-    seconds = own / row["batch"]
+    seconds = own / row.shape.inputs
     # the baseline's time is known better than this variant's: vary the latter
     theirs = seconds * speedup.value
     return theirs - seconds, theirs - theirs / speedup.low
@@ -193,14 +192,14 @@ class Candidate(NamedTuple):
     @property
     def variant(self) -> str:
         """Return the name of the variant."""
-        return self.result["variant"]
+        return self.result.variant
 
 
 def unit_of(goal: Goal, price: float | None) -> str:
     """Return the unit of what the goal minimizes; without a price a cost is machine time."""
-    if goal["minimize"] == "cost":
+    if goal.minimize == "cost":
         return WITHOUT_PRICE if price is None else WITH_PRICE
-    return UNITS[goal["minimize"]]
+    return UNITS[goal.minimize]
 
 
 def at_shapes(
@@ -210,38 +209,38 @@ def at_shapes(
     wanted = list(shapes)
     found = []
     for result in results:
-        for row in result["latency"]:
-            if (shape := shape_of(row)) in wanted:
-                value, p99 = value_at(goal, result, row, price), in_ms(row["p99_s"])
+        for row in result.latency:
+            if row.shape in wanted:
+                value, p99 = value_at(goal, result, row, price), in_ms(row.p99_s)
                 lacks = None if value is not None else why_no_value(goal, row)
-                told = row["provisional"]
-                found.append(Candidate(result, shape, None, value, p99, lacks, told, row))
+                told = row.provisional
+                found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
     return found
 
 
 def value_at(goal: Goal, result: Result, row: LatencyRow, price: float | None) -> float | None:
     """Return what the goal minimizes at the shape of a row, None if it is not known."""
-    if row["paired_s"] is None:
+    if row.paired_s is None:
         return None
-    match goal["minimize"]:
+    match goal.minimize:
         case "latency":
-            return in_ms(row["paired_s"])
+            return in_ms(row.paired_s)
         case "cost":
             rate = inferences_per_s(row)
             return priced(rate, price)
         case "memory":
             return memory_mb(result)
         case "energy":
-            return None if row["energy_j"] is None else row["energy_j"] / row["batch"]
+            return None if row.energy_j is None else row.energy_j / row.shape.inputs
 
 
 def why_no_value(goal: Goal, row: LatencyRow) -> str:
     """Return why a row lacks what the goal minimizes."""
-    if row["disturbed"]:
-        return f"disturbed: {row['disturbed']}"
-    if goal["minimize"] == "energy":
+    if row.disturbed:
+        return f"disturbed: {row.disturbed}"
+    if goal.minimize == "energy":
         return "the machine shows no energy of it"
-    return f"its {goal['minimize']} was not measured"
+    return f"its {goal.minimize} was not measured"
 
 
 def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
@@ -252,11 +251,11 @@ def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
     row = candidate.row
     if row is None:
         return "not measured under this traffic"
-    p50 = in_ms(row["p50_s"])
+    p50 = in_ms(row.p50_s)
     if p50 is not None and p50 > limit_ms:
         return f"p50 is {p50:.3g} ms already, over the bound of {limit_ms:.3g} ms"
-    remedy = f"; set latency: {{calls: {P99_CALLS}}}" if row["stop"] == "calls" else ""
-    return f"{row['samples']} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
+    remedy = f"; set latency: {{calls: {P99_CALLS}}}" if row.stop == "calls" else ""
+    return f"{row.samples} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
 
 
 def priced(rate: float | None, price: float | None) -> float | None:
@@ -266,7 +265,7 @@ def priced(rate: float | None, price: float | None) -> float | None:
 
 def memory_mb(result: Result) -> float | None:
     """Return the peak resident memory of the process in MB (10^6 bytes), None if not known."""
-    return None if result["peak_rss_bytes"] is None else result["peak_rss_bytes"] / MEGABYTE
+    return None if result.peak_rss_bytes is None else result.peak_rss_bytes / MEGABYTE
 
 
 def in_ms(seconds: float | None) -> float | None:
@@ -284,7 +283,7 @@ def under_traffic(
     """Yield each variant with each padding with which it was measured under the traffic."""
     entries = {entry["variant"]: entry for entry in traffic}
     for result in results:
-        entry = entries.get(result["variant"])
+        entry = entries.get(result.variant)
         for row in entry["rows"] if entry else ():
             value = value_under(goal, scenario, result, row, price)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
@@ -299,7 +298,7 @@ def value_under(
     goal: Goal, scenario: Scenario, result: Result, row: TrafficRow, price: float | None
 ) -> float | None:
     """Return what the goal minimizes under traffic, None if it is not known."""
-    match goal["minimize"]:
+    match goal.minimize:
         case "latency":
             return in_ms(row["single_stream_p90_s"])
         case "cost":
@@ -313,7 +312,7 @@ def value_under(
 
 def given(goal: Goal) -> list[tuple[Bound, float]]:
     """Return the bounds of the goal with their limits."""
-    return [(bound, limit) for bound in BOUNDS if (limit := goal[bound]) is not None]
+    return [(bound, limit) for bound in BOUNDS if (limit := getattr(goal, bound)) is not None]
 
 
 def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]:
@@ -328,7 +327,7 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
             by = None if value is None else value - limit
             unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
             why = unknown if value is None else None
-            found.append({"bound": bound, "limit": limit, "value": value, "by": by, "why": why})
+            found.append(Miss(bound, limit, value, by, why))
     return sorted(found, key=how_far, reverse=True)
 
 
@@ -350,23 +349,23 @@ def points_lost(result: Result, limit: float, budget_points: float) -> float | N
     variant in float with the baseline's logits up to rounding, which was `kept` although the
     interval is wider than the budget, has lost nothing.
     """
-    accuracy = result["accuracy"]
-    if accuracy is None or result["variant"] == result["baseline"]:
+    accuracy = result.accuracy
+    if accuracy is None or result.variant == result.baseline:
         return 0.0
-    low = accuracy["delta_low"]
+    low = accuracy.delta_low
     if low is None:
         return None
     # 100 * 0.009 is a little more than a bound of 0.9
     lost = round(max(0.0, -100 * low), 9)
-    equal = accuracy["verdict"] == "kept" and lost > budget_points
+    equal = accuracy.verdict == "kept" and lost > budget_points
     return 0.0 if equal and lost > limit else lost
 
 
 def how_far(miss: Miss) -> float:
     """Return by what fraction of its limit a bound is missed, infinite if it is not known."""
-    if miss["by"] is None:
+    if miss.by is None:
         return math.inf
-    return miss["by"] / miss["limit"] if miss["limit"] else miss["by"]
+    return miss.by / miss.limit if miss.limit else miss.by
 
 
 def ruled_out(candidate: Candidate, goal: Goal) -> str | None:
@@ -375,8 +374,8 @@ def ruled_out(candidate: Candidate, goal: Goal) -> str | None:
     The accuracy budget of the configuration holds unless the goal has a bound of its own.
     """
     result = candidate.result
-    if result["status"] != "ok":
-        return f"{result['status']}: {result['reason']}"
-    if goal["accuracy_points"] is None and (reason := unkept(result)):
+    if result.status != "ok":
+        return f"{result.status}: {result.reason}"
+    if goal.accuracy_points is None and (reason := unkept(result)):
         return reason
     return candidate.lacks

@@ -1,9 +1,9 @@
 """Types of the decisions in summary.json; docs/summary-json.md describes the fields."""
 
-from typing import Literal, TypedDict
+from typing import Literal
 
 from tightrope.statistics import AccuracyVerdict
-from tightrope.summary.result_types import Ratio, Shape
+from tightrope.summary.result_types import Accuracy, Entry, Ratio, Shape
 
 QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 Minimized = Literal["latency", "cost", "memory", "energy"]
@@ -11,16 +11,19 @@ Bound = Literal["p99_ms", "memory_mb", "accuracy_points"]
 Scenario = Literal["single_stream", "offline", "server"]
 
 
-class Rejected(TypedDict):
+class Rejected(Entry):
     """A variant that is not recommended."""
 
     variant: str
     reason: str
 
 
-class Choice(TypedDict):
-    """Which variant to deploy, None if none qualifies."""
+class Recommendation(Entry):
+    """Which variant to deploy at a shape, None if none qualifies."""
 
+    model: str
+    host: str
+    shape: Shape
     variant: str | None
     why: str
     equal: list[str]
@@ -31,24 +34,20 @@ class Choice(TypedDict):
     rejected: list[Rejected]
 
 
-class Recommendation(Choice):
-    """Which variant to deploy at a shape."""
-
-    model: str
-    host: str
-    shape: Shape
-
-
-class RaceRatio(Ratio):
+class RaceRatio(Ratio, kw_only=True):
     """How many times as fast `variant` is as `other`."""
 
     variant: str
     other: str
 
 
-class RaceOutcome(TypedDict):
-    """Outcome of a race of finalists at one shape."""
+class Race(Entry):
+    """Race of the finalists of a model on one device at one shape."""
 
+    model: str
+    host: str
+    device: str
+    shape: Shape
     status: Literal["decided", "disturbed", "failed"]
     variant: str | None
     fastest: str | None
@@ -66,16 +65,7 @@ class RaceOutcome(TypedDict):
     ratios: list[RaceRatio]
 
 
-class Race(RaceOutcome):
-    """Race of the finalists of a model on one device at one shape."""
-
-    model: str
-    host: str
-    device: str
-    shape: Shape
-
-
-class QuantizedAccuracy(TypedDict):
+class QuantizedAccuracy(Entry):
     """Change of accuracy from the baseline."""
 
     delta: float | None
@@ -83,10 +73,15 @@ class QuantizedAccuracy(TypedDict):
     delta_high: float | None
     flips: int | None
     samples: int
-    verdict: AccuracyVerdict
+    verdict: AccuracyVerdict | None
+
+    @classmethod
+    def of(cls, accuracy: Accuracy) -> "QuantizedAccuracy":
+        """Return what of an accuracy speaks for or against a variant."""
+        return cls(*(getattr(accuracy, name) for name in cls.__struct_fields__))
 
 
-class QuantizedVariant(TypedDict):
+class QuantizedVariant(Entry):
     """Whether a quantized variant is worth it, paired with the engine's best float variant."""
 
     variant: str
@@ -109,18 +104,18 @@ class Quantization(QuantizedVariant):
     others: list[QuantizedVariant]
 
 
-class Goal(TypedDict):
+class Goal(Entry):
     """What to minimize and within which bounds, as configured."""
 
     minimize: Minimized
-    shape: Shape | None
-    traffic: Scenario | None
-    p99_ms: float | None
-    memory_mb: float | None
-    accuracy_points: float | None
+    shape: Shape | None = None
+    traffic: Scenario | None = None
+    p99_ms: float | None = None
+    memory_mb: float | None = None
+    accuracy_points: float | None = None
 
 
-class Miss(TypedDict):
+class Miss(Entry):
     """A bound that a variant does not keep: its value, and by how much it is over the limit.
 
     `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
@@ -133,7 +128,7 @@ class Miss(TypedDict):
     why: str | None
 
 
-class BoundCost(TypedDict):
+class BoundCost(Entry):
     """What a bound costs: the best variant without it, and the chosen one's value over its value.
 
     `more` is a fraction, 0 if the bound changes nothing; None without a chosen variant.
@@ -147,7 +142,7 @@ class BoundCost(TypedDict):
     words: str
 
 
-class Nearest(TypedDict):
+class Nearest(Entry):
     """The variant that comes nearest to a goal that nothing meets, and the bounds it misses."""
 
     variant: str
@@ -155,7 +150,7 @@ class Nearest(TypedDict):
     misses: list[Miss]
 
 
-class GoalDecision(TypedDict):
+class GoalDecision(Entry):
     """The variant for the goal; `value` is in `unit`.
 
     `shape` or `padding` is where the value was measured, `traffic` the scenario of LoadGen.
@@ -176,7 +171,7 @@ class GoalDecision(TypedDict):
     rejected: list[Rejected]
 
 
-class Cost(TypedDict):
+class Cost(Entry):
     """Running and build costs of a result at a shape; an inference is one input of a batch.
 
     `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.

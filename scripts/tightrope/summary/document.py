@@ -8,28 +8,16 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from types import UnionType
-from typing import (
-    Any,
-    BinaryIO,
-    Literal,
-    NotRequired,
-    TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, BinaryIO, Literal, get_args, get_type_hints
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from tightrope.artifacts.content import checked, writing_artifact
-from tightrope.artifacts.files import json_document, read_bytes, read_json
+from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
 from tightrope.studies.table import STUDIES
@@ -45,7 +33,7 @@ from tightrope.summary.family_points import Family
 from tightrope.summary.measured import StudyEntry
 from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile
-from tightrope.summary.result_types import Host, Model, Result
+from tightrope.summary.result_types import Entry, Host, Model, Result
 from tightrope.summary.traffic import Traffic
 from tightrope.summary.training import Training
 
@@ -53,37 +41,19 @@ from tightrope.summary.training import Training
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
 # of profiles/default, for a run without --configfile
 DEFAULT = ("config/config.yaml",)
+SCHEMA: Literal[6] = 6
 
 
-@cache
-def partial_type(kind: Any) -> Any:
-    """Return a type without a required field at any depth; what a field holds stays the same."""
-    if is_typeddict(kind):
-        fields = {name: partial_type(one) for name, one in get_type_hints(kind).items()}
-        return TypedDict(kind.__name__, fields, total=False)  # type: ignore[operator]  # made here
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return Union[tuple(map(partial_type, arguments))]  # noqa: UP007 of as many as there are
-    if origin in (list, dict):
-        return origin[tuple(map(partial_type, arguments))]
-    return kind
+class Summary(Entry):
+    """summary.json; up to `code` it says what wrote it, when, and from which configuration."""
 
-
-class About(TypedDict):
-    """What wrote the summary, when, and from which configuration."""
-
-    schema: Literal[5]
+    schema: Literal[6]
     tightrope: str
     created: str
     configuration: list[str]
     overrides: list[str]
     code: dict[str, str]
     accuracy_budget_points: float
-
-
-class Summary(About):
-    """summary.json."""
-
     hosts: dict[str, Host]
     models: dict[str, Model]
     results: list[Result]
@@ -109,11 +79,11 @@ def write_summary(path: Path | str, summary: Summary) -> None:
     The bytes are those of `write_artifact`. Entries of lists are checked and written one by one:
     of many variants the whole text takes more memory than the summary itself.
     """
-    kinds = get_type_hints(Summary)
-    document: dict[str, Any] = dict(summary)
+    kinds, document = get_type_hints(Summary), asdict(summary)
     lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
     # all that is not checked entry by entry
-    msgspec.json.decode(json.dumps(document | {key: [] for key in lists}), type=Summary)
+    rest = replace(summary, **{key: [] for key in lists})
+    msgspec.convert(msgspec.to_builtins(rest), Summary)
     with writing_artifact(path) as stream:
         for place, key in enumerate(sorted(document)):
             stream.write(b" " if place == 0 else b",\n ")
@@ -137,7 +107,7 @@ def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
 
 def encoded(value: Any) -> bytes:
     """Return a value as sorted JSON; raise ValueError for NaN or infinity."""
-    return SORTED.encode(value).encode()
+    return SORTED.encode(msgspec.to_builtins(value)).encode()
 
 
 def formatted(text: bytes, *, depth: int) -> bytes:
@@ -159,9 +129,9 @@ def read_reported(path: Path | str) -> Summary:
 
     Raises ArtifactError for another schema, and for a field that is missing or of another type.
     """
-    content = checked(path, read_bytes(path), of_any_version=True)
-    document: Summary = json_document(path, content, Summary)
-    return document
+    document = json_document(path, checked(path, read_bytes(path), of_any_version=True))
+    known: Summary = msgspec.convert(document, Summary)
+    return known
 
 
 def json_schema() -> dict[str, Any]:
@@ -185,66 +155,46 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": dialect, "title": "Tightrope's reports/summary.json", **schema}
 
 
-def remeasure_command(summary: Mapping[str, Any]) -> str:
+def remeasure_command(summary: Summary) -> str:
     """Return the command that measures again what was disturbed, with the run's configuration."""
     return command(summary, overrides=["remeasure=disturbed"])
 
 
-def bundle_command(summary: Mapping[str, Any], model: str, variant: str) -> str:
+def bundle_command(summary: Summary, model: str, variant: str) -> str:
     """Return the command that bundles a variant, with the run's configuration."""
     return command(summary, [f"artifacts/{model}/bundle/{variant}.tar.gz"])
 
 
 def command(
-    summary: Mapping[str, Any], targets: Sequence[str] = (), *, overrides: Sequence[str] = ()
+    summary: Summary, targets: Sequence[str] = (), *, overrides: Sequence[str] = ()
 ) -> str:
     """Return a command line of Snakemake with the run's configuration and more overrides.
 
     Targets come first: after --configfile they would be taken for more of its files.
     """
-    files = tuple(summary.get("configuration") or DEFAULT)
+    files = tuple(summary.configuration or DEFAULT)
     words = ["snakemake", "--cores", "1", *targets]
     words += [] if files == DEFAULT else ["--configfile", *files]
-    values = [*(summary.get("overrides") or ()), *overrides]
+    values = [*summary.overrides, *overrides]
     return shlex.join([*words, *(["--config", *values] if values else [])])
 
 
-class Named(TypedDict):
-    """A result."""
-
-    model: str
-    variant: str
-    status: str
-    reason: NotRequired[str | None]
-
-
-class Trained(TypedDict):
-    """A measured training."""
-
-    model: str
-    status: str
-    reason: NotRequired[str | None]
-
-
-class Reported(TypedDict):
-    """What of summary.json can have failed."""
-
-    results: list[Named]
-    training: NotRequired[list[Trained]]
-
-
-def failures(summary: Path) -> list[dict[str, Any]]:
-    """Return the results and measured trainings with status `failed`."""
-    document = read_json(summary, Reported)
-    trainings = [{**one, "variant": TRAINING} for one in document.get("training", ())]
-    return [one for one in (*document["results"], *trainings) if one["status"] == "failed"]
+def failures(summary: Summary) -> dict[str, str | None]:
+    """Return the reasons of results and measured trainings that failed, by model and variant."""
+    results = [(one.variant, one) for one in summary.results]
+    trainings = [(TRAINING, one) for one in summary.training]
+    return {
+        f"{one.model}/{variant}": one.reason
+        for variant, one in (*results, *trainings)
+        if one.status == "failed"
+    }
 
 
 def exit_with_failures(summary: Path) -> None:
     """End the process with exit code 1 where a variant of `summary` failed."""
     try:
-        found = failures(summary) if summary.is_file() else []
-        failed = [f"{one['model']}/{one['variant']}: {one['reason']}" for one in found]
+        found = failures(read_reported(summary)) if summary.is_file() else {}
+        failed = [f"{name}: {reason}" for name, reason in found.items()]
     except ArtifactError as error:
         failed = [str(error)]
     if failed:

@@ -27,8 +27,8 @@ from tightrope.summary.family_points import (
     family_points,
     rows_at,
 )
+from tightrope.summary.legacy import shape_of
 from tightrope.summary.result_types import Ratio, Result
-from tightrope.summary.results import shape_of
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {

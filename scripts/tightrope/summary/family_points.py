@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from msgspec.structs import asdict
+
 from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.family import (
     FamilyRecord,
@@ -20,20 +22,11 @@ from tightrope.records.family import FamilyShape as RecordedShape
 from tightrope.records.race import FEWEST_ROUNDS, common_rounds
 from tightrope.records.record import call_seconds
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.accuracy import change_of
+from tightrope.summary.legacy import AccuracyChange, change_of, interval_of, ratio_entry, shape_of
 from tightrope.summary.measured import causes
 from tightrope.summary.pairs import NO_CHANGE
-from tightrope.summary.result_types import (
-    AccuracyChange,
-    Attempt,
-    LatencyRow,
-    Ratio,
-    Result,
-    Shape,
-    interval_of,
-    ratio_entry,
-)
-from tightrope.summary.results import NO_SPEEDUP, shape_of
+from tightrope.summary.result_types import Attempt, LatencyRow, Ratio, Result, Shape
+from tightrope.summary.results import NO_SPEEDUP
 
 # what an engine is compared with: one of the root, or of its model's parent
 Against = Literal[
@@ -175,7 +168,7 @@ def accuracy_against(
         return not_compared("evaluated on a machine with other numerics")
     both = zip(record.predictions, reference.predictions, strict=False)
     return {
-        **compared(record, reference, budget),
+        **asdict(compared(record, reference, budget)),
         "flips": sum(ours != theirs for ours, theirs in both),
         "reason": None,
     }

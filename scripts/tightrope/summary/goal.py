@@ -1,7 +1,9 @@
 """The variant for a goal at each shape, with its reasons in words."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tightrope.summary.candidates import (
     Candidate,
@@ -39,7 +41,6 @@ BOUND_UNITS: Mapping[Bound, str] = {"p99_ms": "ms", "memory_mb": "MB", "accuracy
 NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant
 TIMED = ("latency", "cost")
-ShapeKey = tuple[tuple[str, int], ...]
 
 
 def number(value: float) -> str:
@@ -54,16 +55,16 @@ def limit_words(bound: Bound, limit: float) -> str:
 
 def shape_words(shape: Shape) -> str:
     """Format a shape: `batch 1, sequence 64`."""
-    return ", ".join(f"{name} {size}" for name, size in shape.items())
+    return ", ".join(f"{name} {size}" for name, size in shape.sizes.items())
 
 
 def goal_words(goal: Goal, shape: Shape | None) -> str:
     """Format a goal with its bounds: `least latency at batch 1, sequence 64 with p99 …`."""
     where = f" at {shape_words(shape)}" if shape else ""
-    if goal["traffic"]:
-        where = f" under {goal['traffic'].replace('_', ' ')} traffic"
+    if goal.traffic:
+        where = f" under {goal.traffic.replace('_', ' ')} traffic"
     bounds = " and ".join(limit_words(*one) for one in given(goal))
-    return f"least {goal['minimize']}{where}" + (f" with {bounds}" if bounds else "")
+    return f"least {goal.minimize}{where}" + (f" with {bounds}" if bounds else "")
 
 
 def sentence(
@@ -79,15 +80,15 @@ def sentence(
     words = f"For the {goal_words(goal, chosen.shape if chosen else shape)}"
     if chosen is not None and chosen.value is not None:
         padding = f", padding {chosen.padding}" if chosen.padding else ""
-        told = "; ".join(one["words"] for one in bounds)
+        told = "; ".join(one.words for one in bounds)
         value = f"{number(chosen.value)} {unit}{pace}"
         return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
     if nearest is None:
         return f"{words}: no variant qualifies"
-    known = all(one["value"] is not None for one in nearest["misses"])
+    known = all(one.value is not None for one in nearest.misses)
     meets = "meets it" if known else "is known to meet it"
-    missed = " and ".join(map(miss_words, nearest["misses"]))
-    return f"{words}: no variant {meets}; the nearest is {nearest['variant']}: {missed}"
+    missed = " and ".join(map(miss_words, nearest.misses))
+    return f"{words}: no variant {meets}; the nearest is {nearest.variant}: {missed}"
 
 
 def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str | None) -> str:
@@ -106,7 +107,7 @@ def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str 
 
 def seconds_of(candidate: Candidate | None) -> float | None:
     """Return the seconds per call at the shape of a candidate, None if they are not known."""
-    return candidate.row["paired_s"] if candidate and candidate.row else None
+    return candidate.row.paired_s if candidate and candidate.row else None
 
 
 def bound_words(
@@ -118,28 +119,28 @@ def bound_words(
         return f"{words}: what it costs is not known"
     if more < NOTHING:
         return f"{words} costs nothing"
-    return f"{words} costs {number(100 * more)} % more {goal['minimize']} than {free.variant}"
+    return f"{words} costs {number(100 * more)} % more {goal.minimize} than {free.variant}"
 
 
 def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
-    name, unit = NAMES[miss["bound"]], BOUND_UNITS[miss["bound"]]
-    if miss["value"] is None or miss["by"] is None:
-        return f"{name} not known: {miss['why']}"
-    if miss["bound"] == "accuracy_points":
+    name, unit = NAMES[miss.bound], BOUND_UNITS[miss.bound]
+    if miss.value is None or miss.by is None:
+        return f"{name} not known: {miss.why}"
+    if miss.bound == "accuracy_points":
         name = "accuracy loss may be"
-    value, over, limit = (number(one) for one in (miss["value"], miss["by"], miss["limit"]))
+    value, over, limit = (number(one) for one in (miss.value, miss.by, miss.limit))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
 
 
 def worse(goal: Goal, candidate: Candidate, chosen: Candidate, unit: str) -> str:
     """Return why a variant that meets the goal is not the one."""
     if candidate.value is None or chosen.value is None:
-        return f"its {goal['minimize']} was not measured"
+        return f"its {goal.minimize} was not measured"
     if candidate.value <= chosen.value:
         return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
     own, best = number(candidate.value), number(chosen.value)
-    return f"more {goal['minimize']}: {own} {unit}, {chosen.variant} has {best}"
+    return f"more {goal.minimize}: {own} {unit}, {chosen.variant} has {best}"
 
 
 class Context(NamedTuple):
@@ -152,7 +153,7 @@ class Context(NamedTuple):
     goal: Goal
     unit: str
     budget_points: float
-    races: Mapping[ShapeKey, Recommendation]
+    races: Mapping[Shape, Recommendation]
 
 
 def decisions(
@@ -172,18 +173,18 @@ def decisions(
     """
     found: list[GoalDecision] = []
     measured = of_models(results)
-    places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
+    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
     for model, host in places if goal else ():
         if goal is None or host is None:
             continue
-        own = [one for one in measured[model] if one["host"] in (host, None)]
+        own = [one for one in measured[model] if one.host in (host, None)]
         price = price_of(host, prices)
-        known = [one for one in raced if (one["model"], one["host"]) == (model, host)]
-        races = {key_of(one["shape"]): one for one in known}
+        known = [one for one in raced if (one.model, one.host) == (model, host)]
+        races = {one.shape: one for one in known}
         context = Context(goal, unit_of(goal, price), budget_points, races)
-        if goal["traffic"]:
-            loads = [one for one in traffic if (one["model"], one["host"]) == (model, host)]
-            under = list(under_traffic(goal, goal["traffic"], own, loads, price))
+        if goal.traffic:
+            loads = [one for one in traffic if (one.model, one.host) == (model, host)]
+            under = list(under_traffic(goal, goal.traffic, own, loads, price))
             found += [decide(model, host, own, under, None, context)] if loads else []
             continue
         for shapes in shape_groups(goal, own):
@@ -196,9 +197,9 @@ def decisions(
 def shape_groups(goal: Goal, results: Sequence[Result]) -> list[list[Shape]]:
     """Return the shapes of each decision."""
     shapes = shapes_of(results)
-    if goal["shape"]:
-        return [[shape] for shape in shapes if shape == goal["shape"]]
-    return [shapes] if goal["minimize"] == "cost" else [[shape] for shape in shapes]
+    if goal.shape:
+        return [[shape] for shape in shapes if shape == goal.shape]
+    return [shapes] if goal.minimize == "cost" else [[shape] for shape in shapes]
 
 
 def decide(
@@ -216,23 +217,23 @@ def decide(
     chosen = best([one for one, without in missed if not without], context)
     bounds = [bound_cost(bound, limit, missed, chosen, context) for bound, limit in given(goal)]
     near = None if chosen else nearest(missed)
-    return {
-        "model": model,
-        "host": host,
-        "shape": chosen.shape if chosen else shape,
-        "traffic": goal["traffic"],
-        "padding": chosen.padding if chosen else None,
-        "variant": chosen.variant if chosen else None,
-        "value": chosen.value if chosen else None,
-        "unit": context.unit,
-        "sentence": sentence(
+    return GoalDecision(
+        model=model,
+        host=host,
+        shape=chosen.shape if chosen else shape,
+        traffic=goal.traffic,
+        padding=chosen.padding if chosen else None,
+        variant=chosen.variant if chosen else None,
+        value=chosen.value if chosen else None,
+        unit=context.unit,
+        sentence=sentence(
             goal, shape, context.unit, chosen, bounds, near, pace(chosen, candidates, context)
         ),
-        "provisional": is_provisional(candidates, chosen, context),
-        "bounds": bounds,
-        "nearest": near,
-        "rejected": rejections(results, candidates, missed, chosen, context),
-    }
+        provisional=is_provisional(candidates, chosen, context),
+        bounds=bounds,
+        nearest=near,
+        rejected=rejections(results, candidates, missed, chosen, context),
+    )
 
 
 def best(candidates: Sequence[Candidate], context: Context) -> Candidate | None:
@@ -250,18 +251,18 @@ def best(candidates: Sequence[Candidate], context: Context) -> Candidate | None:
 
 def is_winner(candidate: Candidate, lowest: Candidate, context: Context) -> bool:
     """Return whether a candidate won the race at the shape of the one with the lowest value."""
-    if context.goal["minimize"] not in TIMED or lowest.shape is None:
+    if context.goal.minimize not in TIMED or lowest.shape is None:
         return False
-    race = context.races.get(key_of(lowest.shape))
-    return bool(race and (candidate.variant, candidate.shape) == (race["variant"], lowest.shape))
+    race = context.races.get(lowest.shape)
+    return bool(race and (candidate.variant, candidate.shape) == (race.variant, lowest.shape))
 
 
 def pace(chosen: Candidate | None, candidates: Sequence[Candidate], context: Context) -> str:
     """Return how fast the choice for memory or energy is, in words; a goal of time says it."""
-    if chosen is None or chosen.shape is None or context.goal["minimize"] in TIMED:
+    if chosen is None or chosen.shape is None or context.goal.minimize in TIMED:
         return ""
-    race = context.races.get(key_of(chosen.shape))
-    return pace_words(chosen, candidates, race["variant"]) if race else ""
+    race = context.races.get(chosen.shape)
+    return pace_words(chosen, candidates, race.variant) if race else ""
 
 
 def bound_cost(
@@ -272,19 +273,19 @@ def bound_cost(
     context: Context,
 ) -> BoundCost:
     """Return what a bound cost: the best candidate without it against the chosen one."""
-    others = [one for one, without in missed if {miss["bound"] for miss in without} <= {bound}]
+    others = [one for one, without in missed if {miss.bound for miss in without} <= {bound}]
     free = best(others, context)
     more = None
     if chosen and free and chosen.value is not None and free.value:
         more = max(0.0, chosen.value / free.value - 1)
-    return {
-        "bound": bound,
-        "limit": limit,
-        "variant": free.variant if free else None,
-        "value": free.value if free else None,
-        "more": more,
-        "words": bound_words(context.goal, bound, limit, more, free),
-    }
+    return BoundCost(
+        bound=bound,
+        limit=limit,
+        variant=free.variant if free else None,
+        value=free.value if free else None,
+        more=more,
+        words=bound_words(context.goal, bound, limit, more, free),
+    )
 
 
 def nearest(missed: Iterable[tuple[Candidate, list[Miss]]]) -> Nearest | None:
@@ -293,7 +294,7 @@ def nearest(missed: Iterable[tuple[Candidate, list[Miss]]]) -> Nearest | None:
     if not known:
         return None
     value, one, short = min(known, key=lambda found: (how_far(found[2][0]), found[0]))
-    return {"variant": one.variant, "value": value, "misses": short}
+    return Nearest(one.variant, value, short)
 
 
 def is_provisional(
@@ -304,15 +305,15 @@ def is_provisional(
     open_ones = [
         one
         for one in candidates
-        if one.lacks and one.lacks.startswith("disturbed") and one.result["status"] == "ok"
+        if one.lacks and one.lacks.startswith("disturbed") and one.result.status == "ok"
     ]
     may_meet = [one for one in open_ones if ruled_out(one._replace(lacks=None), goal) is None]
     if may_meet or (chosen and chosen.provisional):
         return True
-    if chosen is None or chosen.shape is None or goal["minimize"] not in TIMED:
+    if chosen is None or chosen.shape is None or goal.minimize not in TIMED:
         return False
-    race = context.races.get(key_of(chosen.shape))
-    return race is None or race["variant"] is None or race["provisional"]
+    race = context.races.get(chosen.shape)
+    return race is None or race.variant is None or race.provisional
 
 
 def rejections(
@@ -338,34 +339,29 @@ def rejections(
         order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
         if one.variant not in found or order < found[one.variant][0]:
             found[one.variant] = order, reason
-    where = "under this traffic" if context.goal["traffic"] else "at this shape"
+    where = "under this traffic" if context.goal.traffic else "at this shape"
     for result in results:
         why = (
             f"not measured {where}"
-            if result["status"] == "ok"
-            else (f"{result['status']}: {result['reason']}")
+            if result.status == "ok"
+            else (f"{result.status}: {result.reason}")
         )
-        found.setdefault(result["variant"], ((3, 0.0), why))
+        found.setdefault(result.variant, ((3, 0.0), why))
     found.pop(chosen.variant if chosen else "", None)
     ordered = sorted(found.items(), key=lambda item: item[1][0])
-    return [{"variant": name, "reason": reason} for name, (_, reason) in ordered]
+    return [Rejected(name, reason) for name, (_, reason) in ordered]
 
 
 def against(candidate: Candidate, chosen: Candidate | None, context: Context) -> str:
     """Return why a candidate that meets the goal is not chosen; the race's reason if it won."""
     if chosen is None:
         return "not chosen"
-    race = context.races.get(key_of(chosen.shape)) if chosen.shape else None
-    if context.goal["minimize"] == "latency" and race and race["variant"] == chosen.variant:
-        told = {one["variant"]: one["reason"] for one in race["rejected"]}
+    race = context.races.get(chosen.shape) if chosen.shape else None
+    if context.goal.minimize == "latency" and race and race.variant == chosen.variant:
+        told = {one.variant: one.reason for one in race.rejected}
         if candidate.variant in told:
             return told[candidate.variant]
     return worse(context.goal, candidate, chosen, context.unit)
-
-
-def key_of(shape: Mapping[str, Any]) -> ShapeKey:
-    """Return a shape as the key of a dict."""
-    return tuple(sorted(shape.items()))
 
 
 def for_goal(
@@ -373,13 +369,13 @@ def for_goal(
 ) -> list[Recommendation]:
     """Return the recommendations, those at the shape of a decision with its variant and reasons."""
     by_place = {
-        (one["model"], one["host"], key_of(one["shape"])): one
+        (one.model, one.host, one.shape): one
         for one in decided
-        if one["shape"] is not None
+        if one.shape is not None
     }
     found: list[Recommendation] = []
     for one in recommendations:
-        decision = by_place.get((one["model"], one["host"], key_of(one["shape"])))
+        decision = by_place.get((one.model, one.host, one.shape))
         found.append(one if decision is None else of_decision(one, decision))
     return found
 
@@ -389,12 +385,12 @@ def of_decision(recommendation: Recommendation, decision: GoalDecision) -> Recom
 
     What the race said of variants that are as fast as its winner holds only for that winner.
     """
-    same = recommendation["variant"] == decision["variant"]
-    kept: Recommendation = {
-        **recommendation,
-        "variant": decision["variant"],
-        "why": decision["sentence"],
-        "provisional": decision["provisional"],
-        "rejected": decision["rejected"],
-    }
-    return kept if same else {**kept, "equal": [], "open": [], "disturbed": [], "undecided": []}
+    same = recommendation.variant == decision.variant
+    kept = replace(
+        recommendation,
+        variant=decision.variant,
+        why=decision.sentence,
+        provisional=decision.provisional,
+        rejected=decision.rejected,
+    )
+    return kept if same else replace(kept, equal=[], open=[], disturbed=[], undecided=[])

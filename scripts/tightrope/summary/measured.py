@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,7 +23,7 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import TRAINING, Record, require_engine
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.result_types import Attempt
+from tightrope.summary.result_types import Attempt, Entry, Shape
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -38,7 +38,7 @@ CAUSES = {
 OF_THE_GPU = {"throttled", "shared"}
 
 
-class Measured(TypedDict):
+class Measured(Entry):
     """A variant of a model on a host, whether it could be measured, else the reason, and when."""
 
     model: str
@@ -49,8 +49,8 @@ class Measured(TypedDict):
     measured: str
 
 
-def measured_entry(record: Record) -> Measured:
-    """Return what the entry of a record begins with."""
+def measured_entry(record: Record) -> dict[str, Any]:
+    """Return the fields of `Measured` of a record."""
     return {
         "model": record.model,
         "variant": record.variant,
@@ -182,7 +182,7 @@ class StudyEntry(Measured):
     seconds of all calls with loads.
     """
 
-    shape: dict[str, int]
+    shape: Shape
     threads: int
     spent_s: float
     words: list[str]
@@ -210,11 +210,11 @@ def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = F
     is `provisional`.
     """
     rows = study.rows(record, accept_disturbed) if record.status == "ok" else []
-    return {
+    return StudyEntry(
         **measured_entry(record),
-        "shape": record.shape,
-        "threads": record.threads,
-        "spent_s": record.spent_s,
-        "words": [*study.words(rows)] if rows else [],
-        "rows": msgspec.to_builtins(rows),
-    }
+        shape=Shape(**record.shape),
+        threads=record.threads,
+        spent_s=record.spent_s,
+        words=[*study.words(rows)] if rows else [],
+        rows=msgspec.to_builtins(rows),
+    )

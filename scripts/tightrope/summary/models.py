@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from msgspec.structs import replace
+
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.descent import require_model
 from tightrope.artifacts.failures import failure_of
@@ -15,6 +17,7 @@ from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.summary.accuracy import KEYS, Split
 from tightrope.summary.result_types import (
+    Entry,
     Model,
     OperatorSensitivity,
     Result,
@@ -22,7 +25,6 @@ from tightrope.summary.result_types import (
     Sensitivity,
     Trial,
     Truncation,
-    picked,
 )
 from tightrope.variants import AUTO, parse
 
@@ -46,22 +48,28 @@ def key_of(path: Path | str) -> tuple[str, str]:
 
 def with_search(result: Result, searches: Records) -> Result:
     """Return a result with its `search`, None if missing; named by scheme and calibration."""
-    model, calibration = result["model"], result["calibration"]
-    searched = searches.items() if result["precision"] == AUTO else ()
+    model, calibration = result.model, result.calibration
+    searched = searches.items() if result.precision == AUTO else ()
     found = [
         record
         for (owner, name), record in searched
         if (owner, name.partition("-")[2]) == (model, calibration)
     ]
-    return {**result, "search": search_entry(found[0]) if found else None}
+    return replace(result, search=search_entry(found[0])) if found else result
 
 
 def search_entry(record: Mapping[str, Any]) -> Search:
     """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
-    trials: list[Trial] = [
-        {**picked(Trial, one), "in_float": len(one["in_float"])} for one in record["trials"]
+    trials = [
+        Trial(**picked(Trial, {**one, "in_float": len(one["in_float"])}))
+        for one in record["trials"]
     ]
-    return {**picked(Search, record), "trials": trials}
+    return Search(**{**picked(Search, record), "trials": trials})
+
+
+def picked(kind: type[Entry], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an entry from a mapping that has all of them."""
+    return {name: source[name] for name in kind.__struct_fields__}
 
 
 def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
@@ -75,16 +83,18 @@ def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]
         if owner == model and record["sensitivity"]
     }
     return {
-        name: {
-            "samples": one["samples"],
-            "operators": sorted(
+        name: Sensitivity(
+            one["samples"],
+            sorted(
                 (
-                    picked(OperatorSensitivity, {"operator": name, **fields})
+                    OperatorSensitivity(
+                        **picked(OperatorSensitivity, {"operator": name, **fields})
+                    )
                     for name, fields in one["operators"].items()
                 ),
-                key=lambda operator: -operator["kl"],
+                key=lambda operator: -operator.kl,
             ),
-        }
+        )
         for name, one in measured.items()
     }
 
@@ -134,24 +144,24 @@ def model_entry(
     require_model(checkpoint, name)
     data = open_manifest(splits[name]["evaluation"], SplitManifest)
     weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
-    own = [one for one in results.get(name, ()) if one["status"] != "unavailable"]
-    places = dict.fromkeys(parse(one["variant"]).place for one in own)
-    return name, {
-        "task": made["task"],
-        "activation": activation_of(Path(checkpoint).with_name("config.json")),
-        "parameters": made["parameters"],
-        "reference": made.get("reference"),
-        "matched": made.get("matched"),
-        "checkpoint_sha256": weights["sha256"],
-        "labels": data["labels"],
-        "data": data_entry(splits[name]),
-        "left_out": data.get("left_out") or {},
-        "truncation": {},
-        "baselines": {place: baselines[name][place] for place in places},
-        "sensitivity": sensitivity_entries(name, searches),
-        "chance": None,
-        "thumbnails": {},
-    }
+    own = [one for one in results.get(name, ()) if one.status != "unavailable"]
+    places = dict.fromkeys(parse(one.variant).place for one in own)
+    return name, Model(
+        task=made["task"],
+        activation=activation_of(Path(checkpoint).with_name("config.json")),
+        parameters=made["parameters"],
+        reference=made.get("reference"),
+        matched=made.get("matched"),
+        checkpoint_sha256=weights["sha256"],
+        labels=data["labels"],
+        data=data_entry(splits[name]),
+        left_out=data.get("left_out") or {},
+        truncation={},
+        baselines={place: baselines[name][place] for place in places},
+        sensitivity=sensitivity_entries(name, searches),
+        chance=None,
+        thumbnails={},
+    )
 
 
 class Encoded(TypedDict, total=False):
@@ -180,7 +190,9 @@ def with_truncations(
         training = read_manifest(path, CheckpointManifest)["training"] or {}
         require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {name: {**model, "truncation": known(found[name])} for name, model in models.items()}
+    return {
+        name: replace(model, truncation=known(found[name])) for name, model in models.items()
+    }
 
 
 def known(splits: Mapping[str, Any]) -> dict[str, Any]:

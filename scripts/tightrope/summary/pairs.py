@@ -4,7 +4,9 @@ Times are in seconds per call; None means not known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
+
+from msgspec.structs import asdict
 
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import AccuracyRecord, change, comparable
@@ -14,16 +16,9 @@ from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
 from tightrope.summary.accuracy import top_one
+from tightrope.summary.legacy import AccuracyChange, ReferenceAccuracy, nothing
 from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.result_types import (
-    AccuracyChange,
-    Attempt,
-    LatencyFields,
-    ReferenceAccuracy,
-    VariantFields,
-    nothing,
-)
-from tightrope.summary.results import latency_entry, variant_fields
+from tightrope.summary.results import latency_entry, parts_of
 from tightrope.variants import device_of, parse
 
 
@@ -128,11 +123,7 @@ Judged = Mapping[tuple[str, str], AccuracyRecord]
 NO_CHANGE: AccuracyChange = nothing(AccuracyChange)
 
 
-class ActivationRow(VariantFields, LatencyFields):
-    """Latency of a variant paired with the same one of the reference; no times if it failed."""
-
-    status: Attempt
-    reason: str | None
+ActivationRow = dict[str, Any]
 
 
 class Activation(TypedDict):
@@ -194,13 +185,13 @@ def accuracy_vs_reference(
     right = record.right
     entry = top_one(right)
     if reference is None or reference.labels is None or not comparable(record, reference):
-        return {**entry, **NO_CHANGE, "verdict": None}
-    return {**entry, **change(right, reference.right, budget)}
+        return {**asdict(entry), **NO_CHANGE, "verdict": None}
+    return {**asdict(entry), **asdict(change(right, reference.right, budget))}
 
 
 def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     """Return a row per shape of a record, or one row without times if it failed."""
-    variant = variant_fields(parse(record.variant))
+    variant = parts_of(record.variant)
     common: ActivationRow = {
         "variant": variant["variant"],
         "device": variant["device"],

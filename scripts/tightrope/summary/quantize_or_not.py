@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import (
     Quantization,
@@ -12,16 +14,9 @@ from tightrope.summary.decision_types import (
     QuantizeVerdict,
     Race,
 )
-from tightrope.summary.races import RaceKey, race_key, ratio_between
+from tightrope.summary.races import RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import (
-    LatencyRow,
-    Ratio,
-    Result,
-    interval_of,
-    picked,
-    ratio_entry,
-)
+from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]
@@ -47,36 +42,36 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
     for (model, host, device, engine), own in places.items():
         if host is None:
             continue
-        quantized = [one for one in own if one["precision"] in QUANTIZED]
+        quantized = [one for one in own if one.precision in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
             rows = rows_at(own, shape)
-            race = races.get(race_key(model, host, device, shape))
+            race = races.get(RaceKey(model, host, device, shape))
             plain = best_unquantized(own, rows, race)
             if plain is not None:
                 first, *others = ranked(quantized, plain, rows, race)
                 found.append(
-                    {
-                        "model": model,
-                        "host": host,
-                        "device": device,
-                        "engine": engine,
-                        "shape": shape,
-                        "unquantized": plain["variant"],
-                        **first,
-                        "others": others,
-                    }
+                    Quantization(
+                        **asdict(first),
+                        model=model,
+                        host=host,
+                        device=device,
+                        engine=engine,
+                        shape=shape,
+                        unquantized=plain.variant,
+                        others=others,
+                    )
                 )
     return found
 
 
 def place_of(result: Result) -> tuple[str, str | None, str, str]:
     """Return model, host, device and engine of a result."""
-    return result["model"], result["host"], result["device"], result["engine"]
+    return result.model, result.host, result.device, result.engine
 
 
 def raced_in(race: Race | None) -> list[str]:
     """Return the variants that raced, none without a race."""
-    return race["raced"] if race else []
+    return race.raced if race else []
 
 
 def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Result | None:
@@ -88,13 +83,13 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     measured = [
         one
         for one in results
-        if one["precision"] in UNQUANTIZED
-        and one["status"] == "ok"
-        and seconds_of(one["variant"], rows) < math.inf
+        if one.precision in UNQUANTIZED
+        and one.status == "ok"
+        and seconds_of(one.variant, rows) < math.inf
     ]
 
     def rank(one: Result) -> tuple[Any, ...]:
-        name = one["variant"]
+        name = one.variant
         return name not in raced_in(race), standing_of(one), seconds_of(name, rows)
 
     return min(measured, key=rank, default=None)
@@ -103,7 +98,7 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
 def seconds_of(name: str, rows: Rows) -> float:
     """Return the time per call by which variants are compared, infinite if there is none."""
     row = rows.get(name)
-    return row["paired_s"] if row and row["paired_s"] is not None else math.inf
+    return row.paired_s if row and row.paired_s is not None else math.inf
 
 
 def ranked(
@@ -116,16 +111,16 @@ def ranked(
     not race because another quantized variant was better come last, since nothing more is known of
     them.
     """
-    found = {one["variant"]: judged(one, plain, rows, race) for one in quantized}
+    found = {one.variant: judged(one, plain, rows, race) for one in quantized}
     raced = {name for name in found if name in raced_in(race)}
 
     def rank(one: Result) -> tuple[Any, ...]:
-        name = one["variant"]
+        name = one.variant
         behind = bool(raced - {name}) and name not in raced and seconds_of(name, rows) < math.inf
-        verdict = VERDICTS.index(found[name]["verdict"])
-        return behind, verdict, one["status"] != "ok", standing_of(one), seconds_of(name, rows)
+        verdict = VERDICTS.index(found[name].verdict)
+        return behind, verdict, one.status != "ok", standing_of(one), seconds_of(name, rows)
 
-    return [found[one["variant"]] for one in sorted(quantized, key=rank)]
+    return [found[one.variant] for one in sorted(quantized, key=rank)]
 
 
 def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> QuantizedVariant:
@@ -135,23 +130,23 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
     same rounds; `accuracy` is against the baseline, None if not evaluated; `failed` is the reason
     or None.
     """
-    name, accuracy = result["variant"], result["accuracy"]
-    paired = ratio_between(race, name, plain["variant"]) if race else None
+    name, accuracy = result.variant, result.accuracy
+    paired = ratio_between(race, name, plain.variant) if race else None
     speedup = interval_of(paired or over_baseline(result, plain, rows))
-    return {
-        "variant": name,
-        "verdict": advice(result, plain, speedup),
-        "why": reasons(result, plain, rows, race, speedup),
-        "failed": None if result["status"] == "ok" else result["reason"],
-        "speedup": ratio_entry(speedup) if speedup else None,
-        "accuracy": picked(QuantizedAccuracy, accuracy) if accuracy else None,
-    }
+    return QuantizedVariant(
+        variant=name,
+        verdict=advice(result, plain, speedup),
+        why=reasons(result, plain, rows, race, speedup),
+        failed=None if result.status == "ok" else result.reason,
+        speedup=Ratio.of(speedup) if speedup else None,
+        accuracy=QuantizedAccuracy.of(accuracy) if accuracy else None,
+    )
 
 
 def over_baseline(result: Result, plain: Result, rows: Rows) -> Ratio | None:
     """Return the speed-up of `result` if `plain` is its paired baseline, else None."""
-    row = rows.get(result["variant"])
-    return row["speedup"] if row and plain["variant"] == result["baseline"] else None
+    row = rows.get(result.variant)
+    return row.speedup if row and plain.variant == result.baseline else None
 
 
 def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeVerdict:
@@ -160,7 +155,7 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
     A slower variant is not rejected if the float variant has a worse accuracy verdict, since that
     float variant may not be deployable.
     """
-    if result["status"] != "ok" or verdict_of(result) == "dropped":
+    if result.status != "ok" or verdict_of(result) == "dropped":
         return DO_NOT
     if speedup is None:
         return UNDECIDED
@@ -171,7 +166,7 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
 
 def verdict_of(result: Result) -> str | None:
     """Return the accuracy verdict, None if accuracy was not evaluated."""
-    return result["accuracy"]["verdict"] if result["accuracy"] else None
+    return result.accuracy.verdict if result.accuracy else None
 
 
 def standing_of(result: Result) -> int:
@@ -183,30 +178,30 @@ def reasons(
     result: Result, plain: Result, rows: Rows, race: Race | None, speedup: Interval | None
 ) -> list[str]:
     """List all reasons for and against the variant, in words."""
-    ok = result["status"] == "ok"
-    found = [] if ok else [f"failed: {result['reason']}"]
+    ok = result.status == "ok"
+    found = [] if ok else [f"failed: {result.reason}"]
     if ok or speedup is not None:
-        beside = plain["variant"]
+        beside = plain.variant
         found.append(
             speed_reason(beside, speedup) if speedup else why_not_raced(result, beside, rows, race)
         )
-    if ok or result["accuracy"] is not None:
+    if ok or result.accuracy is not None:
         found.append(accuracy_reason(result))
     if standing_of(plain):
-        found.append(f"the accuracy of {plain['variant']} itself is {verdict_of(plain)}")
+        found.append(f"the accuracy of {plain.variant} itself is {verdict_of(plain)}")
     return found
 
 
 def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> str:
     """Explain why there is no speed-up over the float variant."""
-    row = rows.get(result["variant"])
+    row = rows.get(result.variant)
     if row is None:
         return "not measured at this shape"
-    if race and {result["variant"], plain} <= set(race["raced"]):
-        if race["heats"] > 1:
+    if race and {result.variant, plain} <= set(race.raced):
+        if race.heats > 1:
             return f"not raced with {plain}: the finalists did not fit in memory together"
         return f"too few undisturbed rounds paired with {plain}"
-    if row["disturbed"]:
+    if row.disturbed:
         return "disturbed by other load"
     return f"not raced with {plain}: another quantized variant is faster"
 
@@ -224,11 +219,11 @@ def speed_reason(plain: str, speedup: Interval) -> str:
 
 def accuracy_reason(result: Result) -> str:
     """Describe the accuracy verdict in words."""
-    accuracy = result["accuracy"]
+    accuracy = result.accuracy
     if accuracy is None:
         return "accuracy was not evaluated: speed alone decides"
-    if accuracy["verdict"] != "undecided":
-        return f"accuracy {accuracy['verdict']}"
-    if accuracy["delta"] is None:
+    if accuracy.verdict != "undecided":
+        return f"accuracy {accuracy.verdict}"
+    if accuracy.delta is None:
         return "accuracy undecided: its baseline has no predictions"
     return "accuracy undecided: more samples can tell"

@@ -4,7 +4,9 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from msgspec.structs import asdict, replace
 
 from tightrope.machine.host import host_key
 from tightrope.records.race import (
@@ -18,10 +20,10 @@ from tightrope.records.race import (
     winner,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Race, RaceOutcome, RaceRatio
+from tightrope.summary.decision_types import Race, RaceRatio
 from tightrope.summary.measured import causes
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, interval_of, ratio_entry
-from tightrope.summary.results import DISTURBED, shape_of
+from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.summary.results import DISTURBED
 
 DECIDED: Literal["decided"] = "decided"
 
@@ -32,12 +34,7 @@ class RaceKey(NamedTuple):
     model: str
     host: str | None
     device: str
-    shape: tuple[tuple[str, int], ...]
-
-
-def race_key(model: str, host: str | None, device: str, row: Mapping[str, Any]) -> RaceKey:
-    """Return the key of the race that a latency row belongs to."""
-    return RaceKey(model, host, device, tuple((name, row[name]) for name in shape_of(row)))
+    shape: Shape
 
 
 def race_entries(
@@ -50,14 +47,8 @@ def race_entries(
         places = range(len(record.heats[-1].shapes)) if record.heats else ()
         for place in places:
             heats = [heat.shapes[place] for heat in record.heats]
-            host, shape = host_key(record.host), heats[0].sizes
-            found[race_key(record.model, host, record.device, shape)] = {
-                "model": record.model,
-                "host": host,
-                "device": record.device,
-                "shape": shape_of(shape),
-                **outcome_of(record, heats, place, own, accept_disturbed),
-            }
+            race = outcome_of(record, heats, place, own, accept_disturbed)
+            found[RaceKey(race.model, race.host, race.device, race.shape)] = race
     return found
 
 
@@ -67,7 +58,7 @@ def outcome_of(
     place: int,
     sizes: Mapping[str, int],
     accept_disturbed: bool,
-) -> RaceOutcome:
+) -> Race:
     """Summarize a race at one shape, see docs/summary-json.md."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
@@ -77,23 +68,27 @@ def outcome_of(
     others = [one for one in still if one != chosen]
     equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
     equal = [one for one in equal if one != chosen]
-    return {
-        "status": (DECIDED if first else DISTURBED) if still else "failed",
-        "variant": chosen,
-        "fastest": first,
-        "equal": sorted(equal),
-        "open": [one for one in others if one not in equal],
-        "within": within,
-        "provisional": provisional,
-        "reason": why_not(record, last, still) if still and not chosen else None,
-        "raced": names,
-        "left_out": {name: why for name, why in record.left_out.items() if name in names},
-        "out": {name: one.by for heat in heats for name, one in heat.out.items()},
-        "rounds": sum(len(heat.loads) for heat in heats),
-        "heats": len(heats),
-        "stop": last.stop,
-        "ratios": ratios(heats, names, all_rounds=provisional),
-    }
+    return Race(
+        model=record.model,
+        host=host_key(record.host),
+        device=record.device,
+        shape=Shape(**last.sizes),
+        status=(DECIDED if first else DISTURBED) if still else "failed",
+        variant=chosen,
+        fastest=first,
+        equal=sorted(equal),
+        open=[one for one in others if one not in equal],
+        within=within,
+        provisional=provisional,
+        reason=why_not(record, last, still) if still and not chosen else None,
+        raced=names,
+        left_out={name: why for name, why in record.left_out.items() if name in names},
+        out={name: one.by for heat in heats for name, one in heat.out.items()},
+        rounds=sum(len(heat.loads) for heat in heats),
+        heats=len(heats),
+        stop=last.stop,
+        ratios=ratios(heats, names, all_rounds=provisional),
+    )
 
 
 def is_undecided(record: RaceRecord) -> bool:
@@ -122,9 +117,12 @@ def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -
         for one, other in combinations(here, 2):
             measured = ratio(heat, one, other, all_rounds=all_rounds)
             if measured is not None:
-                found[one, other] = ratio_entry(measured)
-                found[other, one] = ratio_entry(turned(measured))
-    return [{"variant": one, "other": other, **entry} for (one, other), entry in found.items()]
+                found[one, other] = Ratio.of(measured)
+                found[other, one] = Ratio.of(turned(measured))
+    return [
+        RaceRatio(variant=one, other=other, **asdict(entry))
+        for (one, other), entry in found.items()
+    ]
 
 
 def turned(measured: Interval) -> Interval:
@@ -132,10 +130,10 @@ def turned(measured: Interval) -> Interval:
     return Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
 
 
-def ratio_between(race: RaceOutcome, one: str, other: str) -> RaceRatio | None:
+def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:
     """Return the speed-up of `one` over `other`, None if the race has no such ratio."""
     return next(
-        (row for row in race["ratios"] if (row["variant"], row["other"]) == (one, other)), None
+        (row for row in race.ratios if (row.variant, row.other) == (one, other)), None
     )
 
 
@@ -148,10 +146,10 @@ def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> d
     significantly slower stays slower. Each interval adds those of the scale and of the race in
     quadrature.
     """
-    chosen = race["variant"]
+    chosen = race.variant
     if chosen is None:
         return {}
-    ratios = ((name, interval_of(ratio_between(race, name, chosen))) for name in race["raced"])
+    ratios = ((name, interval_of(ratio_between(race, name, chosen))) for name in race.raced)
     known = {name: logs(one) for name, one in ratios if one} | {chosen: (0.0, 0.0)}
     if baseline in known:
         scale, half = -known[baseline][0], known[baseline][1]
@@ -159,7 +157,7 @@ def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> d
         paired = {
             name: logs(speedup)
             for name, row in rows.items()
-            if name in known and (speedup := interval_of(row["speedup"]))
+            if name in known and (speedup := interval_of(row.speedup))
         }
         if not paired:
             return {}
@@ -174,7 +172,7 @@ def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> d
             continue
         both = math.hypot(own_half, half)
         ends = Interval(*(math.exp(scale + off + end) for end in (0.0, -both, both)))
-        found[name] = ratio_entry(ends)
+        found[name] = Ratio.of(ends)
     return found
 
 
@@ -198,7 +196,7 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
         for variant, speedup in on_one_scale(rows[key], race, baselines[key[:3]]).items()
     }
     return [
-        {**result, "latency": [placed(result, row, rows, scales) for row in result["latency"]]}
+        replace(result, latency=[placed(result, row, rows, scales) for row in result.latency])
         for result in results
     ]
 
@@ -207,9 +205,9 @@ def rows_by_race(results: Iterable[Result]) -> dict[RaceKey, dict[str, LatencyRo
     """Return the latency rows of one model, host, device and shape, by variant."""
     rows: dict[RaceKey, dict[str, LatencyRow]] = {}
     for result in results:
-        for row in result["latency"]:
-            key = race_key(result["model"], result["host"], result["device"], row)
-            rows.setdefault(key, {})[result["variant"]] = row
+        for row in result.latency:
+            key = RaceKey(result.model, result.host, result.device, row.shape)
+            rows.setdefault(key, {})[result.variant] = row
     return rows
 
 
@@ -217,8 +215,8 @@ def baselines_of(results: Iterable[Result]) -> dict[tuple[str, str | None, str],
     """Return the baseline of the variants of a model on a host and device, the first named."""
     found: dict[tuple[str, str | None, str], str] = {}
     for one in results:
-        if one["baseline"]:
-            found.setdefault((one["model"], one["host"], one["device"]), one["baseline"])
+        if one.baseline:
+            found.setdefault((one.model, one.host, one.device), one.baseline)
     return found
 
 
@@ -229,22 +227,26 @@ def placed(
     scales: Mapping[tuple[RaceKey, str], Ratio],
 ) -> LatencyRow:
     """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up."""
-    key = race_key(result["model"], result["host"], result["device"], row)
-    raced = scales.get((key, result["variant"]))
-    speedup = raced or row["speedup"]
+    key = RaceKey(result.model, result.host, result.device, row.shape)
+    raced = scales.get((key, result.variant))
+    speedup = raced or row.speedup
     seconds = own_seconds(row)
-    if speedup and speedup["ratio"] is not None:
-        seconds = baseline_seconds(rows[key], result["baseline"]) / speedup["ratio"]
-    elif seconds and result["variant"] == result["baseline"]:
-        seconds = baseline_seconds(rows[key], result["baseline"])
-    per_s = row["batch"] / seconds if seconds else None
-    placed = {"raced": raced is not None, "paired_s": seconds, "throughput_per_s": per_s}
-    return {**row, "speedup": speedup, **placed}  # type: ignore[typeddict-item]
+    if speedup and speedup.ratio is not None:
+        seconds = baseline_seconds(rows[key], result.baseline) / speedup.ratio
+    elif seconds and result.variant == result.baseline:
+        seconds = baseline_seconds(rows[key], result.baseline)
+    return replace(
+        row,
+        speedup=speedup,
+        raced=raced is not None,
+        paired_s=seconds,
+        throughput_per_s=row.shape.inputs / seconds if seconds else None,
+    )
 
 
 def own_seconds(row: LatencyRow) -> float | None:
     """Return the median time per call, the mean for few calls, None if disturbed."""
-    return row["p50_s"] or row["mean_s"]
+    return row.p50_s or row.mean_s
 
 
 def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> float:
@@ -257,6 +259,6 @@ def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> fl
     beside = [
         seconds * speedup.value
         for row in rows.values()
-        if (speedup := interval_of(row["speedup"])) and (seconds := own_seconds(row))
+        if (speedup := interval_of(row.speedup)) and (seconds := own_seconds(row))
     ]
     return statistics.median([own, *beside] if own else beside)

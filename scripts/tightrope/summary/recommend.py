@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.accuracy import change_of
-from tightrope.summary.decision_types import Choice, Race, Recommendation, Rejected
-from tightrope.summary.races import DECIDED, RaceKey, race_key, ratio_between
+from tightrope.summary.decision_types import Race, Recommendation, Rejected
+from tightrope.summary.races import DECIDED, RaceKey, ratio_between
 from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
-from tightrope.summary.results import shape_of
 from tightrope.variants import parse
 
 Races = Mapping[RaceKey, Race]
@@ -18,54 +16,54 @@ Races = Mapping[RaceKey, Race]
 
 def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:
     """Return why a result cannot be deployed at this shape, or None."""
-    if result["status"] != "ok":
-        return f"{result['status']}: {result['reason']}"
-    row = rows.get(result["variant"])
+    if result.status != "ok":
+        return f"{result.status}: {result.reason}"
+    row = rows.get(result.variant)
     if row is None:
         return "not measured at this shape"
     if reason := unkept(result):
         return reason
-    if row["disturbed"] and not row["provisional"]:
-        return f"disturbed: {row['disturbed']}"
+    if row.disturbed and not row.provisional:
+        return f"disturbed: {row.disturbed}"
     return None
 
 
 def unkept(result: Result) -> str | None:
     """Return why the accuracy rules out deployment, None if it is kept or was not evaluated."""
-    accuracy = result["accuracy"]
-    if accuracy is None or accuracy["verdict"] == "kept":
+    accuracy = result.accuracy
+    if accuracy is None or accuracy.verdict == "kept":
         return None
-    change = change_of(accuracy)
+    change = accuracy.change
     if change is None:
         return "accuracy undecided: its baseline has no predictions"
-    needed = accuracy["samples_needed"]
+    needed = accuracy.samples_needed
     remedy = f"; about {needed:,} examples could tell" if needed else ""
-    return f"accuracy {accuracy['verdict']}: {points(change)}{remedy}"
+    return f"accuracy {accuracy.verdict}: {points(change)}{remedy}"
 
 
 def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> str:
     """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race."""
-    if parse(name).device != race["device"]:
+    if parse(name).device != race.device:
         ours, theirs = (milliseconds(rows[one]) for one in (name, chosen))
         return f"slower: {ours} per call, {chosen} takes {theirs}"
-    if name in race["left_out"]:
-        return f"failed in the race: {race['left_out'][name]}"
+    if name in race.left_out:
+        return f"failed in the race: {race.left_out[name]}"
     measured = interval_of(ratio_between(race, name, chosen))
-    if name in race["equal"]:
+    if name in race.equal:
         return f"equally fast (within {percent(race)}); not smaller"
     if measured is not None:
         told = times(measured, f"as fast as {chosen}")
-        return f"not told apart: {told}" if name in race["open"] else f"slower: {told}"
-    if name in race["raced"]:
-        return f"slower than {race['out'].get(name, 'others')} in the race"
-    if len(race["raced"]) >= MOST and may_win(rows[name], rows[chosen]):
+        return f"not told apart: {told}" if name in race.open else f"slower: {told}"
+    if name in race.raced:
+        return f"slower than {race.out.get(name, 'others')} in the race"
+    if len(race.raced) >= MOST and may_win(rows[name], rows[chosen]):
         return f"not raced: {MOST} variants are surely faster than the baseline by more"
     return f"slower: {speed(rows[name])}"
 
 
 def may_win(row: LatencyRow, best: LatencyRow) -> bool:
     """Return whether the speed-up interval of `row` reaches that of `best`."""
-    own, highest = interval_of(row["speedup"]), interval_of(best["speedup"])
+    own, highest = interval_of(row.speedup), interval_of(best.speedup)
     return own is not None and highest is not None and own.high >= highest.low
 
 
@@ -76,7 +74,7 @@ def why(
 
     `keeping` variants keep the accuracy, of which other load left those in `fit` a time.
     """
-    judged = all(result["accuracy"] is not None for result in fit)
+    judged = all(result.accuracy is not None for result in fit)
     if len(fit) < keeping:
         among = f"the {len(fit)} with a time" if len(fit) > 1 else "the only one with a time"
         among += f", of {keeping} variants" + (" that keep the accuracy" if judged else "")
@@ -86,27 +84,27 @@ def why(
         return "the only variant that keeps the accuracy" if judged else "the only variant measured"
     if len(fit) == 1:
         return among
-    if race["equal"]:
-        same = ", ".join(race["equal"])
+    if race.equal:
+        same = ", ".join(race.equal)
         return f"as fast as {same} (within {percent(race)}); {tie_break(chosen, race, sizes)}"
-    if chosen != race["fastest"]:
+    if chosen != race.fastest:
         return (
-            f"by estimate at most {percent(race)} slower than {race['fastest']}, not told apart; "
+            f"by estimate at most {percent(race)} slower than {race.fastest}, not told apart; "
             f"{tie_break(chosen, race, sizes)}"
         )
-    if race["open"]:
+    if race.open:
         return f"the fastest by estimate; {open_words(race)}"
     return f"the fastest of {among}"
 
 
 def percent(race: Race) -> str:
     """Format the share within which two variants are equal."""
-    return f"{100 * race['within']:.2g} %"
+    return f"{100 * race.within:.2g} %"
 
 
 def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
     """Describe what decided among variants that are equal, or not told apart."""
-    others = {*race["equal"], race["fastest"]} - {chosen, None}
+    others = {*race.equal, race.fastest} - {chosen, None}
     if all(sizes[chosen] < sizes[name] for name in others if name):
         return "the smallest files"
     return "files of equal size, the first by name"
@@ -114,8 +112,8 @@ def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
 
 def open_words(race: Race) -> str:
     """Describe the variants that the race did not separate from the chosen variant."""
-    names = ", ".join(race["open"])
-    if race["stop"] == NONE_FASTER:
+    names = ", ".join(race.open)
+    if race.stop == NONE_FASTER:
         return f"not told apart from {names}, at most {percent(race)} faster"
     return f"time did not suffice to tell it from {names}"
 
@@ -127,7 +125,7 @@ def why_nothing(
     disturbed: Sequence[str],
 ) -> str:
     """Explain why nothing is recommended."""
-    reasons = [race["reason"] for race in undecided if race["reason"]]
+    reasons = [race.reason for race in undecided if race.reason]
     if reasons:
         return f"disturbed: {reasons[0]}"
     if disturbed:
@@ -136,20 +134,20 @@ def why_nothing(
         return f"disturbed: other load kept the processors busy{gpu} while the variants were timed"
     if fit:
         return "the race was not run"
-    if any(result["status"] == "ok" for result in results):
+    if any(result.status == "ok" for result in results):
         return "no variant keeps the accuracy"
     return "nothing could be measured"
 
 
 def speed(row: LatencyRow) -> str:
     """Format the speed-up of a row with its interval, or the time per call without a baseline."""
-    speedup = interval_of(row["speedup"])
+    speedup = interval_of(row.speedup)
     return times(speedup, "the baseline") if speedup else f"{milliseconds(row)} per call"
 
 
 def milliseconds(row: LatencyRow) -> str:
     """Format the time per call by which variants are compared."""
-    seconds = row["paired_s"]
+    seconds = row.paired_s
     return "an unknown time" if seconds is None else f"{1000 * seconds:.3g} ms"
 
 
@@ -172,18 +170,18 @@ def recommendations(results: Sequence[Result], races: Races) -> list[Recommendat
     """
     found: list[Recommendation] = []
     known = of_models(results)
-    places = dict.fromkeys((one["model"], one["host"]) for one in results if one["latency"])
+    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
     for model, host in places:
         if host is None:
             continue
-        own = [one for one in known[model] if one["host"] in (host, None)]
+        own = [one for one in known[model] if one.host in (host, None)]
         for shape in shapes_of(own):
             here = {
                 device: races[key]
-                for device in dict.fromkeys(one["device"] for one in own)
-                if (key := race_key(model, host, device, shape)) in races
+                for device in dict.fromkeys(one.device for one in own)
+                if (key := RaceKey(model, host, device, shape)) in races
             }
-            found.append({"model": model, "host": host, "shape": shape, **choose(own, shape, here)})
+            found.append(choose(model, host, own, shape, here))
     return found
 
 
@@ -191,28 +189,29 @@ def of_models(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Return the results of each model, in their order."""
     found: dict[str, list[Result]] = {}
     for result in results:
-        found.setdefault(result["model"], []).append(result)
+        found.setdefault(result.model, []).append(result)
     return found
 
 
 def shapes_of(results: Iterable[Result]) -> list[Shape]:
     """Return the distinct shapes at which the results were measured."""
-    shapes = [shape_of(row) for result in results for row in result["latency"]]
-    return list({tuple(shape.items()): shape for shape in shapes}.values())
+    return list(dict.fromkeys(row.shape for result in results for row in result.latency))
 
 
 def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
     """Return the latency rows of a shape by variant."""
     return {
-        result["variant"]: row
+        result.variant: row
         for result in results
-        for row in result["latency"]
-        if shape_of(row) == shape
+        for row in result.latency
+        if row.shape == shape
     }
 
 
-def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -> Choice:
-    """Return `variant`, `why`, `rejected` and the certainty of the choice, for one model.
+def choose(
+    model: str, host: str, results: Sequence[Result], shape: Shape, races: Mapping[str, Race]
+) -> Recommendation:
+    """Return what to deploy of a model on a host at a shape, why, and how certain that is.
 
     `races` are by device. `equal` lists variants that differ by no more than
     `decision.equal_within`, over the whole interval, and whose files are no smaller; `open` lists
@@ -221,41 +220,47 @@ def choose(results: Sequence[Result], shape: Shape, races: Mapping[str, Race]) -
     disturbed, so that the choice is `provisional`, but no baseline that was beaten when paired.
     """
     rows = rows_at(results, shape)
-    reasons = {result["variant"]: disqualified(result, rows) for result in results}
-    fit = [result for result in results if reasons[result["variant"]] is None]
-    decided = {race["variant"]: race for race in races.values() if race["variant"] is not None}
+    reasons = {result.variant: disqualified(result, rows) for result in results}
+    fit = [result for result in results if reasons[result.variant] is None]
+    decided = {race.variant: race for race in races.values() if race.variant is not None}
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
     disturbed = disturbed_variants(results, rows, list(winners))
-    undecided = [race for race in races.values() if race["status"] != DECIDED]
+    undecided = [race for race in races.values() if race.status != DECIDED]
     if not winners:
-        reasons |= {one["variant"]: "the race has no winner" for one in fit}
-        return {
-            "variant": None,
-            "why": why_nothing(results, fit, undecided, disturbed),
-            "equal": [],
-            "open": [],
-            "disturbed": disturbed,
-            "provisional": bool(disturbed or undecided),
-            "undecided": faster_but_undecided(results, rows, None),
-            "rejected": listed(reasons),
-        }
+        reasons |= {one.variant: "the race has no winner" for one in fit}
+        return Recommendation(
+            model=model,
+            host=host,
+            shape=shape,
+            variant=None,
+            why=why_nothing(results, fit, undecided, disturbed),
+            equal=[],
+            open=[],
+            disturbed=disturbed,
+            provisional=bool(disturbed or undecided),
+            undecided=faster_but_undecided(results, rows, None),
+            rejected=listed(reasons),
+        )
     # devices do not race each other: compare times measured at different minutes
-    chosen = min(winners, key=lambda name: rows[name]["paired_s"] or math.inf)
+    chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf)
     race = winners[chosen]
-    sizes = {result["variant"]: result["size_bytes"] or 0 for result in fit}
+    sizes = {result.variant: result.size_bytes or 0 for result in fit}
     keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
     reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
     del reasons[chosen]
-    return {
-        "variant": chosen,
-        "why": why(chosen, race, fit, sizes, keeping),
-        "equal": race["equal"],
-        "open": race["open"],
-        "disturbed": disturbed,
-        "provisional": bool(disturbed or undecided) or race["provisional"],
-        "undecided": faster_but_undecided(results, rows, rows[chosen]["paired_s"]),
-        "rejected": listed(reasons),
-    }
+    return Recommendation(
+        model=model,
+        host=host,
+        shape=shape,
+        variant=chosen,
+        why=why(chosen, race, fit, sizes, keeping),
+        equal=race.equal,
+        open=race.open,
+        disturbed=disturbed,
+        provisional=bool(disturbed or undecided) or race.provisional,
+        undecided=faster_but_undecided(results, rows, rows[chosen].paired_s),
+        rejected=listed(reasons),
+    )
 
 
 def faster_but_undecided(
@@ -266,12 +271,12 @@ def faster_but_undecided(
     More evaluation examples could show it. The fastest is first; all are taken without `seconds`.
     """
     candidates = {
-        result["variant"]: own
+        result.variant: own
         for result in results
-        if (accuracy := result["accuracy"])
-        and accuracy["verdict"] == "undecided"
-        and accuracy["samples_needed"] is not None
-        and (own := rows[result["variant"]]["paired_s"] if result["variant"] in rows else None)
+        if (accuracy := result.accuracy)
+        and accuracy.verdict == "undecided"
+        and accuracy.samples_needed is not None
+        and (own := rows[result.variant].paired_s if result.variant in rows else None)
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
@@ -282,14 +287,14 @@ def disturbed_variants(
 ) -> list[str]:
     """Return the disturbed variants that may be faster, without baselines that a winner beat."""
     behind = beaten_baselines(results, rows, winners)
-    found = [one["variant"] for one in results if may_be_faster(one, rows)]
+    found = [one.variant for one in results if may_be_faster(one, rows)]
     return [name for name in found if name not in behind]
 
 
 def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
     """Return whether accuracy is kept and the latency at this shape was disturbed."""
-    row = rows.get(result["variant"])
-    return bool(result["status"] == "ok" and row and row["disturbed"] and unkept(result) is None)
+    row = rows.get(result.variant)
+    return bool(result.status == "ok" and row and row.disturbed and unkept(result) is None)
 
 
 def beaten_baselines(
@@ -297,14 +302,14 @@ def beaten_baselines(
 ) -> set[str | None]:
     """Return the baselines that a winner is significantly faster than, measured in pairs."""
     return {
-        result["baseline"]
+        result.baseline
         for result in results
-        if result["variant"] in winners
-        and (speedup := rows[result["variant"]]["speedup"])
-        and speedup["verdict"] == "faster"
+        if result.variant in winners
+        and (speedup := rows[result.variant].speedup)
+        and speedup.verdict == "faster"
     }
 
 
 def listed(reasons: Mapping[str, str | None]) -> list[Rejected]:
     """Return the rejected variants with their reasons."""
-    return [{"variant": name, "reason": reason} for name, reason in reasons.items() if reason]
+    return [Rejected(name, reason) for name, reason in reasons.items() if reason]

@@ -3,35 +3,57 @@
 Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, Literal
+
+import msgspec
 
 from tightrope.statistics import AccuracyVerdict, Interval, SpeedVerdict, speed_verdict
 
-Kind = TypeVar("Kind")
 Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
 
 
-class Host(TypedDict):
+class Bridge:
+    """TEMPORARY bridge."""
+
+    __struct_fields__: Any
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name, default)
+
+    def keys(self) -> Any:
+        return self.__struct_fields__
+
+    def items(self) -> Any:
+        return [(n, getattr(self, n)) for n in self.__struct_fields__]
+
+
+class Entry(Bridge, msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of summary.json; None means not known."""
+
+
+class Host(Entry):
     """Machine on which something was measured, and the libraries used on it.
 
     `name` is that of its kind of node, where the configuration names one.
     """
 
-    name: NotRequired[str]
     cpu: str
     isa: list[str]
     cores: int
-    memory_bytes: int | None
-    gpu: str | None
-    gpu_uuids: list[str]
-    driver: str | None
     python: str
     libraries: dict[str, str | None]
+    memory_bytes: int | None = None
+    gpu: str | None = None
+    gpu_uuids: list[str] = []
+    driver: str | None = None
+    name: str | None = None
 
 
-class Gpu(TypedDict):
+class Gpu(Entry):
     """The GPU while a shape was timed: medians, extremes and unions over its blocks."""
 
     sm_clock_mhz: float | None
@@ -46,7 +68,7 @@ class Gpu(TypedDict):
     memory_bytes: int | None
 
 
-class StreamRate(TypedDict):
+class StreamRate(Entry):
     """Throughput on a number of streams with its 95 % interval, or the `reason` why not."""
 
     streams: int
@@ -57,14 +79,14 @@ class StreamRate(TypedDict):
     reason: str | None
 
 
-class Streams(TypedDict):
+class Streams(Entry):
     """Throughput by number of streams; `best` is the number with the highest."""
 
     rates: list[StreamRate]
     best: int | None
 
 
-class OperatorSensitivity(TypedDict):
+class OperatorSensitivity(Entry):
     """Effect on the logits of quantizing one operator, all others in float."""
 
     operator: str
@@ -74,14 +96,14 @@ class OperatorSensitivity(TypedDict):
     sqnr_db: float | None
 
 
-class Sensitivity(TypedDict):
+class Sensitivity(Entry):
     """Operators of a model under one scheme and calibration, the highest `kl` first."""
 
     samples: int
     operators: list[OperatorSensitivity]
 
 
-class Truncation(TypedDict):
+class Truncation(Entry):
     """How many of so many texts were cut at `max_sequence` tokens."""
 
     texts: int
@@ -89,7 +111,7 @@ class Truncation(TypedDict):
     max_sequence: int
 
 
-class Model(TypedDict):
+class Model(Entry):
     """A model with its data; `data` has the source and the samples of each split.
 
     `reference` is for how many texts the model was compared with what was brought, `matched` says
@@ -116,39 +138,54 @@ class Model(TypedDict):
     sensitivity: dict[str, Sensitivity]
 
 
-class Shape(TypedDict):
+class Shape(
+    Bridge, msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
 
     `tokens` is how many of the sequence are no padding; without it all of them.
     """
 
-    batch: int
-    sequence: NotRequired[int]
-    tokens: NotRequired[int]
-    height: NotRequired[int]
-    width: NotRequired[int]
+    batch: int | None = None
+    sequence: int | None = None
+    tokens: int | None = None
+    height: int | None = None
+    width: int | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that it has, by name."""
+        known = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: size for name, size in known if size is not None}
+
+    @property
+    def inputs(self) -> int:
+        """The inputs of a call."""
+        return self.batch or 1
 
 
-class Ratio(TypedDict):
+class Ratio(Entry, kw_only=True):
     """Ratio of two times with its 95 % interval; all None if other load left no measurement."""
 
-    ratio: float | None
-    low: float | None
-    high: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
     verdict: SpeedVerdict | Literal["disturbed"]
 
-
-class VariantFields(TypedDict):
-    """Name of a variant and its parts."""
-
-    variant: str
-    device: str
-    engine: str
-    precision: str
-    calibration: str | None
+    @classmethod
+    def of(cls, found: Interval) -> "Ratio":
+        """Return a ratio of times with its interval and verdict."""
+        return cls(ratio=found.value, low=found.low, high=found.high, verdict=speed_verdict(found))
 
 
-class FlippedExample(TypedDict):
+def interval_of(found: Ratio | None) -> Interval | None:
+    """Return the interval of a ratio of times, None if it was not measured."""
+    if found is None or found.ratio is None or found.low is None or found.high is None:
+        return None
+    return Interval(found.ratio, found.low, found.high)
+
+
+class FlippedExample(Entry):
     """An example whose prediction differs from the baseline's."""
 
     index: int
@@ -160,21 +197,7 @@ class FlippedExample(TypedDict):
     margin: float
 
 
-class AccuracyChange(TypedDict):
-    """Change of accuracy on the same examples; None if they were not the same."""
-
-    delta: float | None
-    delta_low: float | None
-    delta_high: float | None
-    gained: int | None
-    lost: int | None
-    p_value: float | None
-    detectable: float | None
-    large_enough: bool | None
-    samples_needed: int | None
-
-
-class TopOne(TypedDict):
+class TopOne(Entry):
     """Share of right predictions with its 95 % interval."""
 
     top1: float
@@ -183,24 +206,39 @@ class TopOne(TypedDict):
     samples: int
 
 
-class Accuracy(TopOne, AccuracyChange):
+class ComparedAccuracy(TopOne):
+    """Accuracy of a model, and its change on the same examples; None if they were not the same."""
+
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    gained: int | None = None
+    lost: int | None = None
+    p_value: float | None = None
+    detectable: float | None = None
+    large_enough: bool | None = None
+    verdict: AccuracyVerdict | None = None
+    samples_needed: int | None = None
+
+    @property
+    def change(self) -> Interval | None:
+        """The change of accuracy with its interval, None if it was not compared."""
+        if self.delta is None or self.delta_low is None or self.delta_high is None:
+            return None
+        return Interval(self.delta, self.delta_low, self.delta_high)
+
+
+class Accuracy(ComparedAccuracy):
     """Accuracy of a variant, and its change and distance from the baseline."""
 
-    verdict: AccuracyVerdict
-    flips: int | None
-    agreement: float | None
-    logit_error: float | None
-    kl: float | None
-    flipped: list[FlippedExample] | None
+    flips: int | None = None
+    agreement: float | None = None
+    logit_error: float | None = None
+    kl: float | None = None
+    flipped: list[FlippedExample] | None = None
 
 
-class ReferenceAccuracy(TopOne, AccuracyChange):
-    """Accuracy of a model, and its change from a model with another activation."""
-
-    verdict: AccuracyVerdict | None
-
-
-class Trial(TypedDict):
+class Trial(Entry):
     """One step of a search; `in_float` counts operators."""
 
     smoothquant: float | None
@@ -213,7 +251,7 @@ class Trial(TypedDict):
     seconds: float
 
 
-class Search(TypedDict):
+class Search(Entry):
     """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
 
     in_float: list[str]
@@ -225,109 +263,69 @@ class Search(TypedDict):
     trials: list[Trial]
 
 
-class Times(TypedDict, total=False):
-    """Latency statistics over calls, None without calls or where they are too few."""
+class LatencyRow(Entry):
+    """Latency at one shape: statistics over calls, None without calls or where they are too few.
 
-    samples: int
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
-    mean_s: float | None
-    throughput_per_s: float | None
-    device_p50_s: float | None
-    streams: Streams | None
-    energy_j: float | None
+    `paired_s` is on the scale that it shares with `raced` variants.
+    """
 
-
-class LatencyFields(Times, total=False):
-    """Latency at one shape."""
-
-    batch: int
-    sequence: int
-    tokens: int
-    height: int
-    width: int
-    pairs: int
-    disturbed_pairs: int
-    disturbed: str | None
-    provisional: bool
-    stop: str
-    first_call_s: float | None
-    speedup: Ratio | None
-    machine_spread: float
-    threads_busy: float | None
-    cores_used: float | None
-    gpu: Gpu | None
-    noise: list[str]
-    noisy: bool
+    shape: Shape
+    pairs: int = 0
+    disturbed_pairs: int = 0
+    disturbed: str | None = None
+    provisional: bool = False
+    stop: str = ""
+    samples: int = 0
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    mean_s: float | None = None
+    throughput_per_s: float | None = None
+    device_p50_s: float | None = None
+    streams: Streams | None = None
+    energy_j: float | None = None
+    first_call_s: float | None = None
+    speedup: Ratio | None = None
+    machine_spread: float = 0.0
+    threads_busy: float | None = None
+    cores_used: float | None = None
+    gpu: Gpu | None = None
+    noise: list[str] = []
+    noisy: bool = False
+    raced: bool = False
+    paired_s: float | None = None
 
 
-class LatencyRow(LatencyFields):
-    """Latency of a variant at one shape, on the scale that it shares with raced variants."""
+class Result(Entry):
+    """A variant of a model: its engine, accuracy and latency; all None where it cannot run.
 
-    raced: bool
-    paired_s: float | None
-
-
-class BuildFields(TypedDict):
-    """What the manifest of an engine says of its build; `options` depend on the engine."""
-
-    size_bytes: int | None
-    build_s: float | None
-    build_peak_rss_bytes: int | None
-    executed: dict[str, dict[str, int]] | None
-    options: dict[str, Any] | None
-
-
-class MeasuredFields(TypedDict):
-    """What a latency record says of the engine as a whole."""
-
-    engine_sha256: str | None
-    measured: str | None
-    threads: int | None
-    baseline_failed: str | None
-    load_s: float | None
-    first_call_s: float | None
-    peak_rss_bytes: int | None
-
-
-class Result(VariantFields, BuildFields, MeasuredFields):
-    """A variant of a model: its engine, accuracy and latency; all None where it cannot run."""
+    `size_bytes` to `options` are what the manifest of the engine says of its build; `options`
+    depend on the engine. `engine_sha256` to `peak_rss_bytes` are what the latency record says of
+    the engine as a whole.
+    """
 
     model: str
-    status: Status
-    reason: str | None
-    host: str | None
+    variant: str
+    device: str
+    engine: str
+    precision: str
+    calibration: str | None
     baseline: str | None
-    accuracy: Accuracy | None
-    search: Search | None
-    latency: list[LatencyRow]
-
-
-def interval_of(entry: Ratio | None) -> Interval | None:
-    """Return the interval of a ratio of times, None if it was not measured."""
-    if entry is None or entry["ratio"] is None or entry["low"] is None or entry["high"] is None:
-        return None
-    return Interval(entry["ratio"], entry["low"], entry["high"])
-
-
-def ratio_entry(ratio: Interval) -> Ratio:
-    """Return a ratio of times with its interval and verdict."""
-    return {
-        "ratio": ratio.value,
-        "low": ratio.low,
-        "high": ratio.high,
-        "verdict": speed_verdict(ratio),
-    }
-
-
-def picked(kind: type[Kind], source: Mapping[str, Any]) -> Kind:
-    """Return an entry of this type from a mapping that has all of its fields."""
-    found: Any = {name: source[name] for name in kind.__annotations__}
-    return found
-
-
-def nothing(kind: type[Kind]) -> Kind:
-    """Return an entry of this type in which nothing is known."""
-    found: Any = dict.fromkeys(kind.__annotations__)
-    return found
+    host: str | None
+    status: Status
+    reason: str | None = None
+    size_bytes: int | None = None
+    build_s: float | None = None
+    build_peak_rss_bytes: int | None = None
+    executed: dict[str, dict[str, int]] | None = None
+    options: dict[str, Any] | None = None
+    engine_sha256: str | None = None
+    measured: str | None = None
+    threads: int | None = None
+    baseline_failed: str | None = None
+    load_s: float | None = None
+    first_call_s: float | None = None
+    peak_rss_bytes: int | None = None
+    accuracy: Accuracy | None = None
+    search: Search | None = None
+    latency: list[LatencyRow] = []

@@ -5,8 +5,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec.structs import asdict
-
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.machine.interference import GpuState, fewest_pairs, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
@@ -22,27 +20,24 @@ from tightrope.statistics import percentile, speedup, trimmed_mean
 from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
 from tightrope.summary.measured import why_disturbed, why_noisy
 from tightrope.summary.result_types import (
-    BuildFields,
     Gpu,
-    LatencyFields,
     LatencyRow,
-    MeasuredFields,
     Ratio,
     Result,
     Shape,
     StreamRate,
     Streams,
-    Times,
-    VariantFields,
-    nothing,
-    picked,
-    ratio_entry,
 )
-from tightrope.variants import Variant, parse
+from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
-NO_SPEEDUP: Ratio = {"ratio": None, "low": None, "high": None, "verdict": DISTURBED}
+NO_SPEEDUP = Ratio(verdict=DISTURBED)
+# fields of a result that are those of the latency record
+MEASURED = (
+    *("engine_sha256", "measured", "threads", "baseline_failed"),
+    *("load_s", "first_call_s", "peak_rss_bytes"),
+)
 
 
 def gpu_entry(shape: TimedShape) -> Gpu | None:
@@ -58,18 +53,18 @@ def gpu_entry(shape: TimedShape) -> Gpu | None:
     clocks = values(states, "sm_clock_mhz")
     reasons = values(states, "throttled")
     theirs = [pair.sm_clocks_mhz[1] for pair in shape.pairs if len(pair.sm_clocks_mhz) > 1]
-    return {
-        "sm_clock_mhz": median(clocks),
-        "lowest_sm_clock_mhz": min(clocks, default=None),
-        "baseline_sm_clock_mhz": median([one for one in theirs if one is not None]),
-        "memory_clock_mhz": median(values(states, "memory_clock_mhz")),
-        "power_w": median(values(after_long or states, "power_w")),
-        "temperature_c": max(values(states, "temperature_c"), default=None),
-        "throttled": sorted({reason for one in reasons for reason in one}) if reasons else None,
-        "clocks_locked": clocks_locked(states),
-        "other_processes": max(values(states, "other_processes"), default=None),
-        "memory_bytes": max(values(states, "memory_bytes"), default=None),
-    }
+    return Gpu(
+        sm_clock_mhz=median(clocks),
+        lowest_sm_clock_mhz=min(clocks, default=None),
+        baseline_sm_clock_mhz=median([one for one in theirs if one is not None]),
+        memory_clock_mhz=median(values(states, "memory_clock_mhz")),
+        power_w=median(values(after_long or states, "power_w")),
+        temperature_c=max(values(states, "temperature_c"), default=None),
+        throttled=sorted({reason for one in reasons for reason in one}) if reasons else None,
+        clocks_locked=clocks_locked(states),
+        other_processes=max(values(states, "other_processes"), default=None),
+        memory_bytes=max(values(states, "memory_bytes"), default=None),
+    )
 
 
 def clocks_locked(states: list[GpuState]) -> bool | None:
@@ -104,11 +99,9 @@ def streams_entry(shape: TimedShape) -> Streams | None:
     if not rates:
         return None
     known = {
-        one["streams"]: one["throughput_per_s"]
-        for one in rates
-        if one["throughput_per_s"] is not None
+        one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None
     }
-    return {"rates": rates, "best": max(known, key=lambda count: known[count], default=None)}
+    return Streams(rates, best=max(known, key=lambda count: known[count], default=None))
 
 
 def rate(measured: StreamBlocks, batch: int) -> StreamRate:
@@ -129,14 +122,14 @@ def rate(measured: StreamBlocks, batch: int) -> StreamRate:
     reason = measured.reason
     if middle is None and reason is None:
         reason = "the GPU was slowed down or shared in each block"
-    return {
-        "streams": measured.streams,
-        "throughput_per_s": middle.value if middle else None,
-        "low": middle.low if middle and bounded else None,
-        "high": middle.high if middle and bounded else None,
-        "blocks": len(values),
-        "reason": reason,
-    }
+    return StreamRate(
+        streams=measured.streams,
+        throughput_per_s=middle.value if middle else None,
+        low=middle.low if middle and bounded else None,
+        high=middle.high if middle and bounded else None,
+        blocks=len(values),
+        reason=reason,
+    )
 
 
 def result_entry(
@@ -160,43 +153,38 @@ def result_entry(
     those of `baseline`. For `accept_disturbed` see `latency_entry`.
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
-    return {
-        "model": latency.model,
-        **variant_fields(parse(latency.variant)),
-        "baseline": baseline_variant,
-        "host": host,
-        "status": failed.status if failed else "ok",
-        "reason": failed.reason if failed else None,
-        **build_fields(engine),
-        **picked(MeasuredFields, asdict(latency)),
-        "accuracy": accuracy_entry(accuracy, baseline, budget, split, logits),
-        "search": None,
-        "latency": latency_rows(latency, machine, accept_disturbed),
-    }
+    return Result(
+        model=latency.model,
+        **parts_of(latency.variant),
+        baseline=baseline_variant,
+        host=host,
+        status=failed.status if failed else "ok",
+        reason=failed.reason if failed else None,
+        size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
+        build_s=engine["build_s"],
+        build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
+        executed=engine.get("executed"),
+        options=engine.get("options"),
+        **{name: getattr(latency, name) for name in MEASURED},
+        accuracy=accuracy_entry(accuracy, baseline, budget, split, logits),
+        latency=latency_rows(latency, machine, accept_disturbed),
+    )
 
 
 def latency_rows(
     latency: LatencyRecord, machine: MachineSpeed, accept_disturbed: bool
 ) -> list[LatencyRow]:
     """Return a row per shape, as if the variant had not raced."""
-    rows: list[LatencyRow] = []
-    for place, shape in enumerate(latency.shapes):
-        spread = machine.spread(latency, place)
-        kept = latency.undisturbed_pairs[place]
-        row = latency_entry(shape, latency, spread, kept=kept, accept_disturbed=accept_disturbed)
-        rows.append({**row, "raced": False, "paired_s": None})
-    return rows
-
-
-def build_fields(engine: EngineManifest) -> BuildFields:
-    """Return the fields of a result that come from the manifest of its engine."""
-    return {
-        "size_bytes": sum(file["size_bytes"] for file in engine["files"].values()),
-        "build_s": engine["build_s"],
-        "build_peak_rss_bytes": engine.get("build_peak_rss_bytes"),
-        "executed": engine.get("executed"),
-        "options": engine.get("options"),
-    }
+    return [
+        latency_entry(
+            shape,
+            latency,
+            machine.spread(latency, place),
+            kept=latency.undisturbed_pairs[place],
+            accept_disturbed=accept_disturbed,
+        )
+        for place, shape in enumerate(latency.shapes)
+    ]
 
 
 def not_planned_entry(
@@ -206,36 +194,18 @@ def not_planned_entry(
 
     It cannot run on this machine (`unavailable`), or its model lacks data or checkpoint (`failed`).
     """
+    host, parts = parse(variant).host, parts_of(variant)
+    return Result(model, **parts, baseline=None, host=host, status=status, reason=reason)
+
+
+def parts_of(variant: str) -> dict[str, Any]:
+    """Return the name of a variant and its parts, as a result has them."""
+    parsed = parse(variant)
     return {
-        "model": model,
-        **variant_fields(parse(variant)),
-        "baseline": None,
-        "host": parse(variant).host,
-        "status": status,
-        "reason": reason,
-        **nothing(BuildFields),
-        **nothing(MeasuredFields),
-        "accuracy": None,
-        "search": None,
-        "latency": [],
+        "variant": str(parsed),
+        **{name: getattr(parsed, name) for name in ("device", "engine", "precision")},
+        "calibration": parsed.calibration,
     }
-
-
-def variant_fields(variant: Variant) -> VariantFields:
-    """Return the name of a variant and its parts."""
-    return {
-        "variant": str(variant),
-        "device": variant.device,
-        "engine": variant.engine,
-        "precision": variant.precision,
-        "calibration": variant.calibration,
-    }
-
-
-def shape_of(row: Mapping[str, Any]) -> Shape:
-    """Return the sizes that identify the shape of a row."""
-    found: Any = {name: row[name] for name in Shape.__annotations__ if name in row}
-    return found
 
 
 def latency_entry(
@@ -245,7 +215,7 @@ def latency_entry(
     *,
     kept: Sequence[int] | None = None,
     accept_disturbed: bool = False,
-) -> LatencyFields:
+) -> LatencyRow:
     """Return the latency statistics of one shape.
 
     `speedup` is None for the baseline and without one; for `spread` see `MachineSpeed`. Only
@@ -261,27 +231,27 @@ def latency_entry(
     numbers = disturbed is None or accept_disturbed
     if disturbed and accept_disturbed:
         kept = list(range(len(shape.pairs)))
-    return {
-        **shape_of(shape.sizes),
-        "pairs": len(kept),
-        "disturbed_pairs": disturbed_pairs,
-        "disturbed": disturbed,
-        "provisional": bool(disturbed and accept_disturbed),
-        "stop": shape.stop,
+    return LatencyRow(
+        shape=Shape(**shape.sizes),
+        pairs=len(kept),
+        disturbed_pairs=disturbed_pairs,
+        disturbed=disturbed,
+        provisional=bool(disturbed and accept_disturbed),
+        stop=shape.stop,
         **times(shape, kept if numbers else []),
-        "first_call_s": shape.first_call_s,
-        "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
-        "machine_spread": spread,
-        "threads_busy": shape.threads_busy,
-        "cores_used": shape.cores_used,
-        "gpu": gpu_entry(shape),
-        "noise": reasons,
-        "noisy": bool(reasons),
-    }
+        first_call_s=shape.first_call_s,
+        speedup=speedup_entry(shape, kept if numbers else [], record.plan, spread),
+        machine_spread=spread,
+        threads_busy=shape.threads_busy,
+        cores_used=shape.cores_used,
+        gpu=gpu_entry(shape),
+        noise=reasons,
+        noisy=bool(reasons),
+    )
 
 
-def times(shape: TimedShape, kept: Sequence[int]) -> Times:
-    """Return statistics over the calls in these blocks, all None without blocks."""
+def times(shape: TimedShape, kept: Sequence[int]) -> dict[str, Any]:
+    """Return statistics over the calls in these blocks, None without blocks."""
     samples = [sample for index in kept for sample in shape.blocks_s[index]]
     mean = statistics.fmean(samples) if samples else None
     device = shape.device_s
@@ -309,4 +279,4 @@ def speedup_entry(
     own = [shape.blocks_s[index] for index in kept]
     theirs = [shape.baseline_blocks_s[index] for index in kept]
     loads = plan["loads"]
-    return ratio_entry(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))
+    return Ratio.of(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

@@ -163,11 +163,15 @@ def add_hosts(found: dict[str, Host], machines: Iterable[Machine]) -> None:
         if key not in found and "name" in host and status != "ok":
             continue
         if key not in found:
-            found[key] = msgspec.convert({**host, "libraries": {}, "gpu_uuids": []}, Host)
-        entry = found[key]
-        entry["libraries"] |= libraries
-        uuids = {*entry["gpu_uuids"], host.get("gpu_uuid")}
-        entry["gpu_uuids"] = sorted(uuid for uuid in uuids if uuid)
+            fields = {name: host[name] for name in Host.__struct_fields__ if name in host}
+            found[key] = msgspec.convert({**fields, "libraries": {}, "gpu_uuids": []}, Host)
+        known = found[key]
+        uuids = {*known.gpu_uuids, host.get("gpu_uuid")}
+        found[key] = replace(
+            known,
+            libraries=known.libraries | libraries,
+            gpu_uuids=sorted(uuid for uuid in uuids if uuid),
+        )
 
 
 class RunFiles(NamedTuple):

@@ -10,6 +10,9 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec.structs import asdict, replace
+
 from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest_types import Found
@@ -28,10 +31,10 @@ from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import chance_of
 from tightrope.summary.candidates import costs, prepare_seconds
 from tightrope.summary.decision_types import Cost, Race
-from tightrope.summary.document import About, Summary, write_summary
+from tightrope.summary.document import SCHEMA, Summary, write_summary
 from tightrope.summary.families import Known, family_entries, read_checkpoints
 from tightrope.summary.family_points import Family
-from tightrope.summary.goal import decisions, for_goal, key_of
+from tightrope.summary.goal import decisions, for_goal
 from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import (
     Judged,
@@ -47,8 +50,8 @@ from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.result_types import LatencyRow, Model, Result, Shape
-from tightrope.summary.results import not_planned_entry, shape_of
+from tightrope.summary.result_types import Entry, LatencyRow, Model, Result, Shape
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
 from tightrope.summary.traffic import traffic_entry
 from tightrope.summary.training import training_entries
@@ -79,9 +82,9 @@ def flipped_indices(results: Iterable[Result]) -> list[int]:
     Those of records made on another split are left out.
     """
     lists: list[Sequence[int]] = [
-        [example["index"] for example in accuracy["flipped"] or () if example["text"] is not None]
+        [example.index for example in accuracy.flipped or () if example.text is not None]
         for result in results
-        if (accuracy := result["accuracy"])
+        if (accuracy := result.accuracy)
     ]
     turns = chain.from_iterable(zip_longest(*lists))
     return list(dict.fromkeys(index for index in turns if index is not None))[:MOST]
@@ -109,29 +112,29 @@ def with_examples(
 
     `judged` holds the accuracy records by (model, variant), `splits` the manifests of the splits.
     """
-    results = of_models(summary["results"])
-    models: dict[str, Model] = {
-        name: {
-            **model,
-            "chance": chance_of(name, judged),
-            "thumbnails": thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
-        }
-        for name, model in summary["models"].items()
+    results = of_models(summary.results)
+    models = {
+        name: replace(
+            model,
+            chance=chance_of(name, judged),
+            thumbnails=thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
+        )
+        for name, model in summary.models.items()
     }
-    return {**summary, "models": models}
+    return replace(summary, models=models)
 
 
 def thumbnails_of(model: Model, results: Iterable[Result], split: Path | str) -> dict[str, str]:
     """Return the thumbnails of a model of images, for texts none."""
-    indices = flipped_indices(results) if model["task"] == IMAGE else []
+    indices = flipped_indices(results) if model.task == IMAGE else []
     return thumbnails(read_split(split), indices) if indices else {}
 
 
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "search")
 LISTED = ("flipped",)
-# fields of a latency row that have no column where no row has a value
-MEASURED_SOMETIMES = ("energy_j", "gpu", "streams")
+# fields of a latency row that are told otherwise, or have no column where no row has a value
+MEASURED_SOMETIMES = ("shape", "energy_j", "gpu", "streams")
 # fields of a cost that the row of its result has already
 TOLD = ("model", "variant", "host", "shape", "build_s")
 
@@ -142,18 +145,18 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
     Its cost is in the columns `cost.*`. The reasons for noise are joined into one text. What is not
     known is an empty cell.
     """
-    costs_by_row = {row_key(one, one["shape"]): one for one in costs}
+    costs_by_row = {row_key(one, one.shape): one for one in costs}
     rows = []
     for result in results:
         known = without(result, NESTED)
-        if result["accuracy"]:
-            known["accuracy"] = without(result["accuracy"], LISTED)
+        if result.accuracy:
+            known["accuracy"] = without(result.accuracy, LISTED)
         flat, nested = parted(known)
-        for row in result["latency"]:
-            cost = cost_columns(costs_by_row.get(row_key(result, shape_of(row))))
+        for row in result.latency:
+            cost = cost_columns(costs_by_row.get(row_key(result, row.shape)))
             own, below = parted({**columns_of(row), **cost})
             rows.append({**flat, **own, **nested, **below})
-        if not result["latency"]:
+        if not result.latency:
             rows.append({**flat, **nested})
     write_bytes(target, table(rows).encode())
 
@@ -195,19 +198,20 @@ def cells(values: Sequence[Any]) -> Iterator[Any]:
 
 def columns_of(row: LatencyRow) -> dict[str, Any]:
     """Return the columns of a latency row; those in MEASURED_SOMETIMES only if it has a value."""
-    gpu: Mapping[str, Any] = row["gpu"] or {}
-    columns = {f"latency.{name}": value for name, value in without(row, MEASURED_SOMETIMES).items()}
-    if row["energy_j"] is not None:
-        columns["latency.energy_j"] = row["energy_j"]
-    columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
-    if gpu:
-        columns["latency.gpu.throttled"] = "; ".join(gpu["throttled"] or ())
-    return {**columns, "latency.noise": "; ".join(row["noise"])}
+    own = row.shape.sizes | without(row, MEASURED_SOMETIMES)
+    columns = {f"latency.{name}": value for name, value in own.items()}
+    if row.energy_j is not None:
+        columns["latency.energy_j"] = row.energy_j
+    if row.gpu:
+        gpu = asdict(row.gpu)
+        columns |= {f"latency.gpu.{name}": value for name, value in gpu.items()}
+        columns["latency.gpu.throttled"] = "; ".join(row.gpu.throttled or ())
+    return {**columns, "latency.noise": "; ".join(row.noise)}
 
 
 def row_key(entry: Result | Cost, shape: Shape) -> tuple[Any, ...]:
     """Return what a result and its cost have in common at a shape."""
-    return entry["model"], entry["variant"], key_of(shape)
+    return entry.model, entry.variant, shape
 
 
 def cost_columns(cost: Cost | None) -> dict[str, Any]:
@@ -216,9 +220,10 @@ def cost_columns(cost: Cost | None) -> dict[str, Any]:
     return {f"cost.{name}": value for name, value in known.items() if value is not None}
 
 
-def without(entry: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return `entry` without the fields in `names`."""
-    return {key: value for key, value in entry.items() if key not in names}
+def without(entry: Entry, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of an entry but those in `names`."""
+    kept = (name for name in entry.__struct_fields__ if name not in names)
+    return {name: msgspec.to_builtins(getattr(entry, name)) for name in kept}
 
 
 class Requested(NamedTuple):
@@ -254,7 +259,7 @@ def summarize(
     """
     splits = by_model(inputs.splits)
     document, judged = document_of(inputs, settings, splits, processes=processes)
-    table = partial(write_csv, document["results"], document["costs"], csv_target)
+    table = partial(write_csv, document.results, document.costs, csv_target)
     with beside(table, processes=processes):
         write_summary(json_target, with_examples(document, judged, splits))
 
@@ -283,36 +288,36 @@ def document_of(
     add_hosts(machines, [Machine.of(one) for records in others for one in records])
     priced = settings.goal or settings.prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
-    document: Summary = {
+    document = Summary(
         **about(settings),
-        "hosts": machines,
-        "models": models_of(inputs, splits, results, judged, settings),
-        "results": results,
-        "recommendations": for_goal(fastest, goals),
-        "races": list(raced.values()),
-        "quantization": quantizations(results, raced),
-        "traffic": traffic,
-        "profiles": profiles,
-        "explanations": explanations(profiles, settings.baselines),
-        "causes": [causes_entry(one, **accept) for one in requested.causes],
-        "training": training_entries(requested.training, **accept),
-        "activations": activations_of(inputs, settings, judged, in_use),
-        "families": families_of(inputs, results, judged, settings, in_use),
-        "studies": {
+        hosts=machines,
+        models=models_of(inputs, splits, results, judged, settings),
+        results=results,
+        recommendations=for_goal(fastest, goals),
+        races=list(raced.values()),
+        quantization=quantizations(results, raced),
+        traffic=traffic,
+        profiles=profiles,
+        explanations=explanations(profiles, settings.baselines),
+        causes=[causes_entry(one, **accept) for one in requested.causes],
+        training=training_entries(requested.training, **accept),
+        activations=activations_of(inputs, settings, judged, in_use),
+        families=families_of(inputs, results, judged, settings, in_use),
+        studies={
             name: [study_entry(STUDIES[name], one, **accept) for one in records]
             for name, records in studies.items()
         },
-        "goal": settings.goal,
-        "goals": goals,
-        "costs": costs(results, settings.prices, prepared) if priced else [],
-    }
+        goal=settings.goal,
+        goals=goals,
+        costs=costs(results, settings.prices, prepared) if priced else [],
+    )
     return document, judged
 
 
-def about(settings: Settings) -> About:
-    """Return what wrote the summary, when, and from which configuration."""
+def about(settings: Settings) -> dict[str, Any]:
+    """Return what wrote the summary, when, and from which configuration, as fields of `Summary`."""
     return {
-        "schema": 5,
+        "schema": SCHEMA,
         "tightrope": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": list(settings.configuration),
@@ -326,7 +331,7 @@ def raced_results(
     inputs: Inputs, settings: Settings, results: list[Result], in_use: Engines
 ) -> tuple[list[Result], dict[RaceKey, Race]]:
     """Return all results on the scale that they share with raced variants, and the races."""
-    sizes = {(one["model"], one["variant"]): one["size_bytes"] or 0 for one in results}
+    sizes = {(one.model, one.variant): one.size_bytes or 0 for one in results}
     raced = race_entries(
         [read_own_race(path, RaceRecord, in_use) for path in inputs.races],
         sizes,

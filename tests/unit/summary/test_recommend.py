@@ -4,41 +4,41 @@ from typing import Any
 
 import pytest
 import results
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
+from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.results import not_planned_entry
 
-LARGE = {"batch": 16, "sequence": 128}
+LARGE = Shape(batch=16, sequence=128)
 BF16, FLOAT, DYNAMIC = "cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-onnxruntime-int8-dynamic"
 MINMAX, NNCF = "cpu-onnxruntime-int8-minmax-64", "cpu-openvino-int8-nncf-64"
 
 
-def result(variant: str, ratio: float | None = None, *rows: Any, **changes: Any) -> dict[str, Any]:
+def result(variant: str, ratio: float | None = None, *rows: Any, **changes: Any) -> Result:
     return results.result(variant, *(rows or [row(ratio)]), **changes)
 
 
-def unavailable(variant: str) -> dict[str, Any]:
+def unavailable(variant: str) -> Result:
     """A result without a job: no host, no baseline, nothing measured."""
-    words = {"status": "unavailable", "reason": "no NVIDIA GPU"}
-    return result(variant, verdict=None, baseline=None, host=None, **words) | {"latency": []}
+    return not_planned_entry("m", variant, "no NVIDIA GPU", "unavailable")
 
 
 def races(results: Any, *shapes: Any, accept_disturbed: bool = False, **record: Any) -> Any:
-    sizes = {(one["model"], one["variant"]): one["size_bytes"] for one in results}
+    sizes = {(one.model, one.variant): one.size_bytes for one in results}
     found = race_record(list(shapes), **record)
     return race_entries([found], sizes, accept_disturbed=accept_disturbed)
 
 
-def recommended(*results: dict[str, Any], race: Any = None, **options: Any) -> dict[str, Any]:
+def recommended(*results: Result, race: Any = None, **options: Any) -> dict[str, Any]:
     """The recommendation, with the reasons against the others by variant."""
     decided = races(list(results), race, **options) if race else {}
-    measured = [one for one in results if one["latency"]]
-    others = [one for one in results if not one["latency"]]
+    measured = [one for one in results if one.latency]
+    others = [one for one in results if not one.latency]
     (found,) = recommendations(with_races(measured, decided) + others, decided)
-    found["reasons"] = {one["variant"]: one["reason"] for one in found["rejected"]}
-    return found
+    return {**asdict(found), "reasons": {one.variant: one.reason for one in found.rejected}}
 
 
 def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> Any:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.report.style.numbers import is_number, points_up, significant
 from tightrope.summary.result_types import Accuracy, FlippedExample, Result
 
@@ -23,17 +25,17 @@ def answers_section(
     has (sentence, variants) for those whose split was too small to detect a drop as large as the
     budget.
     """
-    evaluated = [(result, accuracy) for result in measured if (accuracy := result.get("accuracy"))]
+    evaluated = [(result, accuracy) for result in measured if (accuracy := result.accuracy)]
     if not evaluated:
         return None
     rows: list[dict[str, Any]] = [
         {
             "result": result,
             "accuracy": accuracy,
-            "baseline": result["variant"] in baselines.values(),
+            "baseline": result.variant in baselines.values(),
             "flipped": [
-                {**example, "picture": picture(example, thumbnails or {})}
-                for example in accuracy.get("flipped") or ()
+                {**asdict(example), "picture": picture(example, thumbnails or {})}
+                for example in accuracy.flipped or ()
             ],
         }
         for result, accuracy in evaluated
@@ -43,20 +45,20 @@ def answers_section(
     too_small: dict[str, list[str]] = {}
     for result, accuracy in evaluated:
         if sentence := shortfall(accuracy, budget_points):
-            too_small.setdefault(sentence, []).append(result["variant"])
+            too_small.setdefault(sentence, []).append(result.variant)
     return {"rows": rows, "too_small": list(too_small.items())}
 
 
 def picture(example: FlippedExample, thumbnails: Mapping[str, str]) -> str | None:
     """Return the thumbnail of a flipped example, None without one."""
-    uri = thumbnails.get(str(example.get("index")))
+    uri = thumbnails.get(str(example.index))
     return uri if uri and uri.startswith(PICTURE) else None
 
 
 def shortfall(accuracy: Accuracy, budget_points: float | None) -> str | None:
     """Return the smallest drop that the split can detect, None if it is large enough."""
-    detectable = points_up(accuracy.get("detectable"), accuracy.get("samples"))
-    if accuracy.get("large_enough") is not False or not is_number(budget_points) or not detectable:
+    detectable = points_up(accuracy.detectable, accuracy.samples)
+    if accuracy.large_enough is not False or not is_number(budget_points) or not detectable:
         return None
     return (
         f"smallest drop detectable with 80 % power: {detectable} points, more than the budget of "

@@ -3,54 +3,60 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
-from tightrope.report.style.numbers import shape_label, shape_of
-from tightrope.summary.decision_types import Recommendation
-from tightrope.summary.result_types import LatencyRow, nothing
+from tightrope.report.style.numbers import shape_label
+from tightrope.summary.decision_types import Cost, GoalDecision, Recommendation
+from tightrope.summary.document import Summary
+from tightrope.summary.result_types import LatencyRow, Result, Shape
 
 Record = Mapping[str, Any]
+# of a latency without a measurement
+UNKNOWN = LatencyRow(shape=Shape())
 NOT_TIMED = "a job before its build was not timed"
 
 
 def pick(
-    recommendation: Recommendation, measured: Iterable[Record], hosts: Mapping[str, str]
+    recommendation: Recommendation, measured: Iterable[Result], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a recommendation with its measurements, and the rejected variants by reason.
 
     `host` is its name in `hosts`, None if `hosts` is empty.
     """
-    shape, variant = shape_of(recommendation["shape"]), recommendation["variant"]
-    result: Record = next((result for result in measured if result["variant"] == variant), {})
-    row = row_at(result, shape) or nothing(LatencyRow)
-    rejected, told = recommendation["rejected"], remarks(result, row)
+    shape, rejected = recommendation.shape, recommendation.rejected
+    result = next((one for one in measured if one.variant == recommendation.variant), None)
+    row = row_at(result, shape) if result else None
+    told = remarks(result, row) if result and row else []
     return {
-        **recommendation,
+        **asdict(recommendation),
         "shape": shape,
         "title": shape_label(shape),
-        "host": hosts.get(recommendation["host"]),
-        "undecided": undecided(recommendation["undecided"], measured),
+        "host": hosts.get(recommendation.host),
+        "undecided": undecided(recommendation.undecided, measured),
         "result": result,
-        "row": row,
+        "row": row or UNKNOWN,
         "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
-        "rejected": grouped((entry["reason"], entry["variant"]) for entry in rejected),
+        "rejected": grouped((one.reason, one.variant) for one in rejected),
         "rejected_count": len(rejected),
     }
 
 
-def undecided(variants: Iterable[str], measured: Iterable[Record]) -> list[dict[str, Any]]:
+def undecided(variants: Iterable[str], measured: Iterable[Result]) -> list[dict[str, Any]]:
     """Return the faster variants whose accuracy needs more examples, with how many."""
-    accuracies = {result["variant"]: result.get("accuracy") or {} for result in measured}
-    return [{**accuracies[one], "variant": one} for one in variants if one in accuracies]
+    accuracies = {result.variant: result.accuracy for result in measured}
+    known = ((name, accuracies.get(name)) for name in variants)
+    return [{**asdict(accuracy), "variant": name} for name, accuracy in known if accuracy]
 
 
-def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
+def goal_section(summary: Summary, model: str, hosts: Mapping[str, str]) -> dict[str, Any] | None:
     """Return `decisions` and `costs` of a model, None without any.
 
     `variants` are those chosen, each once; `hosts` are names of several hosts by fingerprint.
     """
-    decisions = [decision_row(one, hosts) for one in summary["goals"] if one["model"] == model]
-    costs = [cost_row(one, hosts) for one in summary["costs"] if one["model"] == model]
+    decisions = [decision_row(one, hosts) for one in summary.goals if one.model == model]
+    costs = [cost_row(one, hosts) for one in summary.costs if one.model == model]
     if not decisions and not costs:
         return None
     return {
@@ -62,34 +68,33 @@ def goal_section(summary: Record, model: str, hosts: Mapping[str, str]) -> dict[
     }
 
 
-def decision_row(decision: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+def decision_row(decision: GoalDecision, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return a decision with its rejected variants by reason.
 
     Those at a shape stand with the recommendation there, so `rejected` is empty.
     """
-    rejected = [] if decision["shape"] else decision["rejected"]
+    rejected = [] if decision.shape else decision.rejected
     return {
-        **{name: decision[name] for name in ("variant", "sentence", "provisional")},
-        "host": hosts.get(decision["host"]),
-        "rejected": grouped((one["reason"], one["variant"]) for one in rejected),
+        **{name: getattr(decision, name) for name in ("variant", "sentence", "provisional")},
+        "host": hosts.get(decision.host),
+        "rejected": grouped((one.reason, one.variant) for one in rejected),
         "rejected_count": len(rejected),
     }
 
 
-def cost_row(cost: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+def cost_row(cost: Cost, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return a cost with its host where there are several, and why it has no break-even."""
-    shape = shape_label(shape_of(cost["shape"]))
-    why = no_break_even(cost)
-    return {**cost, "shape": shape, "host": hosts.get(cost["host"]), "no_break_even": why}
+    shape, why = shape_label(cost.shape), no_break_even(cost)
+    return {**asdict(cost), "shape": shape, "host": hosts.get(cost.host), "no_break_even": why}
 
 
-def no_break_even(cost: Record) -> str | None:
+def no_break_even(cost: Cost) -> str | None:
     """Return why there is no break-even, None where there is one."""
-    if cost["break_even_inferences"] is not None:
+    if cost.break_even_inferences is not None:
         return None
-    if cost["saved_s"] is None:
+    if cost.saved_s is None:
         return "not compared"
-    if cost["saved_s"] <= 0:
+    if cost.saved_s <= 0:
         return "never: nothing is saved"
     return NOT_TIMED
 
@@ -102,7 +107,7 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
     return list(groups.items())
 
 
-def not_run(results: Iterable[Record]) -> dict[str, list[tuple[str, list[Any]]]]:
+def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
     """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
     listed = list(results)
     return {

@@ -24,8 +24,6 @@ from tightrope.report.charts import (
     tooltips,
 )
 from tightrope.report.style.numbers import (
-    is_number,
-    is_positive,
     milliseconds,
     points,
     points_interval,
@@ -35,24 +33,24 @@ from tightrope.report.style.numbers import (
     shape_of,
     sizes,
 )
+from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
-Shape = tuple[tuple[str, int], ...]
 ROW_HEIGHT = 38  # pixels for the name and the mark below it
 MARK_OFFSET = 8
 BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the name
 
 
-def shapes_in(results: Iterable[Record]) -> list[Shape]:
+def shapes_in(results: Iterable[Result]) -> list[Shape]:
     """Return every measured shape, smallest first."""
-    shapes = {shape_of(row) for result in results for row in result.get("latency") or ()}
+    shapes = {row.shape for result in results for row in result.latency}
     return sorted(shapes, key=sizes)
 
 
-def row_at(result: Record, shape: Shape) -> Record | None:
+def row_at(result: Result, shape: Shape) -> LatencyRow | None:
     """Return the latency row of a shape, or None."""
-    return next((row for row in result.get("latency") or () if shape_of(row) == shape), None)
+    return next((row for row in result.latency if row.shape == shape), None)
 
 
 def join_title(*parts: str | None) -> str:
@@ -61,7 +59,7 @@ def join_title(*parts: str | None) -> str:
 
 
 def figures_by_host(
-    measured: Iterable[Record],
+    measured: Iterable[Result],
     baselines: Mapping[str, str],
     picks: Iterable[Record],
     hosts: Mapping[str, str],
@@ -74,9 +72,9 @@ def figures_by_host(
     for pick in picks:
         deploy.setdefault(pick["shape"], set()).add(pick["variant"])
         equals.setdefault(pick["shape"], set()).update([pick["variant"], *pick["equal"]])
-    groups: dict[Any, list[Record]] = {}
+    groups: dict[Any, list[Result]] = {}
     for result in measured:
-        groups.setdefault(result.get("host"), []).append(result)
+        groups.setdefault(result.host, []).append(result)
     found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
     for key, group in groups.items():
         host = hosts.get(key)
@@ -86,7 +84,7 @@ def figures_by_host(
 
 
 def trade_offs(
-    results: Sequence[Record],
+    results: Sequence[Result],
     baselines: Mapping[str, str],
     deploy: Mapping[Any, set[str]],
     equals: Mapping[Any, set[str]],
@@ -102,7 +100,7 @@ def trade_offs(
     """
     figures = []
     for shape in shapes_in(results):
-        rows = [(result, row_at(result, shape)) for result in results if result.get("accuracy")]
+        rows = [(result, row_at(result, shape)) for result in results if result.accuracy]
         evaluated = [(result, row) for result, row in rows if row]
         placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
         if not placed:
@@ -113,7 +111,7 @@ def trade_offs(
             point["deploy"] = point["variant"] in deploy.get(shape, ())
         title = join_title(shape_label(shape), host)
         description = describe_trade_off(title, placed)
-        unplaced = [one["variant"] for one, _ in evaluated if one["variant"] not in drawn]
+        unplaced = [one.variant for one, _ in evaluated if one.variant not in drawn]
         figures.append(
             {
                 "title": title,
@@ -129,37 +127,37 @@ def trade_offs(
 
 
 def trade_off_point(
-    result: Record, row: Record, baselines: Mapping[str, str]
+    result: Result, row: LatencyRow, baselines: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Return the point of a variant at a shape, None without a time or an accuracy change.
 
     Its time is the baseline's over its speed-up, so that the chart and the decision agree.
     """
-    accuracy, speedup = result["accuracy"], row.get("speedup") or {}
-    delta = 0.0 if result["variant"] in baselines.values() else accuracy.get("delta")
-    if not is_number(delta) or not is_positive(row.get("paired_s")):
+    accuracy, interval = result.accuracy, interval_of(row.speedup)
+    if accuracy is None or not row.paired_s:
         return None
-    latency = row["paired_s"] * 1e3
-    low, middle, high = (speedup.get(end) for end in ("low", "ratio", "high"))
-    has_interval = all(is_positive(end) for end in (low, middle, high))
+    delta = 0.0 if result.variant in baselines.values() else accuracy.delta
+    if delta is None:
+        return None
+    latency = row.paired_s * 1e3
     return {
-        **{name: result.get(name) for name in ("variant", "engine", "precision")},
+        **{name: getattr(result, name) for name in ("variant", "engine", "precision")},
         "latency_ms": latency,
-        "latency_low": latency * middle / high if has_interval else latency,
-        "latency_high": latency * middle / low if has_interval else latency,
+        "latency_low": latency * interval.value / interval.high if interval else latency,
+        "latency_high": latency * interval.value / interval.low if interval else latency,
         **change_of(accuracy, delta),
-        "latency": f"{milliseconds(row['paired_s'])} ms",
+        "latency": f"{milliseconds(row.paired_s)} ms",
         "accuracy": accuracy,
         "result": result,
         "row": row,
     }
 
 
-def change_of(accuracy: Record, delta: float) -> dict[str, Any]:
+def change_of(accuracy: Accuracy, delta: float) -> dict[str, Any]:
     """Return a change of accuracy in points with its interval, and both in words."""
-    ends = [accuracy.get(end) for end in ("delta_low", "delta_high")]
-    low, high = (end if is_number(end) else delta for end in ends)
-    words = (points(delta, accuracy.get("samples")), points_interval(accuracy) or "no interval")
+    ends = (accuracy.delta_low, accuracy.delta_high)
+    low, high = (delta if end is None else end for end in ends)
+    words = (points(delta, accuracy.samples), points_interval(accuracy) or "no interval")
     return {
         "delta": 100 * delta,
         "delta_low": 100 * low,
@@ -184,7 +182,7 @@ def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
         on_front = rival is None or not dominates(rival, point)
         number += on_front
         point["front"] = number if on_front else None
-        if point["result"]["accuracy"].get("verdict") != "undecided":
+        if point["accuracy"].verdict != "undecided":
             best_of_all = better(point, best_of_all)
             if point["variant"] not in equal:
                 best_of_others = better(point, best_of_others)
@@ -305,7 +303,7 @@ def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def speedups(
-    results: Sequence[Record], baselines: Mapping[str, str], *, host: str | None = None
+    results: Sequence[Result], baselines: Mapping[str, str], *, host: str | None = None
 ) -> list[dict[str, Any]]:
     """Return a figure per device and shape: speed-ups of one model's results on one host.
 
@@ -313,9 +311,9 @@ def speedups(
     (fastest first). All shapes of a device have the same axis range, so that they can be compared.
     """
     figures = []
-    devices = sorted({str(result.get("device")) for result in results})
+    devices = sorted({result.device for result in results})
     for device in devices:
-        group = [result for result in results if str(result.get("device")) == device]
+        group = [result for result in results if result.device == device]
         by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
         all_rows = [row for rows in by_shape.values() for row in rows]
         extent = [row[end] for row in all_rows for end in ("low", "high")]
@@ -328,7 +326,7 @@ def speedups(
             figures.append(
                 {
                     "title": title,
-                    "baseline": at_place(baselines, device, group[0].get("host")),
+                    "baseline": at_place(baselines, device, group[0].host),
                     "description": description,
                     "rows": rows,
                     "chart": speedup_chart(drawn, extent=extent, description=description),
@@ -337,30 +335,27 @@ def speedups(
     return figures
 
 
-def speedup_rows(results: Iterable[Record], shape: Shape) -> list[dict[str, Any]]:
+def speedup_rows(results: Iterable[Result], shape: Shape) -> list[dict[str, Any]]:
     """Return the variants with a speed-up over the baseline at a shape, fastest first."""
     rows = []
     for result in results:
-        row = row_at(result, shape) or {}
-        speedup = row.get("speedup") or {}
-        if is_positive(speedup.get("ratio")):
-            fields = {name: result.get(name) for name in ("variant", "engine", "precision")}
-            rows.append({**fields, **speedup_mark(speedup), "row": row})
+        row = row_at(result, shape)
+        if row and row.speedup and row.speedup.ratio:
+            fields = {name: getattr(result, name) for name in ("variant", "engine", "precision")}
+            rows.append({**fields, **speedup_mark(row.speedup), "row": row})
     return sorted(rows, key=lambda row: -row["ratio"])
 
 
-def speedup_mark(speedup: Record) -> dict[str, Any]:
+def speedup_mark(speedup: Ratio) -> dict[str, Any]:
     """Return a speed-up as charts draw it: ratio, low, high and tie, and in words."""
-    value, tie = speedup["ratio"], speedup.get("verdict") == "tie"
-    bounds = {end: speedup.get(end) for end in ("low", "high")}
+    tie = speedup.verdict == "tie"
     return {
-        "ratio": value,
-        **{end: bound if is_positive(bound) else value for end, bound in bounds.items()},
+        **{name: getattr(speedup, name) for name in ("ratio", "low", "high")},
         "tie": tie,
         "label": f"{'tie ' if tie else ''}{ratio(speedup)}",
         "speedup": ratio(speedup),
         "interval": ratio_interval(speedup),
-        "verdict": speedup.get("verdict"),
+        "verdict": speedup.verdict,
     }
 
 

@@ -9,7 +9,7 @@ from tightrope.report.style.numbers import ends, shape_of, whole
 Record = Mapping[str, Any]
 
 
-def gpu_steadiness(results: Iterable[Record]) -> list[tuple[str, str]]:
+def gpu_steadiness(results: Iterable[Any]) -> list[tuple[str, str]]:
     """Return titles and sentences on the GPU's clocks, throttling and other processes.
 
     They are over all rows that were timed on a GPU; empty without any.
@@ -83,7 +83,7 @@ def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
     return [("Other processes on the GPU", sentence)] if max(known) else []
 
 
-def gpu_memory(results: Iterable[Record]) -> dict[tuple[str | None, str], int]:
+def gpu_memory(results: Iterable[Any]) -> dict[tuple[str | None, str], int]:
     """Return the most GPU memory at any shape, in bytes by host and variant, where it is known."""
     found: dict[tuple[str | None, str], int] = {}
     for result in results:
@@ -94,7 +94,7 @@ def gpu_memory(results: Iterable[Record]) -> dict[tuple[str | None, str], int]:
     return found
 
 
-def streams_section(results: Iterable[Record]) -> dict[str, Any] | None:
+def streams_section(results: Iterable[Any]) -> dict[str, Any] | None:
     """Return the table of throughput on several streams, None where none was measured.
 
     `counts` are the numbers of streams; each of `rows` has a `result`, its `shape`, `single`, the

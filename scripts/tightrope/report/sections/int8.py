@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.machine.host import saturates
 from tightrope.report.charts import (
     METHOD,
@@ -23,7 +25,8 @@ from tightrope.report.charts import (
     tooltips,
 )
 from tightrope.report.sections.figures import change_of, join_title
-from tightrope.report.style.numbers import bounded, is_number, percentage, significant, whole
+from tightrope.report.style.numbers import bounded, percentage, significant, whole
+from tightrope.summary.result_types import Accuracy, Host, Model, Result, Search, Sensitivity
 from tightrope.variants import GIVEN, QUANTIZED
 
 Record = Mapping[str, Any]
@@ -37,7 +40,10 @@ LEAST = 1e-6  # share of the highest bar below which a bar has no length
 
 
 def int8_section(
-    results: Sequence[Record], model: Record, hosts: Mapping[str, str], budget_points: float | None
+    results: Sequence[Result],
+    model: Model | None,
+    hosts: Mapping[str, str],
+    budget_points: float | None,
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated.
 
@@ -45,11 +51,12 @@ def int8_section(
     sentence and trials, `sensitivities` a chart and rows. `methods` and `mixed` precisions are
     those that the figures draw.
     """
-    rows = [calibrated(result) for result in results if is_quantized(result)]
-    rows = [row for row in rows if row["accuracy"]]
+    judged = [result for result in results if is_quantized(result) and result.accuracy]
+    rows = [calibrated(result) for result in judged]
     if not rows:
         return None
-    searches = [search_summary(result) for result in results if result.get("search")]
+    searches = [search_summary(one, one.search) for one in results if one.search]
+    known = model.sensitivity if model else {}
     figures = calibration_figures(rows, hosts, budget_points)
     drawn = [point for figure in figures if figure["panels"] for point in figure["points"]]
     return {
@@ -60,33 +67,32 @@ def int8_section(
         "searches": searches,
         "sensitivities": [
             sensitivity_figure(title, record, searches)
-            for title, record in sorted((model.get("sensitivity") or {}).items(), key=by_samples)
+            for title, record in sorted(known.items(), key=by_samples)
         ],
     }
 
 
-def is_quantized(result: Record) -> bool:
+def is_quantized(result: Result) -> bool:
     """Return whether a result is quantized, in INT8 or FP8."""
-    return result.get("precision") in QUANTIZED
+    return result.precision in QUANTIZED
 
 
-def has_vnni(results: Iterable[Record], hosts: Mapping[str, Record]) -> bool:
+def has_vnni(results: Iterable[Result], hosts: Mapping[str, Host]) -> bool:
     """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
     sets = [
-        (hosts.get(result.get("host") or "") or {}).get("isa") or []
+        hosts[result.host].isa
         for result in results
-        if is_quantized(result) and result.get("accuracy") and result.get("device") == "cpu"
+        if is_quantized(result) and result.accuracy and result.device == "cpu" and result.host
     ]
     return any("avx2" in isa and not saturates({"isa": isa}) for isa in sets)
 
 
-def calibrated(result: Record) -> dict[str, Any]:
+def calibrated(result: Result) -> dict[str, Any]:
     """Return a result with its calibration parts."""
-    method, samples, repair = calibration_parts(result.get("calibration"))
-    given = result.get("precision") == GIVEN
+    method, samples, repair = calibration_parts(result.calibration)
+    given = result.precision == GIVEN
     return {
-        **result,
-        "accuracy": result.get("accuracy") or {},
+        **asdict(result),
         **{"method": method, "samples": samples, "repair": repair},
         "ranges": "in the file as given" if given else "ranges are found at run time",
     }
@@ -106,22 +112,23 @@ def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
     return method or "", samples or 0, entry[0]
 
 
-def search_summary(result: Record) -> dict[str, Any]:
+def search_summary(result: Result, search: Search) -> dict[str, Any]:
     """Return the sentence on the search of an int8-auto variant, with its data."""
-    search = result["search"]
-    in_float, smooth = len(search["in_float"]), search.get("smoothquant")
-    samples = {"samples": search["samples"]}
-    trials = [{**one, **samples, "number": at} for at, one in enumerate(search["trials"], 1)]
+    in_float, smooth = len(search.in_float), search.smoothquant
+    trials = [
+        {**asdict(one), "samples": search.samples, "number": at}
+        for at, one in enumerate(search.trials, 1)
+    ]
     parts = [
         "plain INT8" if smooth is None else f"SmoothQuant {smooth:g}",
-        f"{in_float or 'none'} of {whole(search['operators'])} operators "
+        f"{in_float or 'none'} of {whole(search.operators)} operators "
         f"{'stay' if in_float > 1 else 'stays'} in float",
-        f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'} on {whole(search['samples'])} "
-        f"calibration examples in {significant(search['seconds'], 2)} s.",
+        f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'} on {whole(search.samples)} "
+        f"calibration examples in {significant(search.seconds, 2)} s.",
     ]
     return {
-        **{key: result.get(key) for key in ("variant", "calibration")},
-        "in_float": search["in_float"],
+        **{key: getattr(result, key) for key in ("variant", "calibration")},
+        "in_float": search.in_float,
         "trials": trials,
         "sentence": "; ".join(parts),
     }
@@ -160,18 +167,17 @@ def calibration_figures(
 
 def calibration_point(row: Record) -> Point | None:
     """Return the point of a row, None if it has a repair or no accuracy change."""
-    accuracy = row["accuracy"]
-    delta = accuracy.get("delta")
-    if row["samples"] is None or row["repair"] or not is_number(delta):
+    accuracy: Accuracy = row["accuracy"]
+    if row["samples"] is None or row["repair"] or accuracy.delta is None:
         return None
-    precision, agreement = str(row.get("precision")), accuracy.get("agreement")
-    agreed = percentage(agreement, accuracy.get("samples"))
+    precision, agreement = row["precision"], accuracy.agreement
+    agreed = percentage(agreement, accuracy.samples)
     return {
         **{key: row.get(key) for key in ("variant", "method", "samples")},
         "precision": precision,
         "mixed": "-" in precision,
-        **change_of(accuracy, delta),
-        "agreement": 100 * agreement if is_number(agreement) else None,
+        **change_of(accuracy, accuracy.delta),
+        "agreement": None if agreement is None else 100 * agreement,
         "agreed": f"{agreed} %" if agreed else None,
     }
 
@@ -313,7 +319,9 @@ def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
     ]
 
 
-def sensitivity_figure(title: str, record: Record, searches: Iterable[Record]) -> dict[str, Any]:
+def sensitivity_figure(
+    title: str, record: Sensitivity, searches: Iterable[Record]
+) -> dict[str, Any]:
     """Return operators alone in INT8, most sensitive first; those that int8-auto left are marked.
 
     `title` has scheme and calibration; `rows` holds all operators, the chart the first
@@ -321,10 +329,9 @@ def sensitivity_figure(title: str, record: Record, searches: Iterable[Record]) -
     """
     matching = [search for search in searches if search["calibration"] == title.partition("-")[2]]
     in_float = {operator for search in matching for operator in search["in_float"]}
-    samples = record["samples"]
     rows = [
-        {**row, "samples": samples, "in_float": row["operator"] in in_float}
-        for row in record["operators"]
+        {**asdict(row), "samples": record.samples, "in_float": row.operator in in_float}
+        for row in record.operators
     ]
     bars = [sensitivity_bar(row) for row in rows[:MOST_OPERATORS]]
     first = f"{bars[0]['operator']} with {bars[0]['label']} millinats" if bars else "none"
@@ -334,7 +341,7 @@ def sensitivity_figure(title: str, record: Record, searches: Iterable[Record]) -
     )
     return {
         "title": title,
-        "samples": samples,
+        "samples": record.samples,
         "rows": rows,
         "drawn": len(bars),
         "searched": bool(matching),

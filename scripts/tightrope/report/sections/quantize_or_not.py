@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
-from tightrope.report.style.numbers import points, ratio, shape_label, shape_of, sizes
+from tightrope.report.style.numbers import points, ratio, shape_label, sizes
+from tightrope.summary.decision_types import Quantization, QuantizedVariant
+from tightrope.summary.result_types import Host, Result, interval_of
 
-Record = Mapping[str, Any]
 DO_NOT = "do not quantize"
 # CSS class of the accuracy verdict with the same meaning
 LOOKS = {"quantize": "kept", DO_NOT: "dropped"}
@@ -15,11 +18,11 @@ LONGEST = 90
 
 
 def quantization_section(
-    entries: Sequence[Record],
-    deployed: Iterable[Record],
+    entries: Sequence[Quantization],
+    deployed: Iterable[Result],
     hosts: Mapping[str, str],
     *,
-    machines: Mapping[str, Record],
+    machines: Mapping[str, Host],
 ) -> dict[str, Any] | None:
     """Return table `rows` of one model, and `sentence` if none of its engines gains.
 
@@ -29,13 +32,13 @@ def quantization_section(
     """
     if not entries:
         return None
-    groups: dict[Any, list[Record]] = {}
-    for entry in sorted(entries, key=lambda one: sizes(shape_of(one["shape"]))):
+    groups: dict[Any, list[Quantization]] = {}
+    for entry in sorted(entries, key=lambda one: sizes(one.shape)):
         groups.setdefault(engine_of(entry), []).append(entry)
     groups = {key: groups[key] for key in dict.fromkeys(map(engine_of, entries))}
     names = engine_names(groups, hosts)
     rows = [table_row(entry, hosts) for group in groups.values() for entry in group]
-    in_vain = all(entry["verdict"] == DO_NOT for entry in entries)
+    in_vain = all(entry.verdict == DO_NOT for entry in entries)
     sentence = "; ".join(f"{names[key]} {reasons_against(group)}" for key, group in groups.items())
     return {
         "rows": rows,
@@ -45,14 +48,14 @@ def quantization_section(
 
 
 def why_slow(
-    entries: Iterable[Record], hosts: Mapping[str, str], machines: Mapping[str, Record]
+    entries: Iterable[Quantization], hosts: Mapping[str, str], machines: Mapping[str, Host]
 ) -> str | None:
     """State which CPUs lack VNNI, of those on which INT8 is no faster than float; None if none."""
-    slow = [entry["host"] for entry in entries if entry["device"] == "cpu" and is_slow(entry)]
+    slow = [entry.host for entry in entries if entry.device == "cpu" and is_slow(entry)]
     lacking = [
         host
         for host in dict.fromkeys(slow)
-        if saturates({"isa": machines.get(host, {}).get("isa") or ()})
+        if saturates({"isa": machines[host].isa})
     ]
     if not lacking:
         return None
@@ -70,9 +73,9 @@ def join_words(names: Sequence[str]) -> str:
     return words[:1].upper() + words[1:]
 
 
-def engine_of(entry: Record) -> tuple[str, str, str]:
+def engine_of(entry: Quantization) -> tuple[str, str, str]:
     """Return the key of an engine on a device and host."""
-    return entry["engine"], entry["device"], entry["host"]
+    return entry.engine, entry.device, entry.host
 
 
 def engine_names(
@@ -89,47 +92,43 @@ def engine_names(
     return names
 
 
-def table_row(entry: Record, hosts: Mapping[str, str]) -> dict[str, Any]:
+def table_row(entry: Quantization, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return an entry with the table's texts; `alike` groups its `others`."""
-    others = entry.get("others") or ()
     return {
-        **entry,
-        "host": hosts.get(entry["host"]),
-        "shape": shape_label(shape_of(entry["shape"])),
+        **asdict(entry),
+        "host": hosts.get(entry.host),
+        "shape": shape_label(entry.shape),
         "look": look(entry),
-        "float": short_name(entry, entry["unquantized"]),
-        "accuracy": entry.get("accuracy") or {},
-        "others": others,
-        "alike": group_by_verdict(others),
+        "float": short_name(entry, entry.unquantized),
+        "alike": group_by_verdict(entry.others),
     }
 
 
-def group_by_verdict(variants: Iterable[Record]) -> list[dict[str, Any]]:
+def group_by_verdict(variants: Iterable[QuantizedVariant]) -> list[dict[str, Any]]:
     """Group the variants that have the same verdict for the same reasons."""
     groups: dict[Any, dict[str, Any]] = {}
     for variant in variants:
-        verdict = {name: variant[name] for name in ("verdict", "why")}
-        key = variant["verdict"], *variant["why"]
-        groups.setdefault(key, {**verdict, "look": look(variant), "variants": []})
-        groups[key]["variants"].append(variant["variant"])
+        told = {"verdict": variant.verdict, "why": variant.why, "look": look(variant)}
+        group = groups.setdefault((variant.verdict, *variant.why), {**told, "variants": []})
+        group["variants"].append(variant.variant)
     return list(groups.values())
 
 
-def look(entry: Record) -> str:
+def look(entry: QuantizedVariant) -> str:
     """Return the CSS class of a verdict."""
-    return LOOKS.get(entry["verdict"], "undecided")
+    return LOOKS.get(entry.verdict, "undecided")
 
 
-def short_name(entry: Record, variant: str) -> str:
+def short_name(entry: Quantization, variant: str) -> str:
     """Return a variant's name without the device and engine of its entry."""
-    return variant.removeprefix(f"{entry['device']}-{entry['engine']}-")
+    return variant.removeprefix(f"{entry.device}-{entry.engine}-")
 
 
-def reasons_against(entries: Sequence[Record]) -> str:
+def reasons_against(entries: Sequence[Quantization]) -> str:
     """State everything against quantizing an engine; every entry has a reason."""
     slow = [entry for entry in entries if is_slow(entry)]
     lossy = [entry for entry in entries if is_lossy(entry)]
-    failed = [entry for entry in entries if entry.get("failed")]
+    failed = [entry for entry in entries if entry.failed]
     reasons = [(slow, describe_slowdown), (lossy, describe_loss), (failed, describe_failure)]
     return " and ".join(
         describe(matching)
@@ -139,22 +138,23 @@ def reasons_against(entries: Sequence[Record]) -> str:
     )
 
 
-def is_slow(entry: Record) -> bool:
+def is_slow(entry: QuantizedVariant) -> bool:
     """Return whether the whole speed-up interval over the engine in float is at most 1."""
-    speedup = entry.get("speedup")
-    return bool(speedup and speedup["high"] <= 1)
+    found = interval_of(entry.speedup)
+    return found is not None and found.high <= 1
 
 
-def is_lossy(entry: Record) -> bool:
+def is_lossy(entry: QuantizedVariant) -> bool:
     """Return whether accuracy is not kept."""
-    return (entry.get("accuracy") or {}).get("verdict") == "dropped"
+    return entry.accuracy is not None and entry.accuracy.verdict == "dropped"
 
 
-def describe_slowdown(entries: Sequence[Record]) -> str:
+def describe_slowdown(entries: Sequence[Quantization]) -> str:
     """State that quantizing gives no speed-up, with the best ratio."""
-    best = max((entry["speedup"] for entry in entries), key=lambda speedup: speedup["ratio"])
-    word = "slower" if all(entry["speedup"]["high"] < 1 for entry in entries) else "no faster"
-    unquantized = join_names(short_name(entry, entry["unquantized"]) for entry in entries)
+    found = [one for one in (entry.speedup for entry in entries) if one]
+    best = max(found, key=lambda one: one.ratio or 0.0)
+    word = "slower" if all((one.high or 1.0) < 1 for one in found) else "no faster"
+    unquantized = join_names(short_name(entry, entry.unquantized) for entry in entries)
     gain = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
     return f"is {word} with {quantized_names(entries)} than with {unquantized} ({gain})" + (
         ", and what is faster loses too much accuracy"
@@ -163,33 +163,34 @@ def describe_slowdown(entries: Sequence[Record]) -> str:
     )
 
 
-def rejected_for_accuracy(entry: Record) -> bool:
+def rejected_for_accuracy(entry: Quantization) -> bool:
     """Return whether a faster variant was rejected only for its accuracy."""
     return any(
-        is_lossy(other) and (other.get("speedup") or {}).get("low", 0) > 1
-        for other in entry.get("others") or ()
+        is_lossy(other) and (found := interval_of(other.speedup)) and found.low > 1
+        for other in entry.others
     )
 
 
-def describe_loss(entries: Sequence[Record]) -> str:
+def describe_loss(entries: Sequence[Quantization]) -> str:
     """State that accuracy is not kept, with the smallest loss."""
-    best = max((entry["accuracy"] for entry in entries), key=lambda accuracy: accuracy["delta"])
-    change = points(best["delta"], best.get("samples"))
+    found = [one for one in (entry.accuracy for entry in entries) if one]
+    best = max(found, key=lambda one: one.delta or 0.0)
+    change = points(best.delta, best.samples)
     return f"loses too much accuracy with {quantized_names(entries)} ({change} points)"
 
 
-def describe_failure(entries: Sequence[Record]) -> str:
+def describe_failure(entries: Sequence[Quantization]) -> str:
     """State that the variants failed, with the start of the first reason."""
-    reason = entries[0]["failed"].splitlines()[0].partition(";")[0]
+    reason = (entries[0].failed or "").splitlines()[0].partition(";")[0]
     text = (
         reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
     )
     return f"failed with {quantized_names(entries)} ({text})"
 
 
-def quantized_names(entries: Sequence[Record]) -> str:
+def quantized_names(entries: Sequence[Quantization]) -> str:
     """Return the quantized variants of an engine's entries."""
-    return join_names(short_name(entry, entry["variant"]) for entry in entries)
+    return join_names(short_name(entry, entry.variant) for entry in entries)
 
 
 def join_names(names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tightrope.report.sections.decision import not_run
 from tightrope.report.style.numbers import milliseconds, percent, shape_of, sizes
+from tightrope.summary.document import Summary
 
 Record = Mapping[str, Any]
 # a variant at one shape of one host
@@ -16,31 +17,32 @@ OUTSIDE = "outside of operators"
 KINDS = ("profiles", "causes")
 
 
-def asked_for(summary: Record) -> dict[str, Any]:
+def asked_for(summary: Summary) -> dict[str, Any]:
     """Return of each kind whether there is something to show, and how many of it failed."""
-    found = {name: bool(summary[name]) for name in KINDS}
-    return {**found, **{f"{name}_failed": failures(summary[name]) for name in KINDS}}
+    entries = {name: getattr(summary, name) for name in KINDS}
+    found = {name: bool(known) for name, known in entries.items()}
+    return {**found, **{f"{name}_failed": failures(known) for name, known in entries.items()}}
 
 
-def measured_on_request(summary: Record, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
+def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    profiles, causes = (of_model(summary[one], name) for one in KINDS)
+    profiles, causes = (of_model(getattr(summary, one), name) for one in KINDS)
     return {
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
-        "explanations": explanations_by_shape(of_model(summary["explanations"], name), hosts),
+        "explanations": explanations_by_shape(of_model(summary.explanations, name), hosts),
         "causes": sorted(rows_of(causes, "causes", hosts), key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
         "causes_verified": any(entry.get("status") == "ok" for entry in causes),
     }
 
 
-def place_of(entry: Record, shape: Record) -> Place:
+def place_of(entry: Any, shape: Any) -> Place:
     """Return what a result at a shape has in common with what was measured of it on request."""
     return entry.get("model"), entry.get("variant"), entry.get("host"), shape_of(shape)
 
 
-def failures(entries: Iterable[Record]) -> int:
+def failures(entries: Iterable[Any]) -> int:
     """Return how many entries failed."""
     return sum(entry["status"] == "failed" for entry in entries)
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
-from tightrope.report.style.numbers import is_number
 from tightrope.summary.document import Summary, remeasure_command
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import LatencyRow, Result
 
 Record = Mapping[str, Any]
 # entries of the summary on what decides nothing: their parts, a word for one, and what it is of
@@ -20,18 +19,18 @@ class Remark(NamedTuple):
     reasons: list[str]
 
 
-def remarks(result: Record, row: Record) -> list[Remark]:
+def remarks(result: Result, row: LatencyRow) -> list[Remark]:
     """Return the remarks on a latency row; empty for a steady row.
 
     The words are `disturbed` or `provisional`, `noisy`, `time limit` and `threads`.
     """
     row_remarks = []
-    if row.get("disturbed"):
-        word = "provisional" if row.get("provisional") else "disturbed"
-        row_remarks.append(Remark(word, [row["disturbed"]]))
-    if row.get("noisy"):
-        row_remarks.append(Remark("noisy", list(row.get("noise") or ["no reason was recorded"])))
-    if row.get("stop") == "time limit":
+    if row.disturbed:
+        word = "provisional" if row.provisional else "disturbed"
+        row_remarks.append(Remark(word, [row.disturbed]))
+    if row.noisy:
+        row_remarks.append(Remark("noisy", row.noise))
+    if row.stop == "time limit":
         row_remarks.append(Remark("time limit", [explain_late_stop(row)]))
     if sentence := other_threads(result, row):
         row_remarks.append(Remark("threads", [sentence]))
@@ -44,9 +43,9 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     `undecided` is whether they could change the decision at some shape. `what` has the counts per
     kind of measurement, `reasons` the distinct reasons, `command` measures them again.
     """
-    rows = [row for one in summary["results"] for row in one["latency"]]
-    disturbed_rows: list[Record] = [row for row in rows if row.get("disturbed")]
-    races = [race for race in summary["races"] if race["status"] == "disturbed"]
+    rows = [row for one in summary.results for row in one.latency]
+    disturbed_rows: list[Any] = [row for row in rows if row.disturbed]
+    races = [race for race in summary.races if race.status == "disturbed"]
     others = disturbed_others(summary)
     counted = (
         (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
@@ -54,11 +53,11 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         *others,
     )
     marked = disturbed_rows + [one for entries, _ in others for one in entries]
-    reasons = [entry["disturbed"] for entry in marked] + [race.get("reason") for race in races]
+    reasons = [entry["disturbed"] for entry in marked] + [race.reason for race in races]
     if not reasons:
         return None
     return {
-        "undecided": any(entry["provisional"] for entry in summary["recommendations"]),
+        "undecided": any(entry.provisional for entry in summary.recommendations),
         "what": [text for items, text in counted if items],
         "provisional": any(entry.get("provisional") for entry in marked),
         "command": remeasure_command(summary),
@@ -66,16 +65,17 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
+def disturbed_others(summary: Summary) -> list[tuple[list[Any], str]]:
     """Return what was disturbed of all that no decision needs, and how much it is in words."""
-    found: list[tuple[list[Record], str]] = []
+    found: list[tuple[list[Any], str]] = []
     for key, (parts, word, what) in OTHERS.items():
-        disturbed = [one for entry in summary[key] for one in entry[parts] if one.get("disturbed")]
+        known = [one for entry in getattr(summary, key) for one in entry[parts]]
+        disturbed = [one for one in known if one.get("disturbed")]
         found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
-    for name, entries in summary["studies"].items():
-        disturbed = [one for entry in entries for one in entry["rows"] if one["disturbed"]]
+    for name, entries in summary.studies.items():
+        disturbed = [one for entry in entries for one in entry.rows if one["disturbed"]]
         found.append((disturbed, f"{plural(len(disturbed), 'row')} of {name}"))
-    disturbed = [one for one in summary["training"] if one.get("disturbed")]
+    disturbed = [one for one in summary.training if one.get("disturbed")]
     return [*found, (disturbed, plural(len(disturbed), "training"))]
 
 
@@ -84,20 +84,20 @@ def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def explain_late_stop(row: Record) -> str:
+def explain_late_stop(row: LatencyRow) -> str:
     """Explain a stop at the time limit; a baseline alone has no interval."""
-    if row.get("speedup"):
+    if row.speedup:
         return "stopped at the time limit: the interval is wider than asked for"
     return "stopped at the time limit, with fewer quiet pairs of blocks than asked for"
 
 
-def other_threads(result: Record, row: Record) -> str | None:
+def other_threads(result: Result, row: LatencyRow) -> str | None:
     """Report that more or fewer threads worked than configured, None if neither.
 
     Only on a CPU: driving a GPU needs one thread.
     """
-    configured, busy = result.get("threads"), row.get("threads_busy")
-    if result.get("device") != "cpu" or not is_number(configured) or not is_number(busy):
+    configured, busy = result.threads, row.threads_busy
+    if result.device != "cpu" or configured is None or busy is None:
         return None
     if busy > configured:
         return f"kept {busy} threads busy, {configured} were configured"
@@ -113,20 +113,20 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     pairs.
     """
     results = list(results)
-    rows = [(result, row) for result in results for row in result.get("latency") or ()]
+    rows = [(result, row) for result in results for row in result.latency]
     if not rows:
         return None
     threads: dict[str, list[Any]] = {}
     for result, row in rows:
         if sentence := other_threads(result, row):
-            threads.setdefault(sentence, []).append(result.get("variant"))
-    stops = [row["stop"] for _, row in rows if row.get("stop") not in (None, "calls")]
+            threads.setdefault(sentence, []).append(result.variant)
+    stops = [row.stop for _, row in rows if row.stop not in ("", "calls")]
     return {
         "rows": len(rows),
-        "noisy": sum(bool(row.get("noisy")) for _, row in rows),
+        "noisy": sum(row.noisy for _, row in rows),
         "late": stops.count("time limit") if stops else None,
-        "disturbed": sum(row.get("disturbed_pairs") or 0 for _, row in rows),
-        "spread": max(row.get("machine_spread") or 0.0 for _, row in rows),
+        "disturbed": sum(row.disturbed_pairs for _, row in rows),
+        "spread": max(row.machine_spread for _, row in rows),
         "thread_rows": sum(len(variants) for variants in threads.values()),
         "threads": [(sentence, list(dict.fromkeys(names))) for sentence, names in threads.items()],
         "gpu": gpu_steadiness(results),

@@ -25,7 +25,6 @@ from tightrope.report.style.numbers import (
     ends,
     milliseconds,
     shape_label,
-    shape_of,
     significant,
     whole,
 )
@@ -33,6 +32,7 @@ from tightrope.report.tables import cell, number, provisional, value, verdict, w
 from tightrope.studies.study import Column, Heat, Lines, Study
 from tightrope.studies.table import STUDIES
 from tightrope.summary.document import Summary
+from tightrope.summary.measured import StudyEntry
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]
@@ -48,14 +48,14 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
     """
     found = []
     for name, study in STUDIES.items():
-        entries = summary["studies"].get(name, [])
-        models = dict.fromkeys(entry["model"] for entry in entries)
+        entries = summary.studies.get(name, [])
+        models = dict.fromkeys(entry.model for entry in entries)
         if entries:
-            own = {one: [entry for entry in entries if entry["model"] == one] for one in models}
+            own = {one: [entry for entry in entries if entry.model == one] for one in models}
             found.append(
                 {
                     "study": study,
-                    "failed": sum(entry["status"] == "failed" for entry in entries),
+                    "failed": sum(entry.status == "failed" for entry in entries),
                     "models": [model_section(study, one, own[one], hosts) for one in models],
                 }
             )
@@ -63,15 +63,15 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
 
 
 def model_section(
-    study: Study, model: str, entries: Sequence[Record], hosts: Mapping[str, str]
+    study: Study, model: str, entries: Sequence[StudyEntry], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the rows of a model's variants, their figures, and what could not be measured."""
-    measured = [entry for entry in entries if entry["status"] == "ok"]
+    measured = [entry for entry in entries if entry.status == "ok"]
     titles = [
         f"#{one.title}" if one.unit != "text" else one.title for one in study.columns.values()
     ]
     rows = [
-        {"variant": entry["variant"], "host": hosts.get(str(entry["host"])), "cells": cells}
+        {"variant": entry.variant, "host": hosts.get(entry.host), "cells": cells}
         for entry in measured
         for cells in cells_of(study, entry)
     ]
@@ -84,9 +84,9 @@ def model_section(
     }
 
 
-def cells_of(study: Study, entry: Record) -> list[Markup]:
+def cells_of(study: Study, entry: StudyEntry) -> list[Markup]:
     """Return the cells of each row of an entry, after the variant's."""
-    shape = cell(shape_label(shape_of(entry["shape"])))
+    shape = cell(shape_label(entry.shape))
     return [
         Markup().join(
             [
@@ -96,7 +96,7 @@ def cells_of(study: Study, entry: Record) -> list[Markup]:
                 cell(why_none(row) or ""),
             ]
         )
-        for row in entry["rows"]
+        for row in entry.rows
     ]
 
 
@@ -143,24 +143,24 @@ def span(unit: str, estimate: Record) -> str | None:
 
 
 def figures(
-    study: Study, model: str, measured: Sequence[Record], hosts: Mapping[str, str]
+    study: Study, model: str, measured: Sequence[StudyEntry], hosts: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return the figures of a study: a heat map per variant, or lines of all of them."""
     if isinstance(study.chart, Heat):
         return [heat_figure(study, study.chart, entry, hosts) for entry in measured]
-    if isinstance(study.chart, Lines) and any(entry["rows"] for entry in measured):
+    if isinstance(study.chart, Lines) and any(entry.rows for entry in measured):
         return [lines_figure(study, study.chart, model, measured)]
     return []
 
 
 def heat_figure(
-    study: Study, look: Heat, entry: Record, hosts: Mapping[str, str]
+    study: Study, look: Heat, entry: StudyEntry, hosts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the heat map of a variant with the words on all of its rows."""
     units = {name: column.unit for name, column in study.columns.items()}
     title, _, unit = study.columns[look.below].title.partition(", ")
     marks = []
-    for row in entry["rows"]:
+    for row in entry.rows:
         estimate, below = row[look.value], in_unit(units[look.below], row[look.below])
         text = estimate and in_unit(units[look.value], estimate["value"])
         word = "skipped" if row.get("skipped") else "failed" if row["reason"] else "disturbed"
@@ -176,14 +176,14 @@ def heat_figure(
                 "best": bool(row.get("best")),
             }
         )
-    description = f"{study.title} of {entry['variant']}. {' '.join(entry['words'])}"
+    description = f"{study.title} of {entry.variant}. {' '.join(entry.words)}"
     columns = sorted({mark[look.x] for mark in marks})
     return {
-        "name": entry["variant"],
+        "name": entry.variant,
         "quiet": " on ".join(
-            filter(None, (shape_label(shape_of(entry["shape"])), hosts.get(str(entry["host"]))))
+            filter(None, (shape_label(entry.shape), hosts.get(entry.host)))
         ),
-        "sentences": entry["words"],
+        "sentences": entry.words,
         "description": description,
         "least_width": NAMES_WIDTH + COLUMN_WIDTH * len(columns),
         "chart": heat(look, marks, columns, description),
@@ -213,21 +213,21 @@ def heat(look: Heat, marks: Sequence[Part], columns: Sequence[Any], description:
 
 
 def lines_figure(
-    study: Study, look: Lines, model: str, measured: Sequence[Record]
+    study: Study, look: Lines, model: str, measured: Sequence[StudyEntry]
 ) -> dict[str, Any]:
     """Return a line per variant, with the interval of each point that has one."""
     units = {name: column.unit for name, column in study.columns.items()}
     factor = 1000 if units[look.y] == "ms" else 1
     points = []
     for entry in measured:
-        for row in entry["rows"]:
+        for row in entry.rows:
             found = row[look.y]
             if found is not None:
                 known = found if isinstance(found, dict) else {"value": found}
                 points.append(
                     {
-                        "variant": entry["variant"],
-                        "engine": parse(entry["variant"]).engine,
+                        "variant": entry.variant,
+                        "engine": parse(entry.variant).engine,
                         "x": row[look.x],
                         **{end: factor * one for end, one in known.items()},
                     }
@@ -261,8 +261,8 @@ def study_remarks(summary: Summary) -> dict[tuple[Any, ...], list[Remark]]:
     """
     found: dict[tuple[Any, ...], list[Remark]] = {}
     for name, study in STUDIES.items():
-        for entry in summary["studies"].get(name, []) if study.remark else ():
-            place = entry["model"], entry["variant"], entry["host"], shape_of(entry["shape"])
-            if entry["words"]:
-                found.setdefault(place, []).append(Remark(study.remark, entry["words"]))
+        for entry in summary.studies.get(name, []) if study.remark else ():
+            place = entry.model, entry.variant, entry.host, entry.shape
+            if entry.words:
+                found.setdefault(place, []).append(Remark(study.remark, entry.words))
     return found

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
+from tightrope.summary.result_types import Shape
 
-DIMENSIONS = ("batch", "sequence", "tokens", "height", "width")
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -105,28 +105,28 @@ def points_up(fraction: float | None, samples: int | None = None) -> str | None:
     return f"{steps / 10**decimals:.{decimals}f}"
 
 
-def points_interval(accuracy: Mapping[str, Any] | None) -> str | None:
+def points_interval(accuracy: Any) -> str | None:
     """Format the 95 % confidence interval of an accuracy record's `delta`: "+0.2 to +1.7"."""
     record = accuracy or {}
     ends = [points(record.get(end), record.get("samples")) for end in ("delta_low", "delta_high")]
     return f"{ends[0]} to {ends[1]}" if all(ends) else None
 
 
-def ratio_decimals(speedup: Mapping[str, Any]) -> int:
+def ratio_decimals(speedup: Any) -> int:
     """Return two decimals, one if the interval is wider than 1 or the ratio at least 10."""
     low, high = speedup.get("low"), speedup.get("high")
     wide = is_number(low) and is_number(high) and high - low > 1
     return 1 if wide or speedup.get("ratio", 0) >= 10 else 2
 
 
-def ratio(speedup: Mapping[str, Any] | None) -> str | None:
+def ratio(speedup: Any) -> str | None:
     """Format the ratio of a speed-up record: 4.18 with the times sign."""
     record = speedup or {}
     value = record.get("ratio")
     return f"{value:,.{ratio_decimals(record)}f}{TIMES}" if is_number(value) else None
 
 
-def ratio_interval(speedup: Mapping[str, Any] | None) -> str | None:
+def ratio_interval(speedup: Any) -> str | None:
     """Format the 95 % confidence interval of a speed-up record: "4.02 to 4.35"."""
     record = speedup or {}
     low, high = (record.get(end) for end in ("low", "high"))
@@ -142,14 +142,20 @@ def gain(value: float | None) -> str | None:
     return f"{text}{TIMES}" if text else None
 
 
-def shape_of(row: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """Return the input dimensions of a latency row or shape as a hashable tuple."""
-    return tuple((name, row[name]) for name in DIMENSIONS if is_number(row.get(name)))
+def shape_of(row: Any) -> Shape:
+    """Return the input dimensions of a latency row or shape."""
+    if isinstance(row, Shape):
+        return row
+    if isinstance(row, Mapping):
+        sizes = {name: size for name, size in row.items() if name in Shape.__struct_fields__}
+        return shape_of(row["shape"]) if row.get("shape") else Shape(**sizes)
+    found: Shape = row.shape
+    return found
 
 
-def sizes(shape: tuple[tuple[str, int], ...]) -> list[int]:
+def sizes(shape: Shape) -> list[int]:
     """Return the sizes of a shape, by which shapes are sorted."""
-    return [size for _, size in shape]
+    return [*shape.sizes.values()]
 
 
 def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
@@ -158,15 +164,14 @@ def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
     return f"{texts[0]} to {texts[1]}" if all(texts) else None
 
 
-def shape_label(shape: tuple[tuple[str, int], ...]) -> str:
+def shape_label(shape: Shape) -> str:
     """Describe a shape: batch 16 and 128 tokens, 64 of 128 tokens, batch 1 and 64 by 64 pixels."""
-    sizes = dict(shape)
-    parts = [f"batch{JOINED}{sizes['batch']:,}"] if "batch" in sizes else []
-    if "sequence" in sizes:
-        real = f"{sizes['tokens']:,}{JOINED}of{JOINED}" if "tokens" in sizes else ""
-        parts.append(f"{real}{sizes['sequence']:,}{JOINED}tokens")
-    if "height" in sizes and "width" in sizes:
-        area = (f"{sizes['height']:,}", TIMES, f"{sizes['width']:,}", "pixels")
+    parts = [f"batch{JOINED}{shape.batch:,}"] if shape.batch else []
+    if shape.sequence:
+        real = f"{shape.tokens:,}{JOINED}of{JOINED}" if shape.tokens else ""
+        parts.append(f"{real}{shape.sequence:,}{JOINED}tokens")
+    if shape.height and shape.width:
+        area = (f"{shape.height:,}", TIMES, f"{shape.width:,}", "pixels")
         parts.append(JOINED.join(area))
     return " \N{MIDDLE DOT} ".join(parts) or "any shape"
 
