@@ -6,7 +6,7 @@
 # make environment  only the packages that these need
 # make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
-# make schema     write docs/summary.schema.json from the types of summary.json
+# make schema     write docs/summary.schema.json, the JSON Schema of reports/summary.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  [BRIEF=1]: engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv

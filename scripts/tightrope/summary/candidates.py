@@ -82,7 +82,7 @@ def hours_per_million(inferences_per_s: float) -> float:
 
 def inferences_per_s(row: LatencyRow) -> float | None:
     """Return the inputs per second of one call after another, None if the time is not known."""
-    return row.shape.inputs / row.paired_s if row.paired_s else None
+    return row.shape.batch / row.paired_s if row.paired_s else None
 
 
 def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
@@ -147,7 +147,7 @@ def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
     speedup, own = interval_of(row.speedup), row.paired_s
     if speedup is None or own is None:
         return None, None
-    seconds = own / row.shape.inputs
+    seconds = own / row.shape.batch
     # the baseline's time is known better than this variant's: vary the latter
     theirs = seconds * speedup.value
     return theirs - seconds, theirs - theirs / speedup.low
@@ -231,7 +231,7 @@ def value_at(goal: Goal, result: Result, row: LatencyRow, price: float | None) -
         case "memory":
             return memory_mb(result)
         case "energy":
-            return None if row.energy_j is None else row.energy_j / row.shape.inputs
+            return None if row.energy_j is None else row.energy_j / row.shape.batch
 
 
 def why_no_value(goal: Goal, row: LatencyRow) -> str:

@@ -23,7 +23,7 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import TRAINING, Record, require_engine
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.result_types import Attempt, Entry, Shape
+from tightrope.summary.result_types import Attempt, Entry
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -182,7 +182,7 @@ class StudyEntry(Measured):
     seconds of all calls with loads.
     """
 
-    shape: Shape
+    shape: dict[str, int]
     threads: int
     spent_s: float
     words: list[str]
@@ -212,7 +212,7 @@ def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = F
     rows = study.rows(record, accept_disturbed) if record.status == "ok" else []
     return StudyEntry(
         **measured_entry(record),
-        shape=Shape(**record.shape),
+        shape=record.shape,
         threads=record.threads,
         spent_s=record.spent_s,
         words=[*study.words(rows)] if rows else [],

@@ -240,7 +240,7 @@ def placed(
         speedup=speedup,
         raced=raced is not None,
         paired_s=seconds,
-        throughput_per_s=row.shape.inputs / seconds if seconds else None,
+        throughput_per_s=row.shape.batch / seconds if seconds else None,
     )
 
 

@@ -146,7 +146,7 @@ class Shape(
     `tokens` is how many of the sequence are no padding; without it all of them.
     """
 
-    batch: int | None = None
+    batch: int
     sequence: int | None = None
     tokens: int | None = None
     height: int | None = None
@@ -157,11 +157,6 @@ class Shape(
         """The sizes that it has, by name."""
         known = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: size for name, size in known if size is not None}
-
-    @property
-    def inputs(self) -> int:
-        """The inputs of a call."""
-        return self.batch or 1
 
 
 class Ratio(Entry, kw_only=True):

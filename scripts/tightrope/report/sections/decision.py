@@ -14,7 +14,7 @@ from tightrope.summary.result_types import LatencyRow, Result, Shape
 
 Record = Mapping[str, Any]
 # of a latency without a measurement
-UNKNOWN = LatencyRow(shape=Shape())
+UNKNOWN = LatencyRow(Shape(batch=0))
 NOT_TIMED = "a job before its build was not timed"
 
 

@@ -25,6 +25,7 @@ from tightrope.report.style.numbers import (
     ends,
     milliseconds,
     shape_label,
+    shape_of,
     significant,
     whole,
 )
@@ -86,7 +87,7 @@ def model_section(
 
 def cells_of(study: Study, entry: StudyEntry) -> list[Markup]:
     """Return the cells of each row of an entry, after the variant's."""
-    shape = cell(shape_label(entry.shape))
+    shape = cell(shape_label(shape_of(entry.shape)))
     return [
         Markup().join(
             [
@@ -181,7 +182,7 @@ def heat_figure(
     return {
         "name": entry.variant,
         "quiet": " on ".join(
-            filter(None, (shape_label(entry.shape), hosts.get(entry.host)))
+            filter(None, (shape_label(shape_of(entry.shape)), hosts.get(entry.host)))
         ),
         "sentences": entry.words,
         "description": description,
@@ -262,7 +263,7 @@ def study_remarks(summary: Summary) -> dict[tuple[Any, ...], list[Remark]]:
     found: dict[tuple[Any, ...], list[Remark]] = {}
     for name, study in STUDIES.items():
         for entry in summary.studies.get(name, []) if study.remark else ():
-            place = entry.model, entry.variant, entry.host, entry.shape
+            place = entry.model, entry.variant, entry.host, shape_of(entry.shape)
             if entry.words:
                 found.setdefault(place, []).append(Remark(study.remark, entry.words))
     return found

@@ -148,7 +148,7 @@ def shape_of(row: Any) -> Shape:
         return row
     if isinstance(row, Mapping):
         sizes = {name: size for name, size in row.items() if name in Shape.__struct_fields__}
-        return shape_of(row["shape"]) if row.get("shape") else Shape(**sizes)
+        return shape_of(row["shape"]) if row.get("shape") else Shape(**{"batch": 0, **sizes})
     found: Shape = row.shape
     return found
 
