@@ -36,9 +36,9 @@ def ratio_entry(ratio: Interval) -> Any:
 
 
 def change_of(accuracy: Any) -> Interval | None:
-    if accuracy.delta is None or accuracy.delta_low is None:
+    if accuracy["delta"] is None:
         return None
-    return Interval(accuracy.delta, accuracy.delta_low, accuracy.delta_high)
+    return Interval(accuracy["delta"], accuracy["delta_low"], accuracy["delta_high"])
 
 
 def shape_of(row: Any) -> Shape:

@@ -282,7 +282,7 @@ class LatencyRow(Entry):
     first_call_s: float | None = None
     speedup: Ratio | None = None
     machine_spread: float = 0.0
-    threads_busy: float | None = None
+    threads_busy: int | None = None
     cores_used: float | None = None
     gpu: Gpu | None = None
     noise: list[str] = []

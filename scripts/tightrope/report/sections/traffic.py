@@ -27,7 +27,8 @@ def traffic_section(entries: Sequence[Traffic], split: int | None = None) -> dic
     settings = measured[0]
     measured.sort(key=best_throughput, reverse=True)
     bound = f"{milliseconds(settings['p99_bound_s']) or 'an unknown number of'} ms"
-    size = shape_of({key: settings[key] for key in ("height", "width")})
+    sized = {key: settings[key] for key in ("height", "width")}
+    size = shape_of(sized) if settings["height"] else None
     figure = length_figure(settings)
     dates = sorted({entry["measured"] for entry in measured if entry.get("measured")})
     sent = settings["samples"]
