@@ -31,7 +31,7 @@ from tightrope.report.sections.steadiness import Remark, disturbed_section, rema
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import shape_of, sizes
+from tightrope.report.style.numbers import sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
 from tightrope.summary.result_types import Accuracy, Host, Result
@@ -76,7 +76,8 @@ def sections(summary: Summary) -> dict[str, Any]:
         "families": families,
         "studies": studies,
         "training": training,
-        "training_not_run": not_run(training["failed"] if training else []),
+        "training_failed": failures(summary.training),
+        "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
         "engines": {result.engine for result in results if result.status == "ok"},
@@ -174,15 +175,15 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
             for result in measured
             if result.baseline_failed
         ),
-        "traffic": traffic_section(traffic, model.data.get("evaluation_samples") if model else None),
+        "traffic": traffic_section(
+            traffic, model.data.get("evaluation_samples") if model else None
+        ),
         "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 
 
-def baseline_accuracy(
-    measured: Iterable[Result], baselines: Mapping[str, str]
-) -> Accuracy | None:
+def baseline_accuracy(measured: Iterable[Result], baselines: Mapping[str, str]) -> Accuracy | None:
     """Return the accuracy of the first device's baseline, to which the budget is relative."""
     found = {result.variant: result.accuracy for result in measured if result.accuracy}
     return next((found[name] for name in baselines.values() if name in found), None)
@@ -214,7 +215,7 @@ def measurements(
                     "row": row,
                     "shape": row.shape,
                     "baseline": baseline,
-                    "remarks": [*remarks(result, row), *more.get(place_of(result, row), ())],
+                    "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
                 }
             )
 

@@ -165,9 +165,7 @@ def bundle_command(summary: Summary, model: str, variant: str) -> str:
     return command(summary, [f"artifacts/{model}/bundle/{variant}.tar.gz"])
 
 
-def command(
-    summary: Summary, targets: Sequence[str] = (), *, overrides: Sequence[str] = ()
-) -> str:
+def command(summary: Summary, targets: Sequence[str] = (), *, overrides: Sequence[str] = ()) -> str:
     """Return a command line of Snakemake with the run's configuration and more overrides.
 
     Targets come first: after --configfile they would be taken for more of its files.

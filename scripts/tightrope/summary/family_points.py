@@ -22,9 +22,8 @@ from tightrope.records.family import FamilyShape as RecordedShape
 from tightrope.records.race import FEWEST_ROUNDS, common_rounds
 from tightrope.records.record import call_seconds
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.legacy import AccuracyChange, change_of, interval_of, ratio_entry, shape_of
+from tightrope.summary.legacy import NO_CHANGE, AccuracyChange, change_of, interval_of, ratio_entry, shape_of
 from tightrope.summary.measured import causes
-from tightrope.summary.pairs import NO_CHANGE
 from tightrope.summary.result_types import Attempt, LatencyRow, Ratio, Result, Shape
 from tightrope.summary.results import NO_SPEEDUP
 

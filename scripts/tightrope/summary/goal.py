@@ -368,11 +368,7 @@ def for_goal(
     recommendations: Iterable[Recommendation], decided: Iterable[GoalDecision]
 ) -> list[Recommendation]:
     """Return the recommendations, those at the shape of a decision with its variant and reasons."""
-    by_place = {
-        (one.model, one.host, one.shape): one
-        for one in decided
-        if one.shape is not None
-    }
+    by_place = {(one.model, one.host, one.shape): one for one in decided if one.shape is not None}
     found: list[Recommendation] = []
     for one in recommendations:
         decision = by_place.get((one.model, one.host, one.shape))

@@ -43,3 +43,4 @@ def change_of(accuracy: Any) -> Interval | None:
 
 def shape_of(row: Any) -> Shape:
     return getattr(row, "shape", None) or Shape(**row)
+NO_CHANGE = nothing(AccuracyChange)

@@ -87,9 +87,7 @@ def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]
             one["samples"],
             sorted(
                 (
-                    OperatorSensitivity(
-                        **picked(OperatorSensitivity, {"operator": name, **fields})
-                    )
+                    OperatorSensitivity(**picked(OperatorSensitivity, {"operator": name, **fields}))
                     for name, fields in one["operators"].items()
                 ),
                 key=lambda operator: -operator.kl,
@@ -190,9 +188,7 @@ def with_truncations(
         training = read_manifest(path, CheckpointManifest)["training"] or {}
         require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {
-        name: replace(model, truncation=known(found[name])) for name, model in models.items()
-    }
+    return {name: replace(model, truncation=known(found[name])) for name, model in models.items()}
 
 
 def known(splits: Mapping[str, Any]) -> dict[str, Any]:

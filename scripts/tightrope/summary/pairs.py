@@ -4,7 +4,6 @@ Times are in seconds per call; None means not known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
 
 from msgspec.structs import asdict
 
@@ -15,41 +14,31 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
+from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import top_one
-from tightrope.summary.legacy import AccuracyChange, ReferenceAccuracy, nothing
 from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.results import latency_entry, parts_of
+from tightrope.summary.result_types import Attempt, ComparedAccuracy, Entry, LatencyRow, Shape
+from tightrope.summary.results import latency_entry
 from tightrope.variants import device_of, parse
 
 
-class Saving(TypedDict):
-    """Seconds per call that an engine without the cause takes less, with the 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class RemovedCause(TypedDict):
+class RemovedCause(Entry):
     """A cause of the time of a call at one shape, and what the setting that removes it saves.
 
-    The saving is predicted from `predicted_low` to `predicted_high`, as shares of the call; `saved`
-    is measured beside the variant, whose call takes `call_s`. It is `within` where both intervals
-    have a point in common. `rounds` count; `disturbed_rounds` do not. `disturbed` says that too
-    many of them are, and the numbers are None unless they are `provisional`. `reason` says why it
-    could not be measured.
+    The saving is predicted from `predicted_low` to `predicted_high`; `saved`, the seconds per call
+    that an engine without the cause takes less, is measured beside the variant, whose call takes
+    `call_s`. It is `within` where both intervals have a point in common. `rounds` count;
+    `disturbed_rounds` do not. `disturbed` says that too many of them are, and the numbers are None
+    unless they are `provisional`. `reason` says why it could not be measured.
     """
 
-    batch: int
-    sequence: int | None
-    height: int | None
-    width: int | None
+    shape: Shape
     cause: str
     setting: str
     predicted_low: float
     predicted_high: float
     call_s: float | None
-    saved: Saving | None
+    saved: Estimate | None
     within: bool | None
     rounds: int
     disturbed_rounds: int
@@ -70,10 +59,8 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
     A cause that other load left too few rounds has no saving; with `accept_disturbed` all rounds
     count for it, and it is `provisional`.
     """
-    return {
-        **measured_entry(record),
-        "causes": [removed(record, one, accept_disturbed) for one in record.causes],
-    }
+    causes = [removed(record, one, accept_disturbed) for one in record.causes]
+    return Causes(**measured_entry(record), causes=causes)
 
 
 def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
@@ -83,24 +70,21 @@ def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) 
     saved = saving(counted.calls) if measured else None
     call_s = call_seconds(blocks_of(counted.calls, 0)).value if measured else None
     low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
-    return {
-        "batch": cause.batch,
-        "sequence": cause.sequence,
-        "height": cause.height,
-        "width": cause.width,
-        "cause": cause.cause,
-        "setting": cause.setting,
-        "predicted_low": low,
-        "predicted_high": high,
-        "call_s": call_s,
-        "saved": saved,
-        "within": saved["low"] <= high and saved["high"] >= low if saved else None,
-        "rounds": len(counted.calls),
-        "disturbed_rounds": counted.disturbed_calls,
-        "disturbed": counted.disturbed,
-        "provisional": counted.provisional,
-        "reason": cause.reason,
-    }
+    return RemovedCause(
+        shape=Shape(**cause.sizes),
+        cause=cause.cause,
+        setting=cause.setting,
+        predicted_low=low,
+        predicted_high=high,
+        call_s=call_s,
+        saved=saved,
+        within=saved.low <= high and saved.high >= low if saved else None,
+        rounds=len(counted.calls),
+        disturbed_rounds=counted.disturbed_calls,
+        disturbed=counted.disturbed,
+        provisional=counted.provisional,
+        reason=cause.reason,
+    )
 
 
 def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
@@ -108,33 +92,34 @@ def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> 
     return kept(cause.rounds, FEWEST_ROUNDS, "a round of a cause", record.busiest, accept=accept)
 
 
-def saving(rounds: Sequence[Round]) -> Saving:
+def saving(rounds: Sequence[Round]) -> Estimate:
     """Return the seconds per call that the second engine takes less than the first."""
     own, without = blocks_of(rounds, 0), blocks_of(rounds, 1)
     call_s, ratio = call_seconds(own).value, time_ratio(without, own)
-    return {
-        "value": call_s * (1 - ratio.value),
-        "low": call_s * (1 - ratio.high),
-        "high": call_s * (1 - ratio.low),
-    }
+    return Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
 
 
 Judged = Mapping[tuple[str, str], AccuracyRecord]
-NO_CHANGE: AccuracyChange = nothing(AccuracyChange)
 
 
-ActivationRow = dict[str, Any]
+class ActivationRow(Entry):
+    """Latency of a variant paired with the same one of the reference; None if it failed."""
+
+    variant: str
+    status: Attempt
+    reason: str | None
+    latency: LatencyRow | None
 
 
-class Activation(TypedDict):
+class Activation(Entry):
     """A model compared with one that differs from it only in its activation."""
 
     model: str
     reference: str
     host: str
     device: str
-    accuracy: ReferenceAccuracy | None
-    latency: list[ActivationRow]
+    accuracy: ComparedAccuracy | None
+    rows: list[ActivationRow]
 
 
 def activation_entries(
@@ -156,25 +141,25 @@ def activation_entries(
         place = parse(record.variant).place
         groups.setdefault((record.model, host_key(record.host), place), []).append(record)
     return [
-        {
-            "model": model,
-            "reference": references[model],
-            "host": host,
-            "device": device_of(place),
-            "accuracy": accuracy_vs_reference(
+        Activation(
+            model=model,
+            reference=references[model],
+            host=host,
+            device=device_of(place),
+            accuracy=accuracy_vs_reference(
                 judged.get((model, baselines[model][place])),
                 judged.get((references[model], baselines[references[model]][place])),
                 budget,
             ),
-            "latency": [row for record in group for row in rows_of(record)],
-        }
+            rows=[row for record in group for row in rows_of(record)],
+        )
         for (model, host, place), group in groups.items()
     ]
 
 
 def accuracy_vs_reference(
     record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
-) -> ReferenceAccuracy | None:
+) -> ComparedAccuracy | None:
     """Return a model's accuracy and its paired change against the reference model.
 
     None without predictions or labels. The change is None if the two were not evaluated on the same
@@ -182,30 +167,15 @@ def accuracy_vs_reference(
     """
     if record is None or not record.predictions or record.labels is None:
         return None
-    right = record.right
-    entry = top_one(right)
+    right = asdict(top_one(record.right))
     if reference is None or reference.labels is None or not comparable(record, reference):
-        return {**asdict(entry), **NO_CHANGE, "verdict": None}
-    return {**asdict(entry), **asdict(change(right, reference.right, budget))}
+        return ComparedAccuracy(**right)
+    return ComparedAccuracy(**right, **asdict(change(record.right, reference.right, budget)))
 
 
 def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     """Return a row per shape of a record, or one row without times if it failed."""
-    variant = parts_of(record.variant)
-    common: ActivationRow = {
-        "variant": variant["variant"],
-        "device": variant["device"],
-        "engine": variant["engine"],
-        "precision": variant["precision"],
-        "calibration": variant["calibration"],
-        "status": record.status,
-        "reason": reason_of(record),
-    }
-    return [{**common, **latency_entry(shape, record)} for shape in record.shapes] or [common]
-
-
-def reason_of(record: LatencyRecord) -> str | None:
-    """Return why there is no speed-up: the model's own engine failed, or the reference's."""
-    if record.baseline_failed:
-        return f"the reference: {record.baseline_failed}"
-    return record.reason
+    failed = record.baseline_failed
+    reason = f"the reference: {failed}" if failed else record.reason
+    times: list[LatencyRow | None] = [latency_entry(shape, record) for shape in record.shapes]
+    return [ActivationRow(record.variant, record.status, reason, one) for one in times or [None]]

@@ -4,7 +4,7 @@ Times are in seconds per call; None means not known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple
 
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
@@ -18,6 +18,7 @@ from tightrope.records.profile import (
 )
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
 from tightrope.summary.measured import Measured, measured_entry
+from tightrope.summary.result_types import Entry, Shape
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
@@ -27,7 +28,7 @@ PEAK_OF = {GIVEN: "int8"}
 LONGEST = 5
 
 
-class OperatorGroup(TypedDict):
+class OperatorGroup(Entry):
     """Operators of one group: their time scaled to the call, its share of it, and what they do.
 
     `types` are the shares of the call by the type that they computed in.
@@ -42,7 +43,7 @@ class OperatorGroup(TypedDict):
     count: int
 
 
-class LongOperator(TypedDict):
+class LongOperator(Entry):
     """One of the longest operators, in the runtime's words."""
 
     name: str
@@ -53,7 +54,7 @@ class LongOperator(TypedDict):
     share: float
 
 
-class Roofline(TypedDict):
+class Roofline(Entry):
     """A call in the roofline: what the model takes at least, and what the variant reaches of it.
 
     `groups` has the operations by group of operators. `peak_per_s` is the machine's in `type`, and
@@ -69,7 +70,7 @@ class Roofline(TypedDict):
     roof_per_s: float | None
 
 
-class ProfiledCall(TypedDict):
+class ProfiledCall(Entry):
     """Where the time of a call goes; without a profiler only `call_s` is known.
 
     `shares` are those of compute, memory and overhead; `outside` is the share that no operator
@@ -79,10 +80,7 @@ class ProfiledCall(TypedDict):
     labels, and `ceiling` is how many times faster a faster engine makes the whole at most.
     """
 
-    batch: int
-    sequence: int | None
-    height: int | None
-    width: int | None
+    shape: Shape
     call_s: float
     bound: Bound | None
     shares: dict[Bound, float] | None
@@ -108,7 +106,7 @@ class Profile(Measured):
     shapes: list[ProfiledCall]
 
 
-class Part(TypedDict):
+class Part(Entry):
     """Seconds per call of a group of operators in two variants, and what the first saves."""
 
     group: str
@@ -117,7 +115,7 @@ class Part(TypedDict):
     saved_s: float
 
 
-class Explanation(TypedDict):
+class Explanation(Entry):
     """Why `variant` is faster or slower than `against` at one shape, in parts and in sentences.
 
     `saved_s` is negative where it is slower. Parts are sorted by what they save or cost.
@@ -125,10 +123,7 @@ class Explanation(TypedDict):
 
     model: str
     host: str
-    batch: int
-    sequence: int | None
-    height: int | None
-    width: int | None
+    shape: Shape
     variant: str
     against: str
     relation: Relation
@@ -150,15 +145,15 @@ def roofline_entry(
     name = PEAK_OF.get(precision, precision.partition("-")[0])
     peak = peaks["operations_per_s"].get(name)
     by_memory = peaks["copy_bytes_per_s"] * work.operations / work.least_bytes
-    return {
-        "operations": work.operations,
-        "least_bytes": work.least_bytes,
-        "groups": work.groups,
-        "type": name,
-        "operations_per_s": work.operations / call_s,
-        "peak_per_s": peak,
-        "roof_per_s": None if peak is None else min(peak, by_memory),
-    }
+    return Roofline(
+        operations=work.operations,
+        least_bytes=work.least_bytes,
+        groups=work.groups,
+        type=name,
+        operations_per_s=work.operations / call_s,
+        peak_per_s=peak,
+        roof_per_s=None if peak is None else min(peak, by_memory),
+    )
 
 
 def ceiling_of(call_s: float, around: Around) -> float | None:
@@ -174,63 +169,60 @@ def ceiling_of(call_s: float, around: Around) -> float | None:
 
 def profile_entry(record: ProfileRecord) -> Profile:
     """Return the entry of a profile record."""
-    return {
+    return Profile(
         **measured_entry(record),
-        "unprofiled": record.unprofiled,
-        "emulated": missing_instructions(parse(record.variant), record.host),
-        "shapes": [call_entry(shape, record) for shape in record.shapes],
-    }
+        unprofiled=record.unprofiled,
+        emulated=missing_instructions(parse(record.variant), record.host),
+        shapes=[call_entry(shape, record) for shape in record.shapes],
+    )
 
 
 def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
     """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
     call_s, scale = shape.call_s, shape.profiler_factor or 1.0
     precision = parse(record.variant).precision
-    return {
-        "batch": shape.batch,
-        "sequence": shape.sequence,
-        "height": shape.height,
-        "width": shape.width,
-        "call_s": call_s,
-        "bound": shape.bound,
-        "shares": shape.shares or None,
-        "outside": None if shape.outside_s is None else shape.outside_s / call_s,
-        "profiler_factor": shape.profiler_factor,
-        "padding": shape.padding,
-        "prepare_s": shape.around.prepare_s,
-        "finish_s": shape.around.finish_s,
-        "ceiling": ceiling_of(call_s, shape.around),
-        "roofline": roofline_entry(shape.model, call_s, precision, record.peaks),
-        "groups": [group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
-        "operators": [operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
-    }
+    return ProfiledCall(
+        shape=Shape(**shape.sizes),
+        call_s=call_s,
+        bound=shape.bound,
+        shares=shape.shares or None,
+        outside=None if shape.outside_s is None else shape.outside_s / call_s,
+        profiler_factor=shape.profiler_factor,
+        padding=shape.padding,
+        prepare_s=shape.around.prepare_s,
+        finish_s=shape.around.finish_s,
+        ceiling=ceiling_of(call_s, shape.around),
+        roofline=roofline_entry(shape.model, call_s, precision, record.peaks),
+        groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
+        operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
+    )
 
 
 def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
     """Return the entry of a group of operators."""
     seconds = scale * group.seconds
-    return {
-        "group": name,
-        "seconds": seconds,
-        "share": seconds / call_s,
-        "types": {kind: scale * value / call_s for kind, value in group.types.items()},
-        "operations": group.operations,
-        "bytes": group.bytes,
-        "count": group.count,
-    }
+    return OperatorGroup(
+        group=name,
+        seconds=seconds,
+        share=seconds / call_s,
+        types={kind: scale * value / call_s for kind, value in group.types.items()},
+        operations=group.operations,
+        bytes=group.bytes,
+        count=group.count,
+    )
 
 
 def operator_entry(operator: Operator, scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
     seconds = scale * operator.seconds
-    return {
-        "name": operator.name,
-        "kind": operator.kind,
-        "group": operator.group,
-        "type": operator.type,
-        "seconds": seconds,
-        "share": seconds / call_s,
-    }
+    return LongOperator(
+        name=operator.name,
+        kind=operator.kind,
+        group=operator.group,
+        type=operator.type,
+        seconds=seconds,
+        share=seconds / call_s,
+    )
 
 
 # a smaller difference of two calls is not explained
@@ -258,7 +250,7 @@ def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
 
     `parts` are those of `explain.parts_of`. Calls that differ by less than 3 % are called alike.
     """
-    ours, theirs = one.call["call_s"], other.call["call_s"]
+    ours, theirs = one.call.call_s, other.call.call_s
     figures = f"{milliseconds(ours)} against {milliseconds(theirs)}"
     if abs(ours - theirs) < ALIKE * max(ours, theirs):
         return [f"As fast as {other.variant} within 3 %: {figures}."]
@@ -270,9 +262,9 @@ def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
 
 def differences(parts: Sequence[Part]) -> str:
     """Return the groups that differ most: `products -0.9 ms, conversions +0.3 ms`."""
-    total = sum(abs(part["saved_s"]) for part in parts)
-    named = [part for part in parts if abs(part["saved_s"]) >= NAMED * total][:MOST_NAMED]
-    return ", ".join(f"{part['group']} {signed(-part['saved_s'])}" for part in named)
+    total = sum(abs(part.saved_s) for part in parts)
+    named = [part for part in parts if abs(part.saved_s) >= NAMED * total][:MOST_NAMED]
+    return ", ".join(f"{part.group} {signed(-part.saved_s)}" for part in named)
 
 
 def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
@@ -287,28 +279,28 @@ def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
         yield f"{precision} is emulated: {one.emulated}."
     if parse(one.variant).precision in QUANTIZED:
         yield from of_quantization(call, parts)
-    if (call["padding"] or 0.0) >= NAMED:
-        yield f"Padding: {percent(call['padding'] or 0.0)} of the tokens."
-    if call["shares"] and call["bound"] == "overhead":
-        share = percent(call["shares"]["overhead"])
+    if (call.padding or 0.0) >= NAMED:
+        yield f"Padding: {percent(call.padding or 0.0)} of the tokens."
+    if call.shares and call.bound == "overhead":
+        share = percent(call.shares["overhead"])
         yield f"{share} of the call is overhead, which no precision makes shorter."
 
 
 def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
     """Yield what quantization costs, and what it left in float."""
-    saved = {part["group"]: part["saved_s"] for part in parts}
+    saved = {part.group: part.saved_s for part in parts}
     gain, cost = saved.get(PRODUCTS, 0.0), -saved.get(CONVERSIONS, 0.0)
     if gain > 0 and cost >= NAMED * gain:
         word = " of" if cost < gain else ", more than"
         times = f"{milliseconds(cost)}{word} the {milliseconds(gain)}"
         yield f"Conversions between types take {times} that products save."
-    for group in call["groups"]:
-        if group["group"] not in (PRODUCTS, ATTENTION):
+    for group in call.groups:
+        if group.group not in (PRODUCTS, ATTENTION):
             continue
-        for name, share in group["types"].items():
+        for name, share in group.types.items():
             if name not in ("int8", "fp8", "unknown") and share >= NAMED:
-                verb = "stay" if group["group"] == PRODUCTS else "stays"
-                which = "Some products" if group["group"] == PRODUCTS else "Attention"
+                verb = "stay" if group.group == PRODUCTS else "stays"
+                which = "Some products" if group.group == PRODUCTS else "Attention"
                 yield f"{which} {verb} in {name}: {percent(share)} of the time."
 
 
@@ -328,15 +320,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-class Sizes(NamedTuple):
-    """Sizes of a shape."""
-
-    batch: int
-    sequence: int | None
-    height: int | None
-    width: int | None
-
-
 def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Explanation]:
     """Return an explanation of each pair that the report compares, at each shape.
 
@@ -348,39 +331,36 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     for (model, host, shape), called in by_shape(profiles).items():
         for one, other, relation in pairs(called, baselines.get(model, {})):
             parts = parts_of(one.call, other.call)
-            entry: Explanation = {
-                "model": model,
-                "host": host,
-                "batch": shape.batch,
-                "sequence": shape.sequence,
-                "height": shape.height,
-                "width": shape.width,
-                "variant": one.variant,
-                "against": other.variant,
-                "relation": relation,
-                "saved_s": other.call["call_s"] - one.call["call_s"],
-                "parts": parts,
-                "sentences": sentences(one, other, parts),
-            }
-            found.append(entry)
+            found.append(
+                Explanation(
+                    model=model,
+                    host=host,
+                    shape=shape,
+                    variant=one.variant,
+                    against=other.variant,
+                    relation=relation,
+                    saved_s=other.call.call_s - one.call.call_s,
+                    parts=parts,
+                    sentences=sentences(one, other, parts),
+                )
+            )
     return found
 
 
-def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Sizes], list[Called]]:
+def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Shape], list[Called]]:
     """Return the calls whose operators are timed, by model, host and shape; the fastest first."""
-    found: dict[tuple[str, str, Sizes], list[Called]] = {}
+    found: dict[tuple[str, str, Shape], list[Called]] = {}
     for profile in profiles:
-        for call in profile["shapes"]:
-            if profile["status"] == "ok" and call["outside"] is not None:
-                shape = Sizes(call["batch"], call["sequence"], call["height"], call["width"])
-                one = Called(profile["variant"], call, profile["emulated"])
-                found.setdefault((profile["model"], profile["host"], shape), []).append(one)
+        for call in profile.shapes:
+            if profile.status == "ok" and call.outside is not None:
+                one = Called(profile.variant, call, profile.emulated)
+                found.setdefault((profile.model, profile.host, call.shape), []).append(one)
     return {key: sorted(ones, key=call_s) for key, ones in found.items()}
 
 
 def call_s(one: Called) -> float:
     """Return the seconds of a call."""
-    return one.call["call_s"]
+    return one.call.call_s
 
 
 def pairs(
@@ -426,19 +406,15 @@ def float_of(one: Called, called: Sequence[Called]) -> Called | None:
 def parts_of(one: ProfiledCall, other: ProfiledCall) -> list[Part]:
     """Return what each group of operators takes in both; what differs most is first."""
     ours, theirs = seconds_by_group(one), seconds_by_group(other)
-    parts: list[Part] = [
-        {
-            "group": group,
-            "seconds": ours.get(group, 0.0),
-            "against_s": theirs.get(group, 0.0),
-            "saved_s": theirs.get(group, 0.0) - ours.get(group, 0.0),
-        }
+    parts = [
+        Part(group, own, against, against - own)
         for group in {**ours, **theirs}
+        for own, against in [(ours.get(group, 0.0), theirs.get(group, 0.0))]
     ]
-    return sorted(parts, key=lambda part: -abs(part["saved_s"]))
+    return sorted(parts, key=lambda part: -abs(part.saved_s))
 
 
 def seconds_by_group(call: ProfiledCall) -> dict[str, float]:
     """Return the seconds of each group and of what no operator takes."""
-    groups = {group["group"]: group["seconds"] for group in call["groups"]}
-    return groups | {OUTSIDE: (call["outside"] or 0.0) * call["call_s"]}
+    groups = {group.group: group.seconds for group in call.groups}
+    return groups | {OUTSIDE: (call.outside or 0.0) * call.call_s}

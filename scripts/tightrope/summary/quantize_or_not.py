@@ -16,7 +16,7 @@ from tightrope.summary.decision_types import (
 )
 from tightrope.summary.races import RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.summary.result_types import LatencyRow, Ratio, Result, interval_of
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]

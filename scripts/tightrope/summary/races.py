@@ -132,9 +132,7 @@ def turned(measured: Interval) -> Interval:
 
 def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:
     """Return the speed-up of `one` over `other`, None if the race has no such ratio."""
-    return next(
-        (row for row in race.ratios if (row.variant, row.other) == (one, other)), None
-    )
+    return next((row for row in race.ratios if (row.variant, row.other) == (one, other)), None)
 
 
 def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> dict[str, Ratio]:

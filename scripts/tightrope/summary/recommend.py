@@ -201,10 +201,7 @@ def shapes_of(results: Iterable[Result]) -> list[Shape]:
 def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
     """Return the latency rows of a shape by variant."""
     return {
-        result.variant: row
-        for result in results
-        for row in result.latency
-        if row.shape == shape
+        result.variant: row for result in results for row in result.latency if row.shape == shape
     }
 
 

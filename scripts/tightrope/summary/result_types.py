@@ -138,9 +138,7 @@ class Model(Entry):
     sensitivity: dict[str, Sensitivity]
 
 
-class Shape(
-    Bridge, msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class Shape(Bridge, msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
 
     `tokens` is how many of the sequence are no padding; without it all of them.

@@ -98,9 +98,7 @@ def streams_entry(shape: TimedShape) -> Streams | None:
     rates = [rate(one, shape.batch) for one in shape.streams or ()]
     if not rates:
         return None
-    known = {
-        one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None
-    }
+    known = {one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None}
     return Streams(rates, best=max(known, key=lambda count: known[count], default=None))
 
 

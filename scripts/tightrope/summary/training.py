@@ -2,7 +2,9 @@
 
 import statistics
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Any
+
+from msgspec.structs import replace
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -10,15 +12,14 @@ from tightrope.records.kept import disturbed_while
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.records.training import SeedRun as RecordedRun
 from tightrope.statistics import speed_verdict, unpaired_speedup
-from tightrope.summary.legacy import nothing
-from tightrope.summary.result_types import Attempt, Ratio
+from tightrope.summary.result_types import Attempt, Entry, Ratio
 from tightrope.summary.results import NO_SPEEDUP
 
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
 
-class Spread(TypedDict):
+class Spread(Entry):
     """Mean, sample standard deviation (None for one), lowest and highest value over the seeds."""
 
     mean: float
@@ -26,8 +27,16 @@ class Spread(TypedDict):
     lowest: float
     highest: float
 
+    @classmethod
+    def of(cls, values: list[float]) -> "Spread | None":
+        """Return that of these values, None without any."""
+        if not values:
+            return None
+        deviation = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), deviation, min(values), max(values))
 
-class SeedRun(TypedDict):
+
+class SeedRun(Entry):
     """One training: values of each epoch."""
 
     seed: int
@@ -36,26 +45,8 @@ class SeedRun(TypedDict):
     accuracy: list[float]
 
 
-class TrainingRuns(TypedDict):
-    """What the runs of a training say, all None if it failed."""
-
-    amp: str | None
-    samples: int | None
-    held_out_samples: int | None
-    micro_batches: int | None
-    epoch_s: Spread | None
-    first_epoch_s: Spread | None
-    compile_s: Spread | None
-    samples_per_s: Spread | None
-    loss: Spread | None
-    accuracy: Spread | None
-    peak_rss_bytes: int | None
-    peak_device_bytes: int | None
-    runs: list[SeedRun] | None
-
-
-class Training(TrainingRuns):
-    """Speed and accuracy of a measured training."""
+class Training(Entry):
+    """Speed and accuracy of a measured training; from `amp` on all None if it failed."""
 
     model: str
     host: str
@@ -69,14 +60,24 @@ class Training(TrainingRuns):
     activation: str | None
     epochs: int
     seeds: list[int]
-    reference: str | None
-    disturbed: str | None
-    provisional: bool
-    speedup: Ratio | None
-    accuracy_change: Spread | None
-
-
-NOT_MEASURED: TrainingRuns = nothing(TrainingRuns)
+    reference: str | None = None
+    disturbed: str | None = None
+    provisional: bool = False
+    amp: str | None = None
+    samples: int | None = None
+    held_out_samples: int | None = None
+    micro_batches: int | None = None
+    epoch_s: Spread | None = None
+    first_epoch_s: Spread | None = None
+    compile_s: Spread | None = None
+    samples_per_s: Spread | None = None
+    loss: Spread | None = None
+    accuracy: Spread | None = None
+    peak_rss_bytes: int | None = None
+    peak_device_bytes: int | None = None
+    runs: list[SeedRun] | None = None
+    speedup: Ratio | None = None
+    accuracy_change: Spread | None = None
 
 
 def training_entries(
@@ -100,61 +101,54 @@ def training_entry(
     disturbed all these epochs of a seed, `disturbed` gives the reason and there are no times; with
     `accept_disturbed` there are, and the entry is `provisional`.
     """
-    ok = record.status == "ok"
     disturbed = why_disturbed(record)
-    return {
-        "model": record.model,
-        "host": host_key(record.host),
-        "device": record.device,
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
-        "threads": record.threads,
-        "unit": record.unit,
-        "recipe": record.recipe,
-        "activation": record.activation,
-        "epochs": record.plan["epochs"],
-        "seeds": record.plan["seeds"],
-        "reference": reference.model if reference else None,
-        "disturbed": disturbed,
-        "provisional": bool(disturbed and accept_disturbed),
-        **(runs_entry(record, accept_disturbed) if ok else NOT_MEASURED),
-        "speedup": speedup_entry(record, reference, accept_disturbed) if ok else None,
-        "accuracy_change": change_by_seed(record, reference) if ok else None,
-    }
-
-
-def runs_entry(record: TrainingRecord, accept_disturbed: bool) -> TrainingRuns:
-    """Aggregate the runs of a record over its seeds."""
+    entry = Training(
+        model=record.model,
+        host=host_key(record.host),
+        device=record.device,
+        status=record.status,
+        reason=record.reason,
+        measured=record.measured,
+        threads=record.threads,
+        unit=record.unit,
+        recipe=record.recipe,
+        activation=record.activation,
+        epochs=record.plan["epochs"],
+        seeds=record.plan["seeds"],
+        reference=reference.model if reference else None,
+        disturbed=disturbed,
+        provisional=bool(disturbed and accept_disturbed),
+    )
+    if record.status != "ok":
+        return entry
     runs, times = record.runs, epoch_times(record, accept_disturbed)
-    rates = [run.samples / time for run, time in zip(runs, times, strict=False)]
-    first = [run.epochs[0].seconds for run in runs] if times else []
     device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
-    return {
-        "amp": runs[0].amp,
-        "samples": runs[0].samples,
-        "held_out_samples": runs[0].held_out_samples,
-        "micro_batches": max(run.micro_batches for run in runs),
-        "epoch_s": spread_of(times),
-        "first_epoch_s": spread_of(first),
-        "compile_s": spread_of([run.compile_s for run in runs if run.compile_s is not None]),
-        "samples_per_s": spread_of(rates),
-        "loss": spread_of([run.epochs[-1].loss for run in runs]),
-        "accuracy": spread_of(accuracies(record)),
-        "peak_rss_bytes": max(run.peak_rss_bytes for run in runs),
-        "peak_device_bytes": max(device, default=None),
-        "runs": [seed_run(run) for run in runs],
-    }
+    return replace(
+        entry,
+        amp=runs[0].amp,
+        samples=runs[0].samples,
+        held_out_samples=runs[0].held_out_samples,
+        micro_batches=max(run.micro_batches for run in runs),
+        epoch_s=Spread.of(times),
+        first_epoch_s=Spread.of([run.epochs[0].seconds for run in runs] if times else []),
+        compile_s=Spread.of([run.compile_s for run in runs if run.compile_s is not None]),
+        samples_per_s=Spread.of(
+            [run.samples / time for run, time in zip(runs, times, strict=False)]
+        ),
+        loss=Spread.of([run.epochs[-1].loss for run in runs]),
+        accuracy=Spread.of(accuracies(record)),
+        peak_rss_bytes=max(run.peak_rss_bytes for run in runs),
+        peak_device_bytes=max(device, default=None),
+        runs=[seed_run(run) for run in runs],
+        speedup=speedup_entry(record, reference, accept_disturbed),
+        accuracy_change=change_by_seed(record, reference),
+    )
 
 
 def seed_run(run: RecordedRun) -> SeedRun:
     """Return the values of each epoch of a seed."""
-    return {
-        "seed": run.seed,
-        "seconds": [epoch.seconds for epoch in run.epochs],
-        "loss": [epoch.loss for epoch in run.epochs],
-        "accuracy": [epoch.accuracy for epoch in run.epochs],
-    }
+    names = ("seconds", "loss", "accuracy")
+    return SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in names))
 
 
 def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
@@ -185,18 +179,6 @@ def why_disturbed(record: TrainingRecord) -> str | None:
 def accuracies(record: TrainingRecord) -> list[float]:
     """Return the accuracy of each seed after its last epoch."""
     return [run.epochs[-1].accuracy for run in record.runs]
-
-
-def spread_of(values: list[float]) -> Spread | None:
-    """Return mean, sample standard deviation, minimum and maximum; None without values."""
-    if not values:
-        return None
-    return {
-        "mean": statistics.fmean(values),
-        "spread": statistics.stdev(values) if len(values) > 1 else None,
-        "lowest": min(values),
-        "highest": max(values),
-    }
 
 
 def reference_of(
@@ -237,12 +219,12 @@ def speedup_entry(
         return NO_SPEEDUP
     ratio = unpaired_speedup(own, theirs)
     known = len(record.runs) > 1
-    return {
-        "ratio": ratio.value,
-        "low": ratio.low if known else None,
-        "high": ratio.high if known else None,
-        "verdict": speed_verdict(ratio),
-    }
+    return Ratio(
+        ratio=ratio.value,
+        low=ratio.low if known else None,
+        high=ratio.high if known else None,
+        verdict=speed_verdict(ratio),
+    )
 
 
 def change_by_seed(record: TrainingRecord, reference: TrainingRecord | None) -> Spread | None:
@@ -253,4 +235,4 @@ def change_by_seed(record: TrainingRecord, reference: TrainingRecord | None) -> 
     if reference is None or reference is record:
         return None
     pairs = zip(accuracies(record), accuracies(reference), strict=True)
-    return spread_of([own - theirs for own, theirs in pairs])
+    return Spread.of([own - theirs for own, theirs in pairs])

@@ -108,7 +108,10 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
 
 
 def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
-    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results."""
+    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results.
+
+    A training has no variant.
+    """
     listed = list(results)
     return {
         status: [

@@ -30,7 +30,6 @@ from tightrope.report.style.numbers import (
     ratio,
     ratio_interval,
     shape_label,
-    shape_of,
     sizes,
 )
 from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape, interval_of
@@ -350,7 +349,8 @@ def speedup_mark(speedup: Ratio) -> dict[str, Any]:
     """Return a speed-up as charts draw it: ratio, low, high and tie, and in words."""
     tie = speedup.verdict == "tie"
     return {
-        **{name: getattr(speedup, name) for name in ("ratio", "low", "high")},
+        "ratio": speedup.ratio,
+        **{end: getattr(speedup, end) or speedup.ratio for end in ("low", "high")},
         "tie": tie,
         "label": f"{'tie ' if tie else ''}{ratio(speedup)}",
         "speedup": ratio(speedup),

@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.decision import not_run
-from tightrope.report.style.numbers import milliseconds, percent, shape_of, sizes
-from tightrope.summary.document import Summary
+from msgspec.structs import asdict
 
-Record = Mapping[str, Any]
+from tightrope.report.sections.decision import not_run
+from tightrope.report.style.numbers import milliseconds, percent, sizes
+from tightrope.summary.document import Summary
+from tightrope.summary.pairs import Causes
+from tightrope.summary.profile import Explanation, Profile, ProfiledCall, Roofline
+from tightrope.summary.result_types import Result, Shape
+
 # a variant at one shape of one host
 Place = tuple[Any, ...]
 # groups of operators that a row names
@@ -26,105 +30,96 @@ def asked_for(summary: Summary) -> dict[str, Any]:
 
 def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    profiles, causes = (of_model(getattr(summary, one), name) for one in KINDS)
+    profiles: list[Profile] = of_model(summary.profiles, name)
+    causes: list[Causes] = of_model(summary.causes, name)
+    verified = [one for one in causes if one.status == "ok"]
+    rows = [
+        {"variant": one.variant, "host": hosts.get(one.host), **asdict(cause)}
+        for one in verified
+        for cause in one.causes
+    ]
     return {
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": explanations_by_shape(of_model(summary.explanations, name), hosts),
-        "causes": sorted(rows_of(causes, "causes", hosts), key=lambda one: sizes(one["shape"])),
+        "causes": sorted(rows, key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
-        "causes_verified": any(entry.get("status") == "ok" for entry in causes),
+        "causes_verified": bool(verified),
     }
 
 
-def place_of(entry: Any, shape: Any) -> Place:
+def place_of(entry: Result, shape: Shape) -> Place:
     """Return what a result at a shape has in common with what was measured of it on request."""
-    return entry.get("model"), entry.get("variant"), entry.get("host"), shape_of(shape)
+    return entry.model, entry.variant, entry.host, shape
 
 
 def failures(entries: Iterable[Any]) -> int:
     """Return how many entries failed."""
-    return sum(entry["status"] == "failed" for entry in entries)
+    return sum(entry.status == "failed" for entry in entries)
 
 
 def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
-    return [entry for entry in entries if entry["model"] == name]
+    return [entry for entry in entries if entry.model == name]
 
 
-def profile_rows(entries: Sequence[Record], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
 
-    Besides the fields of both it has `around_ms` (before and after the call), `of_peak`, and the
-    groups of operators with the `most` time in words.
+    Besides the fields of the call it has `around_ms` (before and after the call), `of_peak`, and
+    the groups of operators with the `most` time in words.
     """
     rows = [
         {
-            **row,
-            "around_ms": around_ms(row),
-            "of_peak": of_peak(row["roofline"]),
-            "most": group_words(row),
+            "variant": entry.variant,
+            "host": hosts.get(entry.host),
+            "unprofiled": entry.unprofiled,
+            **asdict(call),
+            "around_ms": around_ms(call),
+            "of_peak": of_peak(call.roofline),
+            "most": group_words(call),
         }
-        for row in rows_of(entries, "shapes", hosts)
+        for entry in entries
+        if entry.status == "ok"
+        for call in entry.shapes
     ]
     return sorted(rows, key=lambda one: (sizes(one["shape"]), one["call_s"]))
 
 
-def rows_of(
-    entries: Sequence[Record], parts: str, hosts: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return a row per part of each entry that was measured, with the fields of both.
-
-    `host` is its name where there are several, `shape` as in `shape_of`.
-    """
-    return [
-        {
-            **entry,
-            **part,
-            "host": hosts.get(str(entry["host"])),
-            "shape": shape_of(entry.get("shape") or part),
-        }
-        for entry in entries
-        if entry["status"] == "ok"
-        for part in entry[parts]
-    ]
-
-
-def around_ms(call: Record) -> str | None:
+def around_ms(call: ProfiledCall) -> str | None:
     """Return the milliseconds before and after the call, None if they are not known."""
-    parts = [call.get("prepare_s"), call.get("finish_s")]
-    known = [part for part in parts if part is not None]
-    return milliseconds(sum(known)) if len(known) == len(parts) else None
+    if call.prepare_s is None or call.finish_s is None:
+        return None
+    return milliseconds(call.prepare_s + call.finish_s)
 
 
-def of_peak(roofline: Record | None) -> str | None:
+def of_peak(roofline: Roofline | None) -> str | None:
     """Return the share of the machine's peak that a call reaches, and that memory allows.
 
     None where either is not known.
     """
-    if not roofline or not roofline.get("peak_per_s"):
+    if roofline is None or not roofline.peak_per_s or not roofline.roof_per_s:
         return None
-    peak, roof = roofline["peak_per_s"], roofline["roof_per_s"]
-    reached = percent(roofline["operations_per_s"] / peak)
+    peak, roof = roofline.peak_per_s, roofline.roof_per_s
+    reached = percent(roofline.operations_per_s / peak)
     return f"{reached}, memory allows {percent(roof / peak)}" if roof < peak else reached
 
 
-def group_words(call: Record) -> str | None:
+def group_words(call: ProfiledCall) -> str | None:
     """Return the groups that take most of a call, with their shares; None without a profiler."""
-    parts = {one["group"]: one["share"] for one in call.get("groups") or []}
-    if not parts and not call.get("outside"):
+    if not call.groups and not call.outside:
         return None
-    parts[OUTSIDE] = call.get("outside") or 0.0
+    parts = {one.group: one.share for one in call.groups} | {OUTSIDE: call.outside or 0.0}
     largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
     return ", ".join(f"{name} {percent(share)}" for name, share in largest)
 
 
 def explanations_by_shape(
-    entries: Sequence[Record], hosts: Mapping[str, str]
+    entries: Sequence[Explanation], hosts: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return `shape` and the explanations there as `rows`, the smallest shape first."""
-    found: dict[Any, list[dict[str, Any]]] = {}
+    found: dict[Shape, list[dict[str, Any]]] = {}
     for entry in entries:
-        row = {**entry, "host": hosts.get(str(entry["host"]))}
-        found.setdefault(shape_of(entry), []).append(row)
+        row = {**asdict(entry), "host": hosts.get(entry.host)}
+        found.setdefault(entry.shape, []).append(row)
     return [{"shape": shape, "rows": found[shape]} for shape in sorted(found, key=sizes)]

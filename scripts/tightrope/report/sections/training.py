@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.report.charts import chart, interval, labels, layer, nominal, quantity, tooltips
 from tightrope.report.style.numbers import is_number, percentage, points, significant
 from tightrope.summary.training import Spread, Training
@@ -18,27 +20,20 @@ Point = dict[str, Any]
 
 
 def training_section(entries: Sequence[Training]) -> dict[str, Any] | None:
-    """Return tables of measured trainings, one per distinct workload; None without any.
-
-    `failed` are the entries without a result.
-    """
+    """Return tables of measured trainings, one per distinct workload; None without any."""
     if not entries:
         return None
-    measured = [entry for entry in entries if entry["status"] == "ok"]
     groups: dict[Any, list[Training]] = {}
-    for entry in measured:
-        groups.setdefault(workload_of(entry), []).append(entry)
-    return {
-        "tables": [table(group) for group in groups.values()],
-        "failed": [{**entry, "variant": "training"} for entry in entries if entry not in measured],
-    }
+    for entry in entries:
+        if entry.status == "ok":
+            groups.setdefault(workload_of(entry), []).append(entry)
+    return {"tables": [table(group) for group in groups.values()]}
 
 
 def workload_of(entry: Training) -> tuple[Any, ...]:
     """Return the key that trainings of a table must share for comparable times."""
-    setup = (entry[name] for name in ("host", "device", "threads", "unit"))
-    seeds = tuple(entry["seeds"])
-    return (*setup, entry["samples"], entry["held_out_samples"], entry["epochs"], seeds)
+    setup = (entry.host, entry.device, entry.threads, entry.unit, tuple(entry.seeds))
+    return (*setup, entry.samples, entry.held_out_samples, entry.epochs)
 
 
 def table(group: Sequence[Training]) -> dict[str, Any]:
@@ -48,23 +43,22 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
     """
     families = list(dict.fromkeys(family_of(entry) for entry in group))
     entries = sorted(
-        group,
-        key=lambda entry: (families.index(family_of(entry)), entry["model"] != family_of(entry)),
+        group, key=lambda entry: (families.index(family_of(entry)), entry.model != family_of(entry))
     )
-    first, timed = entries[0], [entry for entry in entries if entry["samples_per_s"]]
-    speeds = [entry["samples_per_s"] for entry in timed]
+    first, timed = entries[0], [entry for entry in entries if entry.samples_per_s]
+    speeds = [entry.samples_per_s for entry in timed]
     return {
-        "entries": [{**entry, **format_means(entry)} for entry in entries],
+        "entries": [{**asdict(entry), **format_means(entry)} for entry in entries],
         "figures": [figure(timed)] if timed else [],
-        "largest": max((speed["mean"] for speed in speeds if speed), default=1.0),
-        "device_memory": all(is_number(entry["peak_device_bytes"]) for entry in entries),
+        "largest": max((speed.mean for speed in speeds if speed), default=1.0),
+        "device_memory": all(is_number(entry.peak_device_bytes) for entry in entries),
         "first": first,
     }
 
 
 def family_of(entry: Training) -> str:
     """Return the model whose training an entry is compared with, or its own."""
-    return entry["reference"] or entry["model"]
+    return entry.reference or entry.model
 
 
 def format_seconds(seconds: Spread | None) -> str | None:
@@ -74,13 +68,13 @@ def format_seconds(seconds: Spread | None) -> str | None:
 
 def format_means(entry: Training) -> dict[str, Any]:
     """Format the means of an entry with their spreads."""
-    samples = entry["held_out_samples"]
+    samples = entry.held_out_samples
     return {
-        "plain": entry["model"] == entry["reference"],
-        "epoch_words": format_seconds(entry["epoch_s"]),
-        "accuracy_words": plus_minus(entry["accuracy"], lambda share: percentage(share, samples)),
+        "plain": entry.model == entry.reference,
+        "epoch_words": format_seconds(entry.epoch_s),
+        "accuracy_words": plus_minus(entry.accuracy, lambda share: percentage(share, samples)),
         "change_words": plus_minus(
-            entry["accuracy_change"],
+            entry.accuracy_change,
             lambda share: points(share, samples),
             lambda share: percentage(share, samples),
         ),
@@ -91,7 +85,7 @@ def plus_minus(spread: Spread | None, format_mean: Any, format_spread: Any = Non
     """Format "78.3 ± 0.4": mean and sample standard deviation; None without a mean."""
     if not spread:
         return None
-    mean, deviation = format_mean(spread["mean"]), (format_spread or format_mean)(spread["spread"])
+    mean, deviation = format_mean(spread.mean), (format_spread or format_mean)(spread.spread)
     return f"{mean} {PLUS_MINUS} {deviation}" if deviation else mean
 
 
@@ -112,20 +106,20 @@ def figure(entries: Sequence[Training]) -> dict[str, Any]:
 
 def epoch_points(entry: Training) -> list[dict[str, Any]]:
     """Return the chart points of a model: mean, lowest and highest accuracy over the seeds."""
-    runs, count = entry["runs"] or [], entry["epochs"]
+    runs, count = entry.runs or [], entry.epochs
     chart_points = []
     for number in range(count):
-        shares = [run["accuracy"][number] for run in runs]
+        shares = [run.accuracy[number] for run in runs]
         mean = statistics.fmean(shares)
         chart_points.append(
             {
-                "model": entry["model"],
+                "model": entry.model,
                 "epoch": number + 1,
-                "seconds": statistics.fmean(sum(run["seconds"][: number + 1]) for run in runs),
+                "seconds": statistics.fmean(sum(run.seconds[: number + 1]) for run in runs),
                 "accuracy": 100 * mean,
                 "low": 100 * min(shares),
                 "high": 100 * max(shares),
-                "told": percentage(mean, entry["held_out_samples"]),
+                "told": percentage(mean, entry.held_out_samples),
                 "last": number + 1 == count,
             }
         )
