@@ -11,6 +11,7 @@ from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.files import file_state
 from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.data.splits import SPLITS
+from tightrope.engine_table import ENGINES
 from tightrope.errors import or_exit
 from tightrope.machine import cores
 from tightrope.plan import (

@@ -39,6 +39,9 @@ class Engine(NamedTuple):
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
     given: tuple[str, ...] = ()
+    # memory and time of a build job
+    build_mb: int = 8000
+    build_minutes: int = 30
 
 
 ENGINES = {
@@ -63,6 +66,8 @@ ENGINES = {
         compiler=True,
         cuda=("attention", "autotune", "graphs"),
         instructions=ONEDNN,
+        build_mb=16000,
+        build_minutes=60,
     ),
     "inductor": Engine(
         {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
@@ -73,6 +78,8 @@ ENGINES = {
         compiler=True,
         cuda=("autotune", "graphs"),
         instructions=ONEDNN,
+        build_mb=16000,
+        build_minutes=60,
     ),
     "onnxruntime": Engine(
         {
@@ -102,6 +109,8 @@ ENGINES = {
         # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
         given=("cpu",),
+        build_mb=16000,
+        build_minutes=60,
     ),
     "tvm": Engine(
         {"cpu": ("fp32",)},
@@ -109,6 +118,8 @@ ENGINES = {
         "checkpoint",
         static=True,
         compiler=True,
+        build_mb=16000,
+        build_minutes=240,
     ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
@@ -118,5 +129,7 @@ ENGINES = {
         {"cuda": "s8s8"},
         cuda=("graphs",),
         given=("cuda",),
+        build_mb=16000,
+        build_minutes=120,
     ),
 }
