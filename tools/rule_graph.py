@@ -17,14 +17,22 @@ PAGE = ROOT / "docs/architecture.md"
 FENCE = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
 
 
-def rules_by_file() -> dict[str, list[str]]:
-    """The rules of each rule file, in the order in which the Snakefile includes them."""
+def rules_by_file(names: list[str]) -> dict[str, list[str]]:
+    """Those of these rules that are in each rule file, in the order of the Snakefile.
+
+    The rules of a loop begin with the same word: `build_`.
+    """
     files = re.findall(r'include: "(rules/\S+)"', (ROOT / "Snakefile").read_text())
-    pattern = re.compile(r"^(?:rule (\w+):|use rule \w+ as (\w+) with:)", re.MULTILINE)
-    return {
-        Path(file).stem: [one or other for one, other in pattern.findall((ROOT / file).read_text())]
-        for file in files
+    texts = {Path(file).stem: (ROOT / file).read_text() for file in files}
+    found = {
+        name: re.findall(r"^(?:use )?rule .*?(\w+)(?: with)?:$", text, re.M)
+        for name, text in texts.items()
     }
+    written = {rule for rules in found.values() for rule in rules}
+    for name, text in texts.items():
+        for begin in re.findall(r'^ +f"(\w+_)\{\w+\}"$', text, re.M):
+            found[name] += [one for one in names if one.startswith(begin) and one not in written]
+    return {name: [one for one in rules if one in names] for name, rules in found.items()}
 
 
 def rule_graph() -> networkx.DiGraph:
@@ -48,10 +56,9 @@ def mermaid() -> str:
         closing.append(networkx.find_cycle(graph, "calibrate")[-1])
         graph.remove_edge(*closing[-1])
     lines = ["flowchart TB"]
-    for file, rules in rules_by_file().items():
-        shown = [rule for rule in rules if rule in graph]
-        if shown:
-            lines += [f"    subgraph {file}", *(f"        {rule}" for rule in shown), "    end"]
+    for file, rules in rules_by_file(list(graph)).items():
+        if rules:
+            lines += [f"    subgraph {file}", *(f"        {rule}" for rule in rules), "    end"]
     kept = networkx.transitive_reduction(graph).edges
     lines += [f"    {one} --> {other}" for one, other in sorted(kept)]
     lines += [f"    {one} -.-> {other}" for one, other in closing]
