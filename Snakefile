@@ -44,7 +44,7 @@ rule all:
 
 
 onstart:
-    stopping.stop_jobs_on_signals(workflow)
+    plugin.stop_jobs_on_signals(workflow)
     announce.announce(workflow, config, PLAN)
 
 

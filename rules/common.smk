@@ -35,7 +35,7 @@ from tightrope.plan.config import checked
 from tightrope.plan.location import Location
 from tightrope.plan.wildcards import of_wildcards, one_of
 from tightrope.studies.table import STUDIES
-from tightrope.terminal import decision, plugin, stopping
+from tightrope.terminal import decision, plugin
 from tightrope.terminal.ended import EndedJobs
 from tightrope.variants import CALIBRATION, METHODS, SCHEMES
 

@@ -184,7 +184,7 @@ def test_nothing_is_printed_of_what_a_signal_breaks_in_snakemake() -> None:
     """It may come between the making of a coroutine and its start, or as an event loop closes."""
     planning = """
 import logging, os, signal
-from tightrope.terminal.stopping import watch_signals
+from tightrope.terminal.plugin import watch_signals
 
 async def plan():
     pass

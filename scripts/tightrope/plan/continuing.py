@@ -17,7 +17,7 @@ from tightrope.errors import StorageError
 from tightrope.plan.plan import Plan
 from tightrope.terminal.ended import RECORDS, EndedJobs
 from tightrope.terminal.jobs import subject_of
-from tightrope.terminal.stopping import STOPPED
+from tightrope.terminal.plugin import STOPPED
 
 FILE = ".snakemake/tightrope/ended.json"
 # rules whose old output stays when they fail, and those without which a model is not measured

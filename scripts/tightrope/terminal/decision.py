@@ -64,27 +64,22 @@ def closing_words(
 
 def decision_table(document: Entry, *, width: int | None = None) -> str:
     """Return a table per model and host, a row per shape; cells wrap where it is too wide."""
+    from tabulate import tabulate
+
     hosts = {one["host"] for one in document["recommendations"]}
     groups: dict[str, list[list[str]]] = {}
     for one in document["recommendations"]:
         title = one["model"] if len(hosts) < 2 else f"{one['model']} on host {one['host']}"
         groups.setdefault(title, []).append(cells(document, one))
-    tables = [
-        f"{title}\n" * (len(groups) > 1) + table_of(rows, width) for title, rows in groups.items()
-    ]
-    return "\n\n".join(tables)
-
-
-def table_of(rows: list[list[str]], width: int | None) -> str:
-    """Format the rows as an aligned table with a header."""
-    from tabulate import tabulate
-
     alignment, widths = zip(*COLUMNS.values(), strict=True)
     options: Entry = {"tablefmt": "plain", "disable_numparse": True, "colalign": alignment}
-    whole = tabulate([[*COLUMNS], *rows], **options)
-    if width is None or max(len(line.rstrip()) for line in whole.splitlines()) <= width:
-        return whole
-    return tabulate([[*COLUMNS], *rows], **options, maxcolwidths=[*widths])
+    tables = []
+    for title, rows in groups.items():
+        table = tabulate([[*COLUMNS], *rows], **options)
+        if width is not None and max(len(line.rstrip()) for line in table.splitlines()) > width:
+            table = tabulate([[*COLUMNS], *rows], **options, maxcolwidths=[*widths])
+        tables.append(f"{title}\n" * (len(groups) > 1) + table)
+    return "\n\n".join(tables)
 
 
 def cells(document: Entry, recommendation: Entry) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.durations import in_words
@@ -111,8 +111,12 @@ class Seconds:
 
     def __init__(self, path: Path | str) -> None:
         """Read the seconds of earlier runs from `path`; none if it is missing or invalid."""
+        from msgspec import Meta
+
         self.path = Path(path)
-        self.by_key = read_seconds(self.path)
+        self.by_key: dict[str, float] = {}
+        with suppress(TightropeError):
+            self.by_key = read_json(self.path, dict[str, Annotated[float, Meta(ge=0)]])
         self.before: dict[str, list[float]] = defaultdict(list)
         for key, seconds in self.by_key.items():
             self.before[key.partition(" ")[0]].append(seconds)
@@ -134,16 +138,6 @@ class Seconds:
     def of_job(self, job: Job) -> float | None:
         """Return the seconds of this job in an earlier run, else the mean of its rule."""
         return self.by_key.get(job.key, self.of_rule(job.rule))
-
-
-def read_seconds(path: Path) -> dict[str, float]:
-    """Read the seconds by job from the file; empty if missing or invalid."""
-    try:
-        found = read_json(path, dict[str, Any]).items()
-    except TightropeError:
-        return {}
-    numbers = [(key, one) for key, one in found if isinstance(one, int | float)]
-    return {key: float(one) for key, one in numbers if 0 <= one < math.inf}
 
 
 class Run:
@@ -305,7 +299,10 @@ def ended(
 
 
 def closing(run: Run, now: float) -> list[Line]:
-    """Report the outcome of a run's jobs."""
+    """Report the outcome of a run's jobs, or that the user has stopped it and how it goes on."""
+    if run.stopped:
+        jobs = f" after {run.done} of {run.total} jobs" if run.total else ""
+        return [Line(f"stopped{jobs}"), Line("To continue, run the same command.")]
     if run.began is None:
         return []
     words = f"{run.done} of {run.total} jobs in {in_words(now - run.began)}"
@@ -314,12 +311,6 @@ def closing(run: Run, now: float) -> list[Line]:
     if run.crashed:
         words += f", {run.crashed} ended with an error: the run is not complete"
     return [Line(words, FAILED if run.crashed else PLAIN)]
-
-
-def stopped(run: Run) -> list[Line]:
-    """Report that the user has stopped the run, and how it goes on."""
-    jobs = f" after {run.done} of {run.total} jobs" if run.total else ""
-    return [Line(f"stopped{jobs}"), Line("To continue, run the same command.")]
 
 
 def facts_of(run: Run, job: Job, seconds: float) -> str:

@@ -1,8 +1,12 @@
-"""Terminal output of a run, in place of Snakemake's own log: plain lines, or lines above a bar.
+"""Terminal output of a run, in place of Snakemake's own log, and its stop by Ctrl-C and SIGTERM.
 
 Snakemake passes each event to its log handlers as a record with an `event` and its data. A logger
 plugin would have to be installed and named on the command line; this handler replaces Snakemake's
 own handler while the Snakefile is read. Snakemake's log file still contains everything.
+
+Snakemake waits for running jobs after SIGTERM, however long they take, and a Ctrl-C reaches jobs
+directly: each would end with a traceback of its own. Here they end at once, and two lines say how
+to go on.
 """
 
 import atexit
@@ -11,18 +15,22 @@ import logging
 import os
 import re
 import select
+import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Container, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
+from tightrope.machine.processes import adopt_orphans, end_children
 from tightrope.terminal import jobs
 from tightrope.terminal.ended import LOGGER, EndedJobs, failure_of, name_of, refusal_in
 from tightrope.terminal.jobs import FAILED, Job, Line, Run, Seconds, job_of, subject_of
-from tightrope.terminal.stopping import STOPPED, leave_interrupts_to_snakemake
 
 SNAKEMAKES_OWN = "DefaultStreamHandler"
 KEPT_SECONDS = Path(".snakemake/job_seconds.json")
@@ -46,6 +54,9 @@ LEFT_OUT = re.compile(
     r"WorkflowError:\nAt least one job did not complete successfully"
 )
 SILENT = {"workflow_started", "resources_info", "job_started", "shellcmd", "progress", "rulegraph"}
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+GRACE_SECONDS = 2.0  # that jobs have to delete their temporary files
+STOPPED = threading.Event()  # by a signal
 
 
 class PlainScreen:
@@ -308,15 +319,14 @@ class TerminalHandler(logging.Handler):
     def finish(self) -> None:
         """Remove the progress bar and report the outcome of the jobs, once."""
         self.screen.stop()
-        if STOPPED.is_set():
-            said, self.run.stopped = self.run.stopped, True
-            return None if said else self.screen.show(jobs.stopped(self.run))
-        if self.exception:
+        if self.run.stopped:
+            return
+        self.run.stopped = STOPPED.is_set()
+        if self.exception and not self.run.stopped:
             self.screen.show([Line(self.exception, FAILED)])
             self.exception = ""
-        if self.run.began is not None:
-            self.screen.show(jobs.closing(self.run, time.monotonic()))
-            self.run.began = None
+        self.screen.show(jobs.closing(self.run, time.monotonic()))
+        self.run.began = None
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -334,7 +344,12 @@ def start_terminal(
     """
     if module or not workflow.is_main_process:
         return
-    leave_interrupts_to_snakemake()
+    from snakemake.shell import shell
+
+    if str(shell.get_executable()).endswith("bash"):
+        # jobs ignore Ctrl-C; the first half is Snakemake's own
+        shell.prefix("set -euo pipefail; trap '' INT; ")
+    watch_signals(local=False)
     logger = logging.getLogger(LOGGER)
     own: Any = next((one for one in logger.handlers if one.name == SNAKEMAKES_OWN), None)
     settings: Any = own and own.filters[0]
@@ -347,3 +362,44 @@ def start_terminal(
     logger.addHandler(handler)
     # restore the hidden cursor even if a run ends without closing its handlers
     atexit.register(handler.close)
+
+
+def stop_jobs_on_signals(workflow: Any) -> None:
+    """Stop the run and its local jobs on Ctrl-C and SIGTERM; for the main process.
+
+    To be called when the first job starts: Snakemake's scheduler has set its handler of SIGTERM.
+    """
+    if workflow.is_main_process:
+        watch_signals(local=workflow.local_exec)
+
+
+def watch_signals(*, local: bool) -> None:
+    """Handle SIGNALS by `stop`, where this is the main thread: others cannot."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            signal.signal(number, partial(stop, local=local))
+
+
+def stop(number: int, frame: FrameType | None, *, local: bool) -> None:
+    """Raise KeyboardInterrupt, on which Snakemake ends a run; end the jobs if they are `local`."""
+    for one in SIGNALS:
+        # not SIG_IGN, which a job that starts now would inherit
+        signal.signal(one, lambda *_: None)
+    # the interrupt may hit Snakemake's event loop anywhere, also when its handlers are removed
+    sys.excepthook = lambda *_: None
+    sys.unraisablehook = lambda *_: None
+    logging.lastResort = logging.NullHandler()
+    warnings.simplefilter("ignore")
+    STOPPED.set()
+    if local:
+        threading.Thread(target=end_jobs, daemon=True).start()
+    raise KeyboardInterrupt
+
+
+def end_jobs() -> None:
+    """End the children of this process, also those that start now, for as long as it lives."""
+    adopt_orphans()
+    deadline = time.monotonic() + GRACE_SECONDS
+    while True:
+        end_children(kill=time.monotonic() > deadline)
+        time.sleep(0.1)

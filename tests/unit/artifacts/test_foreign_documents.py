@@ -26,7 +26,7 @@ from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.summary.document import failures, read_reported
 from tightrope.summary.models import data_entry
-from tightrope.terminal.jobs import read_seconds
+from tightrope.terminal.jobs import Seconds
 from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]
@@ -144,7 +144,7 @@ READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] 
     ),
     "search.json": lambda tiny: (FOUND, lambda path: read_json(path, manifest_types.Found)),
     "costs.json": lambda tiny: (COSTS, partial(describe_with_costs, tiny)),
-    "job_seconds.json": lambda tiny: ({"a b": 1.5}, read_seconds),
+    "job_seconds.json": lambda tiny: ({"a b": 1.5}, Seconds),
     "summary.json": lambda tiny: (REPORTED, failures),
 }
 
