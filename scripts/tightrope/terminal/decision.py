@@ -5,17 +5,12 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
-from tightrope.artifacts.files import file_state, read_json
-from tightrope.report.style.numbers import (
-    TIMES,
-    milliseconds,
-    points,
-    ratio,
-    ratio_interval,
-    shape_of,
-)
+from tightrope.artifacts.files import file_state
+from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
 from tightrope.summary.accuracy import poor_baseline, truncation_words
-from tightrope.summary.document import failures, remeasure_command
+from tightrope.summary.decision_types import Recommendation
+from tightrope.summary.document import Summary, failures, read_reported, remeasure_command
+from tightrope.summary.result_types import Shape
 
 # alignment of each column, and its width on a narrow terminal: there names do not wrap, so that
 # they can be copied
@@ -29,7 +24,6 @@ COLUMNS = {
 }
 # of other lists in summary.json, the entries that other load may have disturbed
 PARTS = {"traffic": "rows", "families": "shapes"}
-Entry = dict[str, Any]
 
 
 def closing_words(
@@ -38,23 +32,22 @@ def closing_words(
     """Return the closing text of a run, empty if the report is as `before`, see `file_state`."""
     if file_state(report) in (None, before):
         return ""
-    document = read_json(summary, Entry)
+    document = read_reported(summary)
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     lines = [decision_table(document, width=width), *decided(document)]
-    cut = {
-        name: truncation_words(model["truncation"]) for name, model in document["models"].items()
-    }
-    lines += [f"{name}: {words}" for name, words in cut.items() if words]
+    for name, model in document.models.items():
+        if words := truncation_words(model.truncation):
+            lines.append(f"{name}: {words}")
     lines.append(f"Report: {report}")
-    if failed := [f"{one['model']}/{one['variant']}" for one in failures(Path(summary))]:
+    if failed := failures(document):
         lines.append(f"{len(failed)} failed, the report says why: {', '.join(failed)}")
-    for name, model in document["models"].items():
-        own = [one for one in document["results"] if one["model"] == name]
+    for name, model in document.models.items():
+        own = [one for one in document.results if one.model == name]
         if remark := poor_baseline(model, own):
             lines.append(f"{name}: {remark}")
     if count := disturbed(document):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
-        provisional = any(one["provisional"] for one in document["recommendations"])
+        provisional = any(one.provisional for one in document.recommendations)
         so = ": the decision is provisional" if provisional else ""
         lines.append(f"{subject} disturbed by other load{so}.")
         again = remeasure_command(document)
@@ -62,17 +55,17 @@ def closing_words(
     return "".join(f"{line}\n" for line in lines if line)
 
 
-def decision_table(document: Entry, *, width: int | None = None) -> str:
+def decision_table(document: Summary, *, width: int | None = None) -> str:
     """Return a table per model and host, a row per shape; cells wrap where it is too wide."""
     from tabulate import tabulate
 
-    hosts = {one["host"] for one in document["recommendations"]}
+    hosts = {one.host for one in document.recommendations}
     groups: dict[str, list[list[str]]] = {}
-    for one in document["recommendations"]:
-        title = one["model"] if len(hosts) < 2 else f"{one['model']} on host {one['host']}"
+    for one in document.recommendations:
+        title = one.model if len(hosts) < 2 else f"{one.model} on host {one.host}"
         groups.setdefault(title, []).append(cells(document, one))
     alignment, widths = zip(*COLUMNS.values(), strict=True)
-    options: Entry = {"tablefmt": "plain", "disable_numparse": True, "colalign": alignment}
+    options: dict[str, Any] = {"tablefmt": "plain", "disable_numparse": True, "colalign": alignment}
     tables = []
     for title, rows in groups.items():
         table = tabulate([[*COLUMNS], *rows], **options)
@@ -82,69 +75,66 @@ def decision_table(document: Entry, *, width: int | None = None) -> str:
     return "\n\n".join(tables)
 
 
-def cells(document: Entry, recommendation: Entry) -> list[str]:
+def cells(document: Summary, recommendation: Recommendation) -> list[str]:
     """Return the cells of one recommendation."""
-    shape, variant = size_label(recommendation["shape"]), recommendation["variant"]
+    shape, variant = size_label(recommendation.shape), recommendation.variant
     if variant is None:
         return [shape, "none", "", "", "", "not decided"]
     named = ("model", "host", "variant")
     result = next(
         one
-        for one in document["results"]
-        if all(one[name] == recommendation[name] for name in named)
+        for one in document.results
+        if all(getattr(one, name) == getattr(recommendation, name) for name in named)
     )
-    sizes = shape_of(recommendation["shape"])
-    row = next(one for one in result["latency"] if shape_of(one) == sizes)
-    speedup, accuracy = row["speedup"], result["accuracy"]
+    row = next(one for one in result.latency if one.shape == recommendation.shape)
+    speedup, accuracy = row.speedup, result.accuracy
     interval = ratio_interval(speedup)
-    is_baseline = result["baseline"] == variant
-    words = ["baseline"] if is_baseline else [speedup["verdict"]] if speedup else []
-    if equal := len(recommendation["equal"]):
+    is_baseline = result.baseline == variant
+    words: list[str] = ["baseline"] if is_baseline else [speedup.verdict] if speedup else []
+    if equal := len(recommendation.equal):
         words.append(f"equal to {equal} other" + "s" * (equal > 1))
-    if recommendation["provisional"]:
+    if recommendation.provisional:
         words.append("provisional")
-    changed = points(accuracy["delta"], accuracy["samples"]) if accuracy else None
+    changed = points(accuracy.delta, accuracy.samples) if accuracy else None
     return [
         shape,
         variant,
-        milliseconds(row["paired_s"]) or "",
+        milliseconds(row.paired_s) or "",
         (ratio(speedup) or "") + (f" ({interval})" if interval else ""),
         "no labels" if accuracy is None else "" if changed is None else f"{changed} points",
         ", ".join(words),
     ]
 
 
-def size_label(shape: dict[str, int]) -> str:
+def size_label(shape: Shape) -> str:
     """Format a shape as sizes joined by the times sign; padded texts as `32x128, 64 tokens`."""
-    sizes = dict(shape_of(shape))
+    sizes = shape.sizes
     tokens = sizes.pop("tokens", None)
     joined = TIMES.join(map(str, sizes.values()))
     return joined if tokens is None else f"{joined}, {tokens} tokens"
 
 
-def decided(document: Entry) -> list[str]:
+def decided(document: Summary) -> list[str]:
     """Return what the table lacks of the decision: the goal, why there is none, what may be better.
 
     A goal without a variant at a shape is told as why there is no recommendation for it.
     """
     lines = [
-        f"{one['model']}: {one['sentence']}" + " (provisional)" * one["provisional"]
-        for one in document["goals"]
-        if one["variant"] is not None or one["shape"] is None
+        f"{one.model}: {one.sentence}" + " (provisional)" * one.provisional
+        for one in document.goals
+        if one.variant is not None or one.shape is None
     ]
     lines += [
-        f"{one['model']}, {size_label(one['shape'])}: {one['why']}"
-        for one in document["recommendations"]
-        if one["variant"] is None
+        f"{one.model}, {size_label(one.shape)}: {one.why}"
+        for one in document.recommendations
+        if one.variant is None
     ]
     needed = {
-        (one["model"], one["variant"]): one["accuracy"]["samples_needed"]
-        for one in document["results"]
-        if one["accuracy"]
+        (one.model, one.variant): one.accuracy.samples_needed
+        for one in document.results
+        if one.accuracy
     }
-    open_ones = [
-        (one["model"], name) for one in document["recommendations"] for name in one["undecided"]
-    ]
+    open_ones = [(one.model, name) for one in document.recommendations for name in one.undecided]
     return lines + [
         f"{key[0]}: {key[1]} may be better: it takes about {needed[key]:,} evaluation examples to "
         "show that it keeps the accuracy"
@@ -153,14 +143,19 @@ def decided(document: Entry) -> list[str]:
     ]
 
 
-def disturbed(document: Entry) -> int:
+def disturbed(document: Summary) -> int:
     """Count what was disturbed by other load: rows of latency, races, and all other figures."""
-    rows = [row for result in document["results"] for row in result["latency"]]
+    rows = [row for result in document.results for row in result.latency]
     count = sum(
-        bool(row.get("disturbed")) or (row["speedup"] or {}).get("verdict") == "disturbed"
-        for row in rows
+        bool(row.disturbed or (row.speedup and row.speedup.verdict == "disturbed")) for row in rows
     )
-    count += sum(race["status"] == "disturbed" for race in document["races"])
-    parts = [one for name, part in PARTS.items() for entry in document[name] for one in entry[part]]
-    parts += [row for found in document["studies"].values() for one in found for row in one["rows"]]
-    return count + sum(bool(one["disturbed"]) for one in [*parts, *document["training"]])
+    count += sum(race.status == "disturbed" for race in document.races)
+    parts = [
+        one
+        for name, part in PARTS.items()
+        for entry in getattr(document, name)
+        for one in entry[part]
+    ]
+    parts += [row for found in document.studies.values() for one in found for row in one.rows]
+    found = [one["disturbed"] for one in parts] + [one.disturbed for one in document.training]
+    return count + sum(map(bool, found))
