@@ -72,17 +72,17 @@ def accuracy_changes(
 
 def accuracy_change(old: Report, new: Report, key: Key, unchanged: bool) -> AccuracyChange:
     """Return the change of a variant, its p value not yet corrected."""
-    before, after = (one.results[key]["accuracy"] for one in (old, new))
-    was, now = (one and one["top1"] for one in (before, after))
-    change = AccuracyChange(key, was, now, after and after["samples"])
-    possible = (one and 0 <= one["top1"] <= 1 and one["samples"] > 0 for one in (before, after))
+    before, after = (one.results[key].accuracy for one in (old, new))
+    was, now = (one.top1 if one else None for one in (before, after))
+    change = AccuracyChange(key, was, now, after.samples if after else None)
+    possible = (one and 0 <= one.top1 <= 1 and one.samples > 0 for one in (before, after))
     if not (all(possible) and before and after):
         return replace(change, reason="no accuracy in both")
     try:
         source, (count, flips) = RECORDS, from_records(old, new, key, [before, after])
     except TightropeError as no_records:
         try:
-            source, count = FLIPS, before["samples"]
+            source, count = FLIPS, before.samples
             flips = from_flips(old, new, key, [before, after], unchanged)
         except TightropeError as no_flips:
             return totals(change, before, after, f"{no_records}; {no_flips}")
@@ -105,14 +105,14 @@ def from_records(
     )
     if before.data_sha256 != after.data_sha256 or not before.labels:
         raise TightropeError("their accuracy records are of other examples")
-    entry = new.document["models"].get(key.model)
-    names = (entry and entry["labels"]) or []
+    entry = new.document.models.get(key.model)
+    names = (entry and entry.labels) or []
 
     def named(answer: int) -> Class:
         return names[answer] if 0 <= answer < len(names) else answer
 
-    quoted = [one for accuracy in accuracies for one in accuracy["flipped"] or ()]
-    texts = {one["index"]: one["text"] for one in quoted if one["text"]}
+    quoted = [one for accuracy in accuracies for one in accuracy.flipped or ()]
+    texts = {one.index: one.text for one in quoted if one.text}
     answers = enumerate(zip(before.labels, before.predictions, after.predictions, strict=False))
     flips = [Flip(index, texts.get(index), *map(named, one)) for index, one in answers]
     count = min(len(before.predictions), len(after.predictions))
@@ -135,8 +135,8 @@ def record_of(report: Report, key: Key, accuracy: Accuracy) -> AccuracyRecord:
     labels, count = record.labels or [], len(record.predictions)
     right = sum(ours == label for ours, label in zip(record.predictions, labels, strict=False))
     own = (record.schema, record.model, record.variant) == (SCHEMA, model, variant)
-    fits = own and count == accuracy["samples"] and len(labels) >= count
-    if not (fits and math.isclose(right / count, accuracy["top1"], abs_tol=1e-9)):
+    fits = own and count == accuracy.samples and len(labels) >= count
+    if not (fits and math.isclose(right / count, accuracy.top1, abs_tol=1e-9)):
         raise TightropeError(f"{path} is not of this summary")
     return record
 
@@ -151,23 +151,21 @@ def from_flips(
     before, after = accuracies
     if not unchanged:
         raise TightropeError("model, data or baseline are not the same")
-    if before["samples"] != after["samples"]:
+    if before.samples != after.samples:
         raise TightropeError("other numbers of examples")
-    if {one.results[key]["baseline"] for one in (old, new)} == {key.variant}:
-        if before["top1"] != after["top1"]:
+    if {one.results[key].baseline for one in (old, new)} == {key.variant}:
+        if before.top1 != after.top1:
             raise TightropeError("the baseline")
         return []
-    lists = [{one["index"]: one for one in each["flipped"] or ()} for each in accuracies]
-    if [len(one) for one in lists] != [before["flips"], after["flips"]]:
+    lists = [{one.index: one for one in each.flipped or ()} for each in accuracies]
+    if [len(one) for one in lists] != [before.flips, after.flips]:
         raise TightropeError("a summary does not list all flips")
     flips = []
     for index in sorted({*lists[0], *lists[1]}):
         one = lists[1].get(index) or lists[0][index]
         # the baseline gives the answers that are not listed
-        answers = [
-            ones[index]["prediction"] if index in ones else one["baseline"] for ones in lists
-        ]
-        flips.append(Flip(index, one["text"], one["label"], *answers))
+        answers = [ones[index].prediction if index in ones else one.baseline for ones in lists]
+        flips.append(Flip(index, one.text, one.label, *answers))
     return [one for one in flips if one.old != one.new]
 
 
@@ -177,7 +175,7 @@ def totals(change: AccuracyChange, old: Accuracy, new: Accuracy, why: str) -> Ac
     The interval is method 10 of Newcombe (1998), "Interval estimation for the difference between
     independent proportions", from those of Wilson.
     """
-    counts = [(round(one["top1"] * one["samples"]), one["samples"]) for one in (old, new)]
+    counts = [(round(one.top1 * one.samples), one.samples) for one in (old, new)]
     before, after = (share(*one) for one in counts)
     value = after.value - before.value
     below = math.hypot(after.value - after.low, before.high - before.value)

@@ -5,14 +5,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from msgspec.structs import asdict
+
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
-from tightrope.compare.read import Key, Report, RowKey, Shape, with_calibrations_of
+from tightrope.compare.read import Key, Report, RowKey, with_calibrations_of
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
-from tightrope.report.style.numbers import shape_of
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import Result
+from tightrope.summary.result_types import Entry, Result, Shape
 
 Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
 # what makes a machine another one; a GPU counts for what ran on it
@@ -95,7 +96,7 @@ def compare(
         speed = with_remeasured(speed, again(old, new, [one.row for one in speed]))
     other, bases = touched(found, OF_ANSWERS), {}
     for key in measured:
-        bases[key] = Key(key.model, str(new.results[key]["baseline"]))
+        bases[key] = Key(key.model, str(new.results[key].baseline))
     unchanged = {key for key, base in bases.items() if base in measured and base not in other}
     accuracy = accuracy_changes(old, new, measured, unchanged)
     moved = {one.row.key for one in speed if one.verdict in ("slower", "faster")}
@@ -103,7 +104,7 @@ def compare(
     gone = []
     for key in sorted(old.ok - new.ok):
         result = new.results.get(key)
-        why = result and f"{result['status']}: {result['reason'] or 'without a reason'}"
+        why = result and f"{result.status}: {result.reason or 'without a reason'}"
         gone.append((key, why or "it is not in the new report"))
     before, after = recommended(old), recommended(new)
     both = sorted(before.keys() & after.keys())
@@ -137,8 +138,8 @@ def require_comparable(old: Report, new: Report, measured: Iterable[Key]) -> Non
             f"no model in common: {old.path} has {names[0]}, {new.path} has {names[1]}"
         )
     for key in sorted(measured):
-        names = [str(one.results[key]["host"]) for one in (old, new)]
-        before, after = old.document["hosts"].get(names[0]), new.document["hosts"].get(names[1])
+        names = [str(one.results[key].host) for one in (old, new)]
+        before, after = old.document.hosts.get(names[0]), new.document.hosts.get(names[1])
         if before is None or after is None:
             raise TightropeError(f"{'/'.join(key)}: a report does not say on which host it ran")
         facts = (*MACHINE, "gpu") if key.variant.startswith("cuda") else MACHINE
@@ -152,10 +153,10 @@ def require_comparable(old: Report, new: Report, measured: Iterable[Key]) -> Non
 
 def recommended(report: Report) -> dict[tuple[str, Shape, str], str | None]:
     """Return the recommended variant by model, shape and host; a host that is alone has no name."""
-    several = len(report.document["hosts"]) > 1
+    several = len(report.document.hosts) > 1
     return {
-        (one["model"], shape_of(one["shape"]), one["host"] if several else ""): one["variant"]
-        for one in report.document["recommendations"]
+        (one.model, one.shape, one.host if several else ""): one.variant
+        for one in report.document.recommendations
     }
 
 
@@ -165,7 +166,7 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
     yield from of_hosts(old, new, keys)
     for model in sorted({key.model for key in keys}):
         own = frozenset(key for key in keys if key.model == model)
-        before, after = (dict(one.document["models"].get(model) or {}) for one in (old, new))
+        before, after = (one.document.models.get(model) for one in (old, new))
         for name, was, now in differing(before, after, MODEL_FACTS):
             yield Difference(MODEL_FACTS[name], f"{name} of {model}", was, now, own)
     yield from of_variants(old, new, keys)
@@ -175,40 +176,43 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
 
 
 def differing(
-    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
+    old: Entry | Mapping[str, Any] | None,
+    new: Entry | Mapping[str, Any] | None,
+    names: Iterable[str] | None = None,
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield which of these facts differ between two mappings, by default of all, with values."""
-    for name in sorted({*old, *new}) if names is None else names:
-        if old.get(name) != new.get(name):
-            yield name, old.get(name), new.get(name)
+    """Yield which of these facts differ between two, by default of all names, with both values."""
+    was, now = (asdict(one) if isinstance(one, Entry) else one or {} for one in (old, new))
+    for name in sorted({*was, *now}) if names is None else names:
+        if was.get(name) != now.get(name):
+            yield name, was.get(name), now.get(name)
 
 
 def of_hosts(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Difference]:
     """Yield differences of libraries and machines, of each pair of hosts."""
     pairs: dict[tuple[str, str], list[Key]] = defaultdict(list)
     for key in keys:
-        before, after = (str(one.results[key]["host"]) for one in (old, new))
-        if before in old.document["hosts"] and after in new.document["hosts"]:
+        before, after = (str(one.results[key].host) for one in (old, new))
+        if before in old.document.hosts and after in new.document.hosts:
             pairs[before, after].append(key)
     for (before, after), own in pairs.items():
         where = f" on {after}" if len(pairs) > 1 else ""
-        hosts = old.document["hosts"][before], new.document["hosts"][after]
+        hosts = old.document.hosts[before], new.document.hosts[after]
         on_gpu = [key for key in own if key.variant.startswith("cuda")]
         for name, was, now in differing(*hosts, HOST_FACTS):
             concerns = frozenset(on_gpu if name in OF_GPU else own)
             yield Difference("host", f"{name}{where}", was, now, concerns)
-        for name, was, now in differing(*(host["libraries"] for host in hosts)):
+        for name, was, now in differing(*(host.libraries for host in hosts)):
             users = frozenset(key for key in own if uses(new.results[key], name))
             yield Difference("library", f"{name}{where}", was, now, users)
 
 
 def uses(result: Result, library: str) -> bool:
     """Return whether the engine of a result, or what it is built from, is made by a library."""
-    engine = ENGINES.get(result["engine"])
+    engine = ENGINES.get(result.engine)
     if engine is None:
         return True
     if library == CALIBRATES:
-        return CALIBRATES in (result["calibration"] or "")
+        return CALIBRATES in (result.calibration or "")
     return library in engine.libraries or (library in OF_ONNX and engine.source == "onnx")
 
 
@@ -226,13 +230,15 @@ def of_variants(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Diffe
 
 def settings_of(result: Result) -> dict[str, Any]:
     """Return settings of a variant; options of its engine by their place in the configuration."""
-    options = {f"{result['engine']}.{name}": one for name, one in (result["options"] or {}).items()}
-    return {name: result[name] for name in ("threads", "baseline", "calibration")} | options
+    options = {f"{result.engine}.{name}": one for name, one in (result.options or {}).items()}
+    return {
+        name: getattr(result, name) for name in ("threads", "baseline", "calibration")
+    } | options
 
 
 def of_code(old: Report, new: Report, keys: Collection[Key]) -> Iterator[Difference]:
     """Yield steps whose code differs, those of the same variants together."""
-    before, after = old.document["code"], new.document["code"]
+    before, after = old.document.code, new.document.code
     steps: dict[frozenset[Key], list[str]] = defaultdict(list)
     for step, *_ in differing(before, after, sorted(before.keys() & after.keys())):
         steps[frozenset(key for key in keys if takes(new.results[key], step))].append(step)
@@ -244,8 +250,8 @@ def of_code(old: Report, new: Report, keys: Collection[Key]) -> Iterator[Differe
 def takes(result: Result, step: str) -> bool:
     """Return whether a result comes from a step, as `build onnxruntime` or `calibrate`."""
     if engine := step.partition(" ")[2]:
-        return engine == result["engine"]
-    return step not in OF_INT8 or bool(result["calibration"])
+        return engine == result.engine
+    return step not in OF_INT8 or bool(result.calibration)
 
 
 def touched(found: Iterable[Difference], kinds: Collection[str]) -> set[Key]:

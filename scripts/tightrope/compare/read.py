@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import read_bytes, strict_json
 from tightrope.errors import ArtifactError
-from tightrope.report.style.numbers import shape_of
-from tightrope.summary.document import Summary
-from tightrope.summary.result_types import LatencyRow, Result, interval_of
+from tightrope.summary.document import SCHEMA, Summary
+from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
 
-SCHEMA = 5
 # the largest summary of docs/results/operations.md, of 10,000 variants, has a tenth of that
 LARGEST_BYTES = 2**30
-
-Shape = tuple[tuple[str, int], ...]
 
 
 class Key(NamedTuple):
@@ -49,18 +46,18 @@ class Report:
     @cached_property
     def results(self) -> dict[Key, Result]:
         """The results by model and variant."""
-        return {Key(one["model"], one["variant"]): one for one in self.document["results"]}
+        return {Key(one.model, one.variant): one for one in self.document.results}
 
     @cached_property
     def rows(self) -> dict[RowKey, LatencyRow]:
         """The rows of latency by model, variant and shape."""
         results = self.results.items()
-        return {RowKey(key, shape_of(row)): row for key, one in results for row in one["latency"]}
+        return {RowKey(key, row.shape): row for key, one in results for row in one.latency}
 
     @cached_property
     def ok(self) -> set[Key]:
         """The variants that have a result."""
-        return {key for key, result in self.results.items() if result["status"] == "ok"}
+        return {key for key, result in self.results.items() if result.status == "ok"}
 
 
 def read_report(path: Path | str) -> Report:
@@ -78,13 +75,13 @@ def read_report(path: Path | str) -> Report:
             raise ValueError(f"its schema is {str(found)[:40]}, {read}")
         summary = msgspec.convert(document, Summary)
         seen: set[str] = set()
-        for result in summary["results"]:
-            name = f"{result['model']}/{result['variant']}"
+        for result in summary.results:
+            name = f"{result.model}/{result.variant}"
             if name in seen:
                 raise ValueError(f"results has {name} twice")
             seen.add(name)
-            for row in result["latency"]:
-                value, low, high = interval_of(row.get("speedup")) or (1, 1, 1)
+            for row in result.latency:
+                value, low, high = interval_of(row.speedup) or (1, 1, 1)
                 if not (0 <= low <= value <= high < math.inf and value > 0):
                     raise ValueError(f"{name} has a speed-up of {value} from {low} to {high}")
     except ValueError as error:  # msgspec's errors of types are of this kind too
@@ -100,19 +97,21 @@ def with_calibrations_of(new: Report, old: Report) -> Report:
     groups: dict[Any, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
     for place, (report, other) in enumerate(((old, new), (new, old))):
         for key, one in report.results.items():
-            if one["calibration"] and key not in other.results:
-                device = one["variant"].partition("-")[0]  # with the name of a host
-                kind = key.model, device, one["device"], one["engine"], one["precision"]
+            if one.calibration and key not in other.results:
+                device = one.variant.partition("-")[0]  # with the name of a host
+                kind = key.model, device, one.device, one.engine, one.precision
                 groups[kind][place].append(key)
     pairs = [ones for ones in groups.values() if len(ones[0]) == len(ones[1]) == 1]
     renamed = {before: after.variant for (before,), (after,) in pairs}
 
     def named(entry: Any) -> Any:
-        name = entry["variant"]
-        return {**entry, "variant": renamed.get(Key(entry["model"], name), name)}
+        name = entry.variant
+        return replace(entry, variant=renamed.get(Key(entry.model, name), name))
 
-    document = old.document.copy()
-    document["results"] = [named(one) for one in document["results"]]
-    document["recommendations"] = [named(one) for one in document["recommendations"]]
+    document = replace(
+        old.document,
+        results=[named(one) for one in old.document.results],
+        recommendations=[named(one) for one in old.document.recommendations],
+    )
     stored = {Key(key.model, name): key.variant for key, name in renamed.items()}
     return Report(old.path, document, stored)

@@ -68,9 +68,9 @@ def side_of(report: Report, key: Key) -> Side:
     engine = model / "engines" / report.stored_as.get(key, key.variant) / "engine.json"
     if not engine.is_file():
         raise TightropeError(f"{engine}: the engine is not there any more")
-    if sha256(engine) != result["engine_sha256"]:
+    if sha256(engine) != result.engine_sha256:
         raise TightropeError(f"{engine}: another engine than the one that was measured")
-    if not result["threads"]:
+    if not result.threads:
         raise TightropeError(f"{'/'.join(key)}: its report does not say with how many threads")
     built = read_manifest(engine, EngineManifest)["libraries"]
     for name, here in library_versions(*built).items():
@@ -78,7 +78,7 @@ def side_of(report: Report, key: Key) -> Side:
             built_with = f"{engine}: built with {name} {built[name]}"
             raise TightropeError(f"{built_with}, here is {here}: one process has one")
     checkpoint, data = model / "checkpoint/checkpoint.json", model / "splits/timing.json"
-    return engine, checkpoint, data, result["threads"]
+    return engine, checkpoint, data, result.threads
 
 
 def times_of(
@@ -88,7 +88,7 @@ def times_of(
 
     Raises TightropeError and WorkFailed.
     """
-    shapes = [dict(row.shape) for row in rows]
+    shapes = [row.shape.sizes for row in rows]
     longest = max(shape.get("sequence", 1) for shape in shapes)
     _, checkpoint, data, threads = sides[1]
     batches = timing_batches(checkpoint, data, shapes, max_sequence=longest)

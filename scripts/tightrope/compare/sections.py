@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tightrope import report
 from tightrope.compare.accuracy import AccuracyChange
 from tightrope.compare.compare import Comparison
-from tightrope.compare.read import Key, Shape
+from tightrope.compare.read import Key
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest, printable
 from tightrope.report.html import read_template
@@ -20,6 +20,7 @@ from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
 from tightrope.statistics import Interval
+from tightrope.summary.result_types import Shape
 
 # rows of a table on a terminal, which the other formats have all, and of the changed answers
 ROWS, FLIPS = 30, 200
@@ -127,7 +128,7 @@ def points_words(delta: Interval | None) -> str:
 
 def shape_words(shape: Shape) -> str:
     """Format a shape as its sizes: 1x128, padded texts as `32x128, 64 tokens`."""
-    sizes = dict(shape)
+    sizes = shape.sizes
     tokens = sizes.pop("tokens", None)
     joined = "x".join(map(str, sizes.values())) or "any shape"
     return joined if tokens is None else f"{joined}, {tokens} tokens"
@@ -148,7 +149,7 @@ def heading(comparison: Comparison) -> list[Line]:
     """Return which reports are compared."""
     lines: list[Line] = []
     for name, one in {"old: ": comparison.old, "new: ": comparison.new}.items():
-        made = moment(one.document["created"]) or ""
+        made = moment(one.document.created) or ""
         lines.append((name, Quoted(str(one.path)), ", made ", Quoted(made)))
     return lines
 

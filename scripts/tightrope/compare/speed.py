@@ -90,18 +90,18 @@ class Timed(NamedTuple):
 def timed(report: Report, row: RowKey) -> Timed:
     """Return what a report says of the time of a row."""
     entry = report.rows[row]
-    speedup = entry.get("speedup")
-    known = entry.get("p50_s"), entry["paired_s"], entry.get("mean_s")
+    speedup = entry.speedup
+    known = entry.p50_s, entry.paired_s, entry.mean_s
     seconds = next((one for one in known if one and one > 0), None)
-    disturbed = bool(entry.get("disturbed") or (speedup and speedup["verdict"] == "disturbed"))
+    disturbed = bool(entry.disturbed or (speedup and speedup.verdict == "disturbed"))
     log, error, why_not = None, 0.0, None
-    if report.results[row.key]["baseline"] == row.key.variant:
+    if report.results[row.key].baseline == row.key.variant:
         log = 0.0
     else:
         ratio = interval_of(speedup)
         if ratio and 0 < ratio.low < ratio.high:
             log, error = log_of(ratio)
-        provisional = ", its numbers are provisional" * bool(entry.get("provisional"))
+        provisional = ", its numbers are provisional" * entry.provisional
         why_not = f"disturbed by other load{provisional}" if disturbed else None
         why_not = why_not or ("no speed-up with an interval" if log is None else None)
     beside = math.log(seconds) + log if seconds and log is not None else None
@@ -145,14 +145,14 @@ def speed_changes(old: Report, new: Report, own: Collection[Key]) -> list[SpeedC
     """
     groups = defaultdict(list)
     for row in sorted(old.rows.keys() & new.rows.keys()):
-        groups[row.key.model, new.results[row.key]["baseline"], row.shape].append(row)
+        groups[row.key.model, new.results[row.key].baseline, row.shape].append(row)
     found = [one for rows in groups.values() for one in of_group(old, new, rows, own)]
     rows = [one for one in found if one.reference]
     # what changes one engine and precision, such as a library, mostly changes all of its rows
     alike = defaultdict(list)
     for one in rows:
         result = new.results[one.row.key]
-        alike[one.row.key.model, result["engine"], result["precision"]].append(one.log / one.error)
+        alike[one.row.key.model, result.engine, result.precision].append(one.log / one.error)
     judged = iter(with_verdicts(rows, birge_ratio(alike.values())))
     return [next(judged) if one.reference else one for one in found]
 
@@ -180,7 +180,7 @@ def of_group(
     for row, (before, after) in pairs.items():
         change = SpeedChange(row, before.seconds, after.seconds)
         results = [one.results[row.key] for one in (old, new)]
-        facts = {(one["engine_sha256"], one["measured"]) for one in results}
+        facts = {(one.engine_sha256, one.measured) for one in results}
         reasons = (
             (not reference, "no variant is unchanged and measured in both"),
             (row == reference, "the reference of the others"),
