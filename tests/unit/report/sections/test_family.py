@@ -8,15 +8,14 @@ import pytest
 from families import EAGER, INT8, TINY, family, known
 from report_pages import page
 from tightrope.report.sections.family import change_words, families_section, parameter_words
-from tightrope.summary.families import family_entries
+from tightrope.summary.families import family_entry
 
 FASTEST = {"large": 100, "small": 104, "tiny": 150}
 
 
 def entry(**changes: Any) -> Any:
     """The family of three models, the smallest of which lost its answers."""
-    (found,) = family_entries([family(**changes)], known(wrong=FASTEST))
-    return found
+    return family_entry(family(**changes), known(wrong=FASTEST))
 
 
 def summary(*families: dict[str, Any]) -> dict[str, Any]:
