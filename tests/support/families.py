@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.family import FAMILY, FamilyHeat, FamilyRecord, FamilyShape
+from tightrope.records.family import FAMILY, FamilyRecord, Roles
 from tightrope.summary.families import Known
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
@@ -34,11 +34,10 @@ CHECKPOINTS = {
 
 def family(disturbed: int = 0, **changes: Any) -> FamilyRecord:
     """A record of one heat at one shape."""
-    roles = {"chosen": CHOSEN, "baseline": f"large/{EAGER}", "quantized": LARGE}
-    rounds = race_shape(planted(SECONDS), pairs=PAIRS, disturbed=disturbed)
-    shape = FamilyShape(**asdict(rounds), **roles)
-    known = asdict(race_record(model="large", variant=FAMILY))
-    return FamilyRecord(**{**known, "heats": [FamilyHeat(shapes=[shape])], **changes})
+    roles = Roles(chosen=dict(CHOSEN), baseline=f"large/{EAGER}", quantized=LARGE)
+    shape = race_shape(planted(SECONDS), pairs=PAIRS, disturbed=disturbed)
+    known = asdict(race_record([shape], model="large", variant=FAMILY))
+    return FamilyRecord(**{**known, "roles": [roles], **changes})
 
 
 def answers(model: str, variant: str, wrong: int, data: str = "d") -> AccuracyRecord:

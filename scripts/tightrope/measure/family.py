@@ -6,30 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import convert
-
 from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.errors import ArtifactError, TightropeError
-from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.race import (
-    facts_of_race,
-    free_bytes,
-    memory_bytes,
-    only,
-    run_heat,
-    those_that_fit,
-    timed_engines,
-)
+from tightrope.errors import ArtifactError, TightropeError, WorkFailed
+from tightrope.jobs.child import set_failure
+from tightrope.measure.race import facts_of_race, run_heats, timed_engines
 from tightrope.measure.race_candidates import Measured, RaceSettings, candidates, read_measured
 from tightrope.measure.race_rounds import RaceAtShape
 from tightrope.measure.run import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.family import FAMILY, FamilyRecord, FamilyShape, engine_name
-from tightrope.records.finalists import Candidate, Finalists, best
+from tightrope.records.family import FAMILY, FamilyRecord, Roles, engine_name
+from tightrope.records.finalists import Finalists, best
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord, race_choice, ratio
 from tightrope.variants import QUANTIZED, parse
@@ -41,8 +31,8 @@ PRECISE = "precise"
 class Member(NamedTuple):
     """A model of a family on one device.
 
-    `measured` are its variants with both records, `failed` says why another one has not. `data` is
-    the manifest of its split for timing.
+    `measured` are its variants with both records, `lacks` says why no engine stands for it. `data`
+    is the manifest of its split for timing.
     """
 
     model: str
@@ -52,12 +42,7 @@ class Member(NamedTuple):
     data: Path
     measured: dict[str, Measured]
     race: RaceRecord
-    failed: str | None
-
-    def rated(self, race: RaceSettings, place: int) -> list[Candidate]:
-        """Return the variants with a speed-up at a shape, the one with the highest first."""
-        found = candidates(self.measured, race, place)
-        return sorted(found, key=lambda one: -one.speedup.low)
+    lacks: str
 
     def chosen(self, race: RaceSettings, place: int) -> str | None:
         """Return the variant that its race chose at a shape, else the one rated best."""
@@ -67,16 +52,7 @@ class Member(NamedTuple):
             variant = race_choice(self.race, place, sizes, accept_disturbed=accept).variant
             if variant is not None:
                 return variant
-        return best(self.rated(race, place), lambda _: True)
-
-    def quantized(self, race: RaceSettings, place: int) -> str | None:
-        """Return the best quantized variant at a shape, None without any."""
-        found = self.rated(race, place)
-        return best(found, lambda one: parse(one.variant).precision in QUANTIZED)
-
-    def lacks(self) -> str:
-        """Return why no engine stands for it."""
-        return self.failed or "no variant has an undisturbed latency at a shape"
+        return best(candidates(self.measured, race, place), lambda _: True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +88,7 @@ def read_members(files: FamilyFiles) -> dict[str, Member]:
             data=Path(split),
             measured=read_measured(*zip(*own, strict=True)) if own else {},
             race=RaceRecord.read(race),
-            failed=first_failure(own),
+            lacks=first_failure(own) or "no variant has an undisturbed latency at a shape",
         )
     return found
 
@@ -126,68 +102,39 @@ def first_failure(runs: Iterable[tuple[Path | str, Path | str, Path | str]]) -> 
     return None
 
 
-def parents(members: Mapping[str, Member]) -> dict[str, str]:
-    """Map each member to its parent, without those whose parent is no member."""
-    return {
-        name: one.parent for name, one in members.items() if one.parent and one.parent in members
-    }
-
-
-class Comparison(NamedTuple):
-    """The engines at a shape by name: `chosen` by model, and the root's two others.
-
-    `baseline` is the root's baseline, `quantized` its best quantized engine.
-    """
-
-    chosen: dict[str, str]
-    baseline: str | None
-    quantized: str | None
-    root: str
-    parents: Mapping[str, str]
-
-    def shape(self, sizes: Mapping[str, int]) -> FamilyShape:
-        """Return a shape of the record of these sizes, without rounds."""
-        roles = {"chosen": self.chosen, "baseline": self.baseline, "quantized": self.quantized}
-        return convert({**sizes, **roles}, FamilyShape)
-
-    def references(self) -> list[str]:
-        """Return the engines to which those of all models are compared."""
-        found = (self.baseline, self.chosen.get(self.root), self.quantized)
-        return list(dict.fromkeys(one for one in found if one))
-
-    def engines(self) -> Finalists:
-        """Return all engines, and the pairs whose ratio is a result."""
-        references = self.references()
-        names = list(dict.fromkeys([*references, *self.chosen.values()]))
-        pairs = {}
-        for model, name in self.chosen.items():
-            parent = self.chosen.get(self.parents.get(model, ""))
-            for other in [*references, *([parent] if parent else [])]:
-                if other != name:
-                    pairs[frozenset((name, other))] = (name, other)
-        return Finalists(names, list(pairs.values()))
-
-
-def comparison(
-    members: Mapping[str, Member], root: str, race: RaceSettings, place: int
-) -> Comparison:
+def roles_of(members: Mapping[str, Member], root: str, race: RaceSettings, place: int) -> Roles:
     """Return the engines at the shape with index `place`."""
     chosen = {
         name: engine_name(name, variant)
         for name, one in members.items()
         if (variant := one.chosen(race, place))
     }
-    baseline, quantized = None, None
-    if first := members.get(root):
-        baseline = race.baseline if race.baseline in first.measured else None
-        quantized = first.quantized(race, place)
-    return Comparison(
-        chosen,
-        engine_name(root, baseline) if baseline else None,
-        engine_name(root, quantized) if quantized else None,
-        root,
-        parents(members),
+    measured = members[root].measured if root in members else {}
+    rated = candidates(measured, race, place)
+    quantized = best(rated, lambda one: parse(one.variant).precision in QUANTIZED)
+    return Roles(
+        chosen=chosen,
+        baseline=engine_name(root, race.baseline) if race.baseline in measured else None,
+        quantized=engine_name(root, quantized) if quantized else None,
     )
+
+
+def references_of(roles: Roles, root: str) -> list[str]:
+    """Return the engines of the root, to which those of all models are compared."""
+    found = (roles.baseline, roles.chosen.get(root), roles.quantized)
+    return list(dict.fromkeys(one for one in found if one))
+
+
+def engines_in(roles: Roles, root: str, parents: Mapping[str, str | None]) -> Finalists:
+    """Return all engines at a shape, and the pairs whose ratio is a result."""
+    references = references_of(roles, root)
+    pairs = {}
+    for model, name in roles.chosen.items():
+        for other in (*references, roles.chosen.get(parents[model] or "")):
+            if other and other != name:
+                pairs[frozenset((name, other))] = (name, other)
+    names = dict.fromkeys([*references, *roles.chosen.values()])
+    return Finalists(list(names), list(pairs.values()))
 
 
 class FamilyAtShape(RaceAtShape):
@@ -201,10 +148,8 @@ class FamilyAtShape(RaceAtShape):
         names = [name for name in self.shape.blocks_s if name not in self.dead]
         return names if len(names) > 1 else []
 
-    def look(self) -> None:
-        """After enough rounds, stop if all ratios are known precisely."""
-        if not self.begins_look():
-            return
+    def decide(self) -> None:
+        """Stop if all ratios are known precisely."""
         if self.is_precise():
             self.shape.stop = PRECISE
         else:
@@ -215,52 +160,6 @@ class FamilyAtShape(RaceAtShape):
         pairs = [pair for pair in self.shape.pairs if not self.dead & set(pair)]
         found = [ratio(self.shape, *pair, loads=loads) for pair in pairs]
         return all(one is not None and one.high <= (1 + self.within) * one.value for one in found)
-
-
-def run_heats(
-    record: FamilyRecord,
-    timed: Mapping[str, TimedEngine],
-    measured: Mapping[str, Measured],
-    compared: Sequence[Comparison],
-    machine: QuietMachine,
-    settings: TimingSettings,
-) -> None:
-    """Time the engines of all shapes, and add the heats and the engines' digests to `record`.
-
-    The root's engines, to which all others are compared, run in each heat.
-    """
-    limits = settings.execution.limits
-    chosen = [one.engines() for one in compared]
-    names = list(dict.fromkeys(name for one in chosen for name in one.names))
-    memory = {name: memory_bytes(measured[name], record.device) for name in names}
-    always = {name for one in compared for name in one.references()}
-    references = [name for name in names if name in always]
-    groups = in_groups(
-        references,
-        [name for name in names if name not in always],
-        memory,
-        free_bytes(record.device, limits),
-    )
-    within = record.decision["equal_within"]
-    for going in groups:
-        races: list[RaceAtShape] = [
-            FamilyAtShape(place, roles.shape(sizes), only(roles.engines(), going), within)
-            for place, (sizes, roles) in enumerate(zip(settings.shapes, compared, strict=True))
-        ]
-        seconds = record.decision["seconds"] / len(groups)
-        run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
-    record.engines_sha256 = {name: sha256(measured[name].engine) for name in names}
-
-
-def in_groups(
-    references: list[str], others: list[str], memory: Mapping[str, float], free: float
-) -> list[list[str]]:
-    """Return the engines of each heat: the references, and as many others as fit in memory."""
-    groups, waiting = [], others
-    while waiting:
-        groups.append(those_that_fit(references, waiting, memory, free))
-        waiting = [name for name in waiting if name not in groups[-1]]
-    return groups or [references]
 
 
 def race_family(
@@ -274,8 +173,9 @@ def race_family(
 ) -> None:
     """Write the FamilyRecord of the models that start from `root`, on `device`.
 
-    A member without an engine is recorded with the reason; where fewer than two engines are left,
-    the record has failed.
+    The root's engines, to which all others are compared, run in each heat. A member without an
+    engine is recorded with the reason; where fewer than two engines are left, the record has
+    failed.
     """
     began = time.monotonic()
     facts = facts_of_race(settings, race, device)
@@ -283,17 +183,23 @@ def race_family(
     members = read_members(files)
     timed = engines_of(members, record, settings)
     left = {name: one for name, one in members.items() if name not in record.unraced}
-    compared = [comparison(left, root, race, place) for place in range(len(settings.shapes))]
+    record.roles = [roles_of(left, root, race, place) for place in range(len(settings.shapes))]
     for model, one in left.items():
-        if not any(model in comparison.chosen for comparison in compared):
-            record.unraced[model] = one.lacks()
-    machine = settings.machine(record.processors)
-    ended = settings.execution.limits.ended
-    if ended is None and any(len(one.engines().names) > 1 for one in compared):
-        run_heats(record, timed, measured_of(left), compared, machine, settings)
+        if not any(model in roles.chosen for roles in record.roles):
+            record.unraced[model] = one.lacks
+    parents = {name: one.parent for name, one in left.items()}
+    chosen = [engines_in(roles, root, parents) for roles in record.roles]
+    machine, limits = settings.machine(record.processors), settings.execution.limits
+    if limits.ended is None and any(len(one.names) > 1 for one in chosen):
+        measured = measured_of(left)
+        always = dict.fromkeys(name for one in record.roles for name in references_of(one, root))
+        known = timed, measured, chosen, machine, settings
+        run_heats(record, *known, always=list(always), kind=FamilyAtShape)
+        names = dict.fromkeys(name for one in chosen for name in one.names)
+        record.engines_sha256 = {name: sha256(measured[name].engine) for name in names}
     else:
-        record.status, record.reason = "failed", ended or why_not_raced(record)
-        record.transient = ended is not None
+        error = WorkFailed(limits.ended or why_not_raced(record), limits.ended is not None)
+        set_failure(record, error, FAMILY, limits)
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
@@ -313,7 +219,7 @@ def engines_of(
             record.unraced[model] = f"its task is {one.task}, that of {root.model} {root.task}"
             continue
         if not one.measured:
-            record.unraced[model] = one.lacks()
+            record.unraced[model] = one.lacks
             continue
         try:
             own = measured_of({model: one})

@@ -132,61 +132,57 @@ def run_heats(
     chosen: list[Finalists],
     machine: QuietMachine,
     settings: TimingSettings,
+    *,
+    always: Sequence[str] = (),
+    kind: type[RaceAtShape] = RaceAtShape,
 ) -> None:
     """Race the finalists `chosen` per shape, in heats of as many as fit in memory together.
 
-    Remaining contenders enter the next heat.
+    The engines `always` run in each heat, else the remaining contenders enter the next one.
     """
     limits = settings.execution.limits
     if limits.ended is not None:
         set_failure(record, WorkFailed(limits.ended, True), record.variant, limits)
-    waiting = list(dict.fromkeys(name for one in chosen for name in one.names))
-    memory = {name: memory_bytes(measured[name], record.device) for name in waiting}
+    names = list(dict.fromkeys(name for one in chosen for name in one.names))
+    memory = {name: memory_bytes(measured[name], record.device) for name in names}
     free = free_bytes(record.device, limits)
-    parts = -(-sum(memory[name] for name in waiting) // free)
+    still, waiting = [*always], [name for name in names if name not in always]
+    room = max(free - sum(memory[name] for name in still), min(memory.values()))
+    parts = -(-sum(memory[name] for name in waiting) // room)
     seconds = record.decision["seconds"] / max(1, parts)
-    still: list[str] = []
-    while waiting:
+    while waiting or not record.heats:
         going = those_that_fit(still, waiting, memory, free)
         waiting = [name for name in waiting if name not in going]
         if waiting:
             words = f"{len(going)} finalists fit in memory together, {len(waiting)} more follow"
             print(f"{record.model}: {words}", file=machine.terminal, flush=True)
-        races = races_of(settings, [only(one, going) for one in chosen], record.decision)
-        run_heat(record, {name: timed[name] for name in going}, races, seconds, machine, limits)
-        still = list(dict.fromkeys(name for one in races for name in one.contenders()))
-
-
-def run_heat(
-    record: RaceRecord,
-    timed: Mapping[str, TimedEngine],
-    races: list[RaceAtShape],
-    seconds: float,
-    machine: QuietMachine,
-    limits: Limits,
-) -> None:
-    """Time these engines in the same rounds for `seconds`, and add the heat to `record`."""
-    race = Race(
-        timed,
-        races,
-        record.plan,
-        seconds=seconds,
-        threads=record.threads,
-        limits=limits,
-        machine=machine,
-    )
-    race.run()
-    record.left_out |= race.died
-    record.heats = [*record.heats, Heat(shapes=[one.shape for one in races])]
+        races = races_of(settings, [only(one, going) for one in chosen], record.decision, kind)
+        race = Race(
+            {name: timed[name] for name in going},
+            races,
+            record.plan,
+            seconds=seconds,
+            threads=record.threads,
+            limits=limits,
+            machine=machine,
+        )
+        race.run()
+        record.left_out |= race.died
+        record.heats = [*record.heats, Heat(shapes=[one.shape for one in races])]
+        left = always or dict.fromkeys(name for one in races for name in one.contenders())
+        still = [name for name in left if name not in record.left_out]
 
 
 def races_of(
-    settings: TimingSettings, chosen: list[Finalists], decision: Mapping[str, Any]
+    settings: TimingSettings,
+    chosen: list[Finalists],
+    decision: Mapping[str, Any],
+    kind: type[RaceAtShape] = RaceAtShape,
 ) -> list[RaceAtShape]:
     """Return a new race per shape."""
     shapes = zip(convert(settings.shapes, list[RacedShape]), chosen, strict=True)
     within = decision["equal_within"]
-    return [RaceAtShape(place, *one, within) for place, one in enumerate(shapes)]
+    return [kind(place, *one, within) for place, one in enumerate(shapes)]
 
 
 def only(chosen: Finalists, names: Iterable[str]) -> Finalists:
@@ -202,7 +198,7 @@ def those_that_fit(
     still: list[str], waiting: list[str], memory: Mapping[str, float], free: float
 ) -> list[str]:
     """Return `still`, and those of `waiting` that fit in memory as well, at least the first."""
-    going = [*still, waiting[0]]
+    going = [*still, *waiting[:1]]
     for name in waiting[1:]:
         if sum(memory[one] for one in [*going, name]) <= free:
             going.append(name)

@@ -64,19 +64,16 @@ class RaceAtShape:
         names = [name for name in self.shape.blocks_s if name in still]
         return names if len(names) > 1 else []
 
-    def begins_look(self) -> bool:
-        """Return whether there are enough rounds for a look, which then counts as taken."""
-        rounds = len(self.shape.loads)
-        if rounds < self.next_look:
-            return False
-        self.looks += 1
-        self.next_look = int(LOOK_FACTOR * rounds) + 1
-        return True
-
     def look(self) -> None:
-        """After enough rounds, eliminate significantly slower engines; stop if all is decided."""
-        if not self.begins_look():
-            return
+        """After enough rounds, decide what they show."""
+        rounds = len(self.shape.loads)
+        if rounds >= self.next_look:
+            self.looks += 1
+            self.next_look = int(LOOK_FACTOR * rounds) + 1
+            self.decide()
+
+    def decide(self) -> None:
+        """Eliminate significantly slower engines; stop if all is decided."""
         shape = self.shape
         for loser, winner in beaten_by(shape, self.contenders(), self.looks).items():
             shape.out[loser] = Elimination(round=len(shape.loads), by=winner)

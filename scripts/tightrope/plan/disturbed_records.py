@@ -7,10 +7,9 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.records.family import FamilyRecord
-from tightrope.records.family import is_disturbed as any_ratio
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
-from tightrope.records.race import RaceRecord
+from tightrope.records.race import RaceRecord, kept_rounds
 from tightrope.records.record import Record
 from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
@@ -37,6 +36,12 @@ def is_disturbed(path: Path) -> bool:
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
     return any(record.is_disturbed(place) for place in range(len(record.shapes)))
+
+
+def any_ratio(record: FamilyRecord) -> bool:
+    """Return whether a pair of engines has too few undisturbed rounds."""
+    shapes = (shape for heat in record.heats for shape in heat.shapes)
+    return any(kept_rounds(shape, *pair).disturbed for shape in shapes for pair in shape.pairs)
 
 
 def any_row(study: Study, record: StudyRecord) -> bool:

@@ -1,6 +1,6 @@
 """What of a measurement counts, and why not: decided once, for summary, page and repetition."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
@@ -25,17 +25,35 @@ class Kept(NamedTuple, Generic[Call]):
 def kept(
     calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False
 ) -> Kept[Any]:
-    """Return what counts of these calls, each with its `foreign_cores`.
+    """Return what counts of these calls, each with its `foreign_cores`; see `kept_of`.
 
-    A number needs `fewest` undisturbed calls; with `accept` disturbed ones do where they are too
-    few. `what` was measured while the `busiest` programs ran, which the reason names.
+    `what` was measured while the `busiest` programs ran, which the reason names.
     """
     quiet = [one for one in calls if one.foreign_cores <= MAX_FOREIGN_CORES]
+
+    def why() -> str:
+        return disturbed_while(what, max(one.foreign_cores for one in calls), busiest)
+
+    return kept_of(calls, quiet, fewest, why, accept=accept)
+
+
+def kept_of(
+    calls: Sequence[Call],
+    quiet: list[Call],
+    fewest: int,
+    why: Callable[[], str],
+    *,
+    accept: bool = False,
+) -> Kept[Call]:
+    """Return what counts of calls of which those in `quiet` are undisturbed.
+
+    A number needs `fewest` undisturbed calls; with `accept` disturbed ones do where they are too
+    few. `why` says what disturbed them.
+    """
     disturbed = len(calls) - len(quiet)
     if len(calls) < fewest or len(quiet) >= fewest:
         return Kept(quiet, disturbed)
-    why = disturbed_while(what, max(one.foreign_cores for one in calls), busiest)
-    return Kept([*calls] if accept else quiet, disturbed, why, accept)
+    return Kept([*calls] if accept else quiet, disturbed, why(), accept)
 
 
 def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:

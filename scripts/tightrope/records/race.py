@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tightrope.machine.interference import Counters, disturbance
+from tightrope.records.kept import Kept, kept_of
 from tightrope.records.latency import drift_std
-from tightrope.records.record import Sized, TimedRecord
+from tightrope.records.record import FEWEST_ROUNDS, Sized, TimedRecord, call_seconds
 from tightrope.statistics import LEVEL, Interval, speedup
 
-# fewest common undisturbed rounds for a ratio of two engines
-FEWEST_ROUNDS = 6
 # fewest common undisturbed rounds to choose a winner
 FEWEST_TO_CHOOSE = 10
 # why a race ended: see `none_faster`; `decision.seconds` elapsed
@@ -82,6 +81,28 @@ def common_rounds(
         if ran and (all_rounds or not any(disturbance(fact, windows) for fact in facts)):
             found.append(index)
     return found
+
+
+def kept_rounds(shape: RacedShape, one: str, other: str, *, accept: bool = False) -> Kept[int]:
+    """Return which rounds of both count for their ratio, as `kept_of` does.
+
+    The reason says how many are left.
+    """
+    every = common_rounds(shape, one, other, all_rounds=True)
+    quiet = common_rounds(shape, one, other)
+    left = f"{len(quiet)} of {len(every)} rounds are left of {one} and {other}"
+    return kept_of(every, quiet, FEWEST_ROUNDS, lambda: left, accept=accept)
+
+
+def call_time(heats: Iterable[RacedShape], name: str) -> float | None:
+    """Return the seconds per call of an engine; of all its rounds if all were disturbed."""
+    for shape in heats:
+        if name in shape.blocks_s:
+            rounds = common_rounds(shape, name, name)
+            rounds = rounds or common_rounds(shape, name, name, all_rounds=True)
+            if rounds:
+                return call_seconds([shape.blocks_s[name][at] or [] for at in rounds]).value
+    return None
 
 
 def ratio(

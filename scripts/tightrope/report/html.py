@@ -33,7 +33,6 @@ FILTERS = (
     numbers.percent,
     numbers.percentage,
     numbers.points,
-    numbers.points_interval,
     numbers.points_up,
     numbers.products,
     numbers.ratio,
@@ -45,6 +44,7 @@ FILTERS = (
     numbers.whole,
 )
 FUNCTIONS = (
+    numbers.points_interval,
     tables.answer,
     tables.bar,
     tables.cell,
@@ -65,6 +65,17 @@ FUNCTIONS = (
     tables.verdict,
     tables.with_interval,
 )
+
+
+class Unknown:
+    """Stands in a template where there is no entry: none of its fields is known."""
+
+    def __getattr__(self, name: str) -> None:
+        """Return that a field is not known."""
+
+    def __bool__(self) -> bool:
+        """Return that it is none."""
+        return False
 
 
 class Template(NamedTuple):
@@ -125,7 +136,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     jinja.filters.update({one.__name__: one for one in FILTERS})
-    jinja.globals.update({one.__name__: one for one in FUNCTIONS})
+    jinja.globals.update({one.__name__: one for one in FUNCTIONS}, unknown=Unknown())
     return jinja
 
 

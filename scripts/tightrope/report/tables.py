@@ -4,7 +4,7 @@ A template calls `table` with titles and rows as data, and has the cells of a ro
 are functions, since macros of a template take half of the time of a page.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -100,9 +100,9 @@ def verdict(word: Any, words: Any = None) -> Markup:
     return Markup(f'<span class="verdict {escape(word)}">{shown}</span>') if word else Markup()
 
 
-def provisional(row: Mapping[str, Any]) -> Markup:
+def provisional(row: Any) -> Markup:
     """Return the mark of a row with numbers from disturbed times."""
-    return Markup(f" {verdict('provisional')}") if row.get("provisional") else Markup()
+    return Markup(f" {verdict('provisional')}") if row.provisional else Markup()
 
 
 def noisy() -> Markup:
@@ -147,9 +147,9 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
     return shown.format(Markup(", ").join(words), Markup().join(reasons))
 
 
-def disturbance(entry: Mapping[str, Any]) -> Markup:
+def disturbance(entry: Any) -> Markup:
     """Return the mark of a disturbed row, which opens its reason."""
-    if not entry.get("disturbed"):
+    if not entry.disturbed:
         return Markup()
-    word = "provisional" if entry.get("provisional") else "disturbed"
-    return Markup(" ") + remarked([(word, [entry["disturbed"]])])
+    word = "provisional" if entry.provisional else "disturbed"
+    return Markup(" ") + remarked([(word, [entry.disturbed])])

@@ -23,13 +23,13 @@ from tightrope.records.record import TRAINING
 from tightrope.studies.table import STUDIES
 from tightrope.summary.decision_types import (
     Cost,
+    Family,
     Goal,
     GoalDecision,
     Quantization,
     Race,
     Recommendation,
 )
-from tightrope.summary.family_points import Family
 from tightrope.summary.measured import StudyEntry
 from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile

@@ -1,16 +1,22 @@
-"""Families entries of summary.json: the members, each with its verdict, and their chart."""
+"""Families entries of summary.json: the members, each with its verdict, and their chart.
+
+A family is a model, the root, with all models that start from it, directly or through another one.
+docs/summary-json.md describes the fields.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.machine.host import host_key
+from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
-from tightrope.statistics import AccuracyVerdict
-from tightrope.summary.family_points import (
+from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
+from tightrope.statistics import AccuracyVerdict, Interval
+from tightrope.summary.decision_types import (
     Against,
     Comparison,
     Family,
@@ -19,16 +25,12 @@ from tightrope.summary.family_points import (
     FamilyEngine,
     FamilyMember,
     FamilyPoint,
-    FamilyRounds,
     FamilyShape,
-    Judged,
-    Rows,
-    accuracy_against,
-    family_points,
-    rows_at,
+    Role,
 )
-from tightrope.summary.legacy import shape_of
-from tightrope.summary.result_types import Ratio, Result
+from tightrope.summary.measured import causes
+from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.summary.results import NO_SPEEDUP
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {
@@ -46,47 +48,21 @@ CHANGES = {
 }
 # manifests of checkpoints by model
 Checkpoints = Mapping[str, CheckpointManifest]
-Baselines = Mapping[str, Mapping[str, str]]
 
 
-def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None:
-    """Return the verdict on the recommended engine of `model`, None without any comparison.
+class Known(NamedTuple):
+    """What families are described from.
 
-    Its speed is compared with its parent's recommended engine, that of the root with its baseline;
-    its accuracy with the root's baseline, which the budget is relative to.
+    `judged` are accuracy records by model and variant, `baselines` variants by model and device;
+    `budget` is a fraction.
     """
-    own = against.get("parent_recommended") or against.get("root_baseline")
-    root = against.get("root_baseline")
-    parts = []
-    if own and own["speedup"]:
-        of = "its baseline" if own["model"] == model else f"the best of {own['model']}"
-        parts.append(speed_words(own["speedup"], of))
-    if root and root["accuracy"]:
-        of = "its baseline" if root["model"] == model else f"{root['model']} ({root['variant']})"
-        parts.append(accuracy_words(root["accuracy"], of))
-    return ", ".join(parts) or None
 
-
-def speed_words(speedup: Ratio, of: str) -> str:
-    """Format a speed-up over something: `2.1 times as fast as the best of large`."""
-    match speedup["verdict"]:
-        case "disturbed":
-            return f"not compared in speed with {of}: disturbed by other load"
-        case "tie":
-            return f"as fast as {of}"
-        case _:
-            return f"{speedup['ratio']:.2g} times as fast as {of}"
-
-
-def accuracy_words(accuracy: FamilyAccuracy, of: str) -> str:
-    """Format a change of accuracy: `0.4 points less accurate than large (…): within the budget`."""
-    delta, verdict = accuracy["delta"], accuracy["verdict"]
-    if delta is None or verdict is None:
-        return f"not compared in accuracy with {of}: {accuracy['reason']}"
-    size = f"{100 * abs(delta):.1f}"
-    if size == "0.0":
-        return f"as accurate as {of}: {BUDGET[verdict]}"
-    return f"{size} points {'less' if delta < 0 else 'more'} accurate than {of}: {BUDGET[verdict]}"
+    results: Sequence[Result]
+    judged: Mapping[tuple[str, str], AccuracyRecord]
+    checkpoints: Checkpoints
+    baselines: Mapping[str, Mapping[str, str]]
+    budget: float
+    accept_disturbed: bool
 
 
 def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
@@ -94,6 +70,22 @@ def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
     return {
         Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
     }
+
+
+def family_entry(record: FamilyRecord, known: Known) -> Family:
+    """Return the entry of a record; without shapes where nothing could be timed."""
+    members = member_entries(record.model, known.checkpoints, record.unraced)
+    places = range(len(record.heats[0].shapes)) if record.heats else ()
+    return Family(
+        root=record.model,
+        host=host_key(record.host),
+        device=record.device,
+        status=record.status,
+        reason=record.reason,
+        measured=record.measured,
+        members=members,
+        shapes=[AtShape(record, place, members, known).entry() for place in places],
+    )
 
 
 def member_entries(
@@ -104,13 +96,13 @@ def member_entries(
     `reasons` say why no engine of a model was timed.
     """
     made = checkpoints[root]
-    entry: FamilyMember = {
-        "model": root,
-        "parent": parent_of(made),
-        "changes": changes_of(made),
-        "parameters": made["parameters"],
-        "reason": reasons.get(root),
-    }
+    entry = FamilyMember(
+        model=root,
+        parent=parent_of(made),
+        changes=changes_of(made),
+        parameters=made["parameters"],
+        reason=reasons.get(root),
+    )
     children = [name for name, one in checkpoints.items() if parent_of(one) == root]
     return [
         entry,
@@ -137,184 +129,301 @@ def without_nothing(value: Any) -> Any:
     return value
 
 
-class Known(NamedTuple):
-    """What families are described from; `budget` is a fraction."""
+class AtShape:
+    """A family at the shape with index `place`: its rounds, and the results of all its variants.
 
-    results: Sequence[Result]
-    judged: Judged
-    checkpoints: Checkpoints
-    baselines: Baselines
-    budget: float
-    accept_disturbed: bool
+    Engines have the names of the record; one that failed has no role.
+    """
 
-
-def family_entries(records: Iterable[FamilyRecord], known: Known) -> list[Family]:
-    """Return an entry per record: per root, host and device."""
-    return [family_entry(record, known) for record in records]
-
-
-def family_entry(record: FamilyRecord, known: Known) -> Family:
-    """Return the entry of a record; without shapes where nothing could be timed."""
-    members = member_entries(record.model, known.checkpoints, record.unraced)
-    places = range(len(record.heats[0].shapes)) if record.heats else range(0)
-    rounds = [FamilyRounds(record, place, known.accept_disturbed) for place in places]
-    return {
-        "root": record.model,
-        "host": host_key(record.host),
-        "device": record.device,
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
-        "members": members,
-        "shapes": [AtShape.of(one, members, known).entry() for one in rounds],
-    }
-
-
-class AtShape(NamedTuple):
-    """A family at one shape: its rounds, its members, and the rows of all their variants."""
-
-    rounds: FamilyRounds
-    members: list[FamilyMember]
-    rows: Rows
-    known: Known
-
-    @classmethod
-    def of(cls, rounds: FamilyRounds, members: list[FamilyMember], known: Known) -> "AtShape":
-        """Return the family at the shape of the rounds."""
-        record, shape = rounds.record, shape_of(rounds.heats[0].sizes)
-        names = {one["model"] for one in members}
-        results = [one for one in known.results if one["model"] in names]
-        rows = rows_at(results, host_key(record.host), record.device, shape)
-        return cls(rounds, members, rows, known)
+    def __init__(
+        self, record: FamilyRecord, place: int, members: list[FamilyMember], known: Known
+    ) -> None:
+        self.record, self.members, self.known = record, members, known
+        self.heats = [heat.shapes[place] for heat in record.heats]
+        self.shape, self.host = Shape(**self.heats[0].sizes), host_key(record.host)
+        roles, failed = record.roles[place], record.left_out
+        self.chosen = {model: one for model, one in roles.chosen.items() if one not in failed}
+        self.baseline = None if roles.baseline in failed else roles.baseline
+        self.quantized = None if roles.quantized in failed else roles.quantized
+        models = {one.model for one in members}
+        self.results = {
+            (one.model, one.variant): one
+            for one in known.results
+            if one.host == self.host and one.model in models
+        }
+        self.rows: dict[tuple[str, str], LatencyRow] = {
+            name: row
+            for name, one in self.results.items()
+            if one.device == record.device
+            for row in one.latency
+            if row.shape == self.shape
+        }
 
     def entry(self) -> FamilyShape:
         """Return the entry of the shape."""
-        record, known = self.rounds.record, self.known
-        baseline = record.model, self.baseline(record.model)
-        names = [one["model"] for one in self.members]
-        given = self.rows, known.judged, baseline, known.budget
-        points = family_points(self.rounds, names, *given)
-        engines, disturbed = self.engines(points), self.rounds.disturbed()
-        return {
-            "shape": shape_of(self.rounds.heats[0].sizes),
-            "fastest": fastest(engines),
-            "rounds": self.rounds.rounds(),
-            "stop": self.rounds.heats[-1].stop,
-            "disturbed": disturbed,
-            "provisional": bool(disturbed and known.accept_disturbed),
-            "engines": engines,
-            "points": points,
-        }
+        points = self.points()
+        engines, disturbed = self.engines(points), self.disturbed()
+        return FamilyShape(
+            shape=self.shape,
+            fastest=fastest(engines),
+            rounds=sum(len(heat.loads) for heat in self.heats),
+            stop=self.heats[-1].stop,
+            disturbed=disturbed,
+            provisional=bool(disturbed and self.known.accept_disturbed),
+            engines=engines,
+            points=points,
+        )
+
+    def shared(self, one: str, other: str) -> RacedShape | None:
+        """Return the first heat of both engines, None where they never ran in the same rounds."""
+        both = {one, other}
+        return next((heat for heat in self.heats if both <= heat.blocks_s.keys()), None)
+
+    def interval(self, one: str, other: str) -> Interval | None:
+        """Return the speed-up of `one` over `other`, None without enough rounds of both."""
+        if one == other:
+            return Interval(1.0, 1.0, 1.0)
+        if (heat := self.shared(one, other)) is None:
+            return None
+        kept = kept_rounds(heat, one, other, accept=self.known.accept_disturbed)
+        return ratio(heat, one, other, all_rounds=kept.provisional)
+
+    def speedup(self, one: str, other: str) -> Ratio | None:
+        """Return the entry of the speed-up of `one` over `other`.
+
+        Its numbers are None where it was disturbed; None where both did not run together.
+        """
+        if found := self.interval(one, other):
+            return Ratio.of(found)
+        heat = self.shared(one, other)
+        ran = heat and common_rounds(heat, one, other, all_rounds=True)
+        return NO_SPEEDUP if ran else None
+
+    def seconds(self, name: str) -> Interval | None:
+        """Return the seconds per call of an engine: those of one engine over its speed-up.
+
+        That one is the root's baseline, else its recommended engine. The interval is that of the
+        speed-up.
+        """
+        anchor = self.baseline or self.chosen.get(self.record.model)
+        anchor = anchor or next(iter(self.chosen.values()), None)
+        own = call_time(self.heats, anchor) if anchor else None
+        faster = self.interval(name, anchor) if anchor else None
+        if own is None or faster is None or not faster.low:
+            return None
+        return Interval(own / faster.value, own / faster.high, own / faster.low)
+
+    def disturbed(self) -> str | None:
+        """Return why other load left too few rounds for the ratio of a pair; None if it did not."""
+        for heat in self.heats:
+            for pair in heat.pairs:
+                if left := kept_rounds(heat, *pair).disturbed:
+                    facts = [fact for name in pair for fact in heat.facts[name] if fact]
+                    words = causes(facts, heat.foreign_cores, self.record.busiest)
+                    return f"other load disturbed the rounds: {left}; {words}"
+        return None
 
     def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
         """Return the recommended engine of each member, and the root's two others."""
-        front = {(one["model"], one["variant"]) for one in points if one["front"]}
-        found = [self.engine(one, self.named(one["model"]), "recommended") for one in self.members]
-        for role in ("baseline", "quantized"):
-            name = self.rounds.engine(role)
-            if name and name != self.named(self.rounds.record.model):
-                found.append(self.engine(self.members[0], name, role))
-        return [{**one, "front": (one["model"], one["variant"]) in front} for one in found]
-
-    def named(self, model: str | None) -> str | None:
-        """Return the recommended engine of a model by its name, None without one."""
-        return self.rounds.chosen.get(model or "")
+        front = {(one.model, one.variant) for one in points if one.front}
+        root, *_ = self.members
+        wanted: list[tuple[FamilyMember, str | None, Role]] = [
+            (one, self.chosen.get(one.model), "recommended") for one in self.members
+        ]
+        others: dict[Role, str | None] = {"baseline": self.baseline, "quantized": self.quantized}
+        recommended = self.chosen.get(root.model)
+        wanted += [
+            (root, name, role) for role, name in others.items() if name and name != recommended
+        ]
+        return [self.engine(*one, front) for one in wanted]
 
     def engine(
-        self,
-        member: FamilyMember,
-        name: str | None,
-        role: Literal["recommended", "baseline", "quantized"],
+        self, member: FamilyMember, name: str | None, role: Role, front: set[tuple[str, str]]
     ) -> FamilyEngine:
-        """Return the entry of an engine of a member, without its place on the front."""
-        model, variant = member["model"], model_and_variant(name)[1] if name else None
-        result = self.result(model, variant)
-        row = self.rows.get((model, variant or ""))
-        time = self.rounds.seconds(name) if name else None
-        accuracy = result["accuracy"] if result else None
+        """Return the entry of an engine of a member; `front` are the variants on the front."""
+        model, variant = member.model, model_and_variant(name)[1] if name else None
+        key = model, variant or ""
+        result, row = self.results.get(key), self.rows.get(key)
+        time = self.seconds(name) if name else None
+        accuracy = result.accuracy if result else None
         against = self.against(member, name) if name else {}
-        return {
-            "model": model,
-            "variant": variant,
-            "role": role,
-            "status": "ok" if time else "failed",
-            "reason": None if time else self.lacks(member, name),
-            "size_bytes": result["size_bytes"] if result else None,
-            "energy_j": row["energy_j"] if row else None,
-            "call_s": time.value if time else None,
-            "low": time.low if time else None,
-            "high": time.high if time else None,
-            "top1": accuracy["top1"] if accuracy else None,
-            "samples": accuracy["samples"] if accuracy else None,
-            "front": False,
-            "against": against,
-            "verdict": member_verdict(model, against) if role == "recommended" else None,
-        }
+        return FamilyEngine(
+            model=model,
+            variant=variant,
+            role=role,
+            status="ok" if time else "failed",
+            reason=None if time else self.lacks(member, name),
+            size_bytes=result.size_bytes if result else None,
+            energy_j=row.energy_j if row else None,
+            call_s=time.value if time else None,
+            low=time.low if time else None,
+            high=time.high if time else None,
+            top1=accuracy.top1 if accuracy else None,
+            samples=accuracy.samples if accuracy else None,
+            front=key in front,
+            against=against,
+            verdict=member_verdict(model, against) if role == "recommended" else None,
+        )
 
     def lacks(self, member: FamilyMember, name: str | None) -> str:
         """Return why an engine of a member has no time."""
-        failed = [
-            f"{model_and_variant(one)[1]}: {reason}"
-            for one, reason in self.rounds.record.left_out.items()
-            if model_and_variant(one)[0] == member["model"]
-        ]
         if name is not None:
-            return self.rounds.disturbed() or "it was not timed with the root's baseline"
-        return member["reason"] or "; ".join(failed) or "no variant has a latency at this shape"
+            return self.disturbed() or "it was not timed with the root's baseline"
+        failed = [
+            f"{variant}: {reason}"
+            for one, reason in self.record.left_out.items()
+            for model, variant in [model_and_variant(one)]
+            if model == member.model
+        ]
+        return member.reason or "; ".join(failed) or "no variant has a latency at this shape"
 
-    def result(self, model: str, variant: str | None) -> Result | None:
-        """Return the result of a variant of a model on the host of the rounds."""
-        host = host_key(self.rounds.record.host)
-        key = model, variant, host
-        found = (one for one in self.known.results if one["model"] == model)
-        return next((one for one in found if (model, one["variant"], one["host"]) == key), None)
-
-    def baseline(self, model: str) -> str:
-        """Return the baseline of a model where the family was timed."""
-        names, record = self.known.baselines[model], self.rounds.record
-        return at_place(names, record.device, host_key(record.host)) or names[record.device]
+    def baseline_of(self, model: str) -> str:
+        """Return the name of the baseline of a model where the family was timed."""
+        names, device = self.known.baselines[model], self.record.device
+        return engine_name(model, at_place(names, device, self.host) or names[device])
 
     def against(self, member: FamilyMember, name: str) -> dict[Against, Comparison]:
         """Return what an engine is compared with: those of the root, and of the parent."""
-        root, parent = self.rounds.record.model, member["parent"]
+        root, parent = self.record.model, member.parent
         others: dict[Against, str | None] = {
-            "root_baseline": engine_name(root, self.baseline(root)),
-            "root_recommended": self.named(root),
-            "root_quantized": self.rounds.engine("quantized"),
-            "parent_baseline": engine_name(parent, self.baseline(parent)) if parent else None,
-            "parent_recommended": self.named(parent),
+            "root_baseline": self.baseline_of(root),
+            "root_recommended": self.chosen.get(root),
+            "root_quantized": self.quantized,
+            "parent_baseline": self.baseline_of(parent) if parent else None,
+            "parent_recommended": self.chosen.get(parent or ""),
         }
-        return {
-            role: self.comparison(name, other)
-            for role, other in others.items()
-            if other and other != name
-        }
+        found: dict[Against, Comparison] = {}
+        for role, other in others.items():
+            if other and other != name:
+                model, variant = model_and_variant(other)
+                speedup, accuracy = self.speedup(name, other), self.accuracy(name, other)
+                found[role] = Comparison(model, variant, speedup, accuracy)
+        return found
 
-    def comparison(self, name: str, other: str) -> Comparison:
-        """Return the comparison of two engines by their names."""
+    def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:
+        """Return the change of accuracy from `other`, which may be another model's, to an engine.
+
+        None without predictions or labels.
+        """
         judged = self.known.judged
-        records = judged.get(model_and_variant(name)), judged.get(model_and_variant(other))
-        model, variant = model_and_variant(other)
-        return {
-            "model": model,
-            "variant": variant,
-            "speedup": self.rounds.speedup(name, other),
-            "accuracy": accuracy_against(*records, self.known.budget),
-        }
+        record, reference = (judged.get(model_and_variant(one)) for one in (name, other))
+        if record is None or not record.predictions or record.labels is None:
+            return None
+        if reference is None or not reference.predictions or reference.labels is None:
+            return FamilyAccuracy(reason="the other one has no accuracy")
+        if reference.data_sha256 != record.data_sha256:
+            return FamilyAccuracy(reason="evaluated on other examples")
+        if not comparable(record, reference):
+            return FamilyAccuracy(reason="evaluated on a machine with other numerics")
+        both = zip(record.predictions, reference.predictions, strict=False)
+        flips = sum(ours != theirs for ours, theirs in both)
+        return FamilyAccuracy(compared(record, reference, self.known.budget), flips)
+
+    def points(self) -> list[FamilyPoint]:
+        """Return the variants that have a time and an accuracy, the fastest first.
+
+        On the `front`, by estimates, no other is as good and better in one.
+        """
+        found: list[FamilyPoint] = []
+        baseline = self.baseline_of(self.record.model)
+        for (model, variant), row in self.rows.items():
+            name = engine_name(model, variant)
+            accuracy = self.accuracy(name, baseline)
+            raced = self.seconds(name)
+            time = raced or self.scaled(model, row)
+            if time is None or accuracy is None or (change := accuracy.change) is None:
+                continue
+            found.append(
+                FamilyPoint(
+                    model=model,
+                    variant=variant,
+                    recommended=self.chosen.get(model) == name,
+                    raced=raced is not None,
+                    call_s=time.value,
+                    low=time.low,
+                    high=time.high,
+                    delta=change.delta,
+                    delta_low=change.delta_low,
+                    delta_high=change.delta_high,
+                    front=False,
+                )
+            )
+        found.sort(key=lambda point: (point.call_s, -point.delta))
+        best = float("-inf")
+        for point in found:
+            point.front = point.delta > best
+            best = max(best, point.delta)
+        return found
+
+    def scaled(self, model: str, row: LatencyRow) -> Interval | None:
+        """Return the time of a variant that was not timed with those of the other models.
+
+        Its interval is that of its speed-up over its model's baseline.
+        """
+        name = self.chosen.get(model)
+        here = self.seconds(name) if name else None
+        there = self.rows.get(model_and_variant(name)) if name else None
+        own = row.paired_s
+        if here is None or there is None or not there.paired_s or own is None:
+            return None
+        value = own / there.paired_s * here.value
+        faster = interval_of(row.speedup)
+        if faster is None or not faster.low:
+            return Interval(value, value, value)
+        low, high = (value * faster.value / end for end in (faster.high, faster.low))
+        return Interval(value, low, high)
 
 
 def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
-    """Return the fastest of these whose accuracy is kept against the root's baseline."""
-    timed = [one for one in engines if one["call_s"] is not None and keeps_accuracy(one)]
-    best = min(timed, key=lambda one: one["call_s"] or 0.0, default=None)
-    if best is None or best["variant"] is None:
-        return None
-    return {"model": best["model"], "variant": best["variant"]}
+    """Return the fastest of these whose accuracy is kept against the root's baseline.
+
+    Without labels, and of the baseline itself, it is.
+    """
+    found: list[tuple[float, FamilyChoice]] = []
+    for one in engines:
+        against = one.against.get("root_baseline")
+        accuracy = against.accuracy if against else None
+        change = accuracy.change if accuracy else None
+        keeps = accuracy is None or (change and change.verdict == "kept")
+        if keeps and one.variant is not None and one.call_s is not None:
+            found.append((one.call_s, FamilyChoice(one.model, one.variant)))
+    return min(found, key=lambda one: one[0])[1] if found else None
 
 
-def keeps_accuracy(engine: FamilyEngine) -> bool:
-    """Return whether the accuracy is kept; without labels, and of the baseline itself, it is."""
-    against = engine["against"].get("root_baseline")
-    if against is None:
-        return engine["variant"] is not None
-    return against["accuracy"] is None or against["accuracy"]["verdict"] == "kept"
+def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None:
+    """Return the verdict on the recommended engine of `model`, None without any comparison.
+
+    Its speed is compared with its parent's recommended engine, that of the root with its baseline;
+    its accuracy with the root's baseline, which the budget is relative to.
+    """
+    own = against.get("parent_recommended") or against.get("root_baseline")
+    root = against.get("root_baseline")
+    parts = []
+    if own and own.speedup:
+        of = "its baseline" if own.model == model else f"the best of {own.model}"
+        parts.append(speed_words(own.speedup, of))
+    if root and root.accuracy:
+        of = "its baseline" if root.model == model else f"{root.model} ({root.variant})"
+        parts.append(accuracy_words(root.accuracy, of))
+    return ", ".join(parts) or None
+
+
+def speed_words(speedup: Ratio, of: str) -> str:
+    """Format a speed-up over something: `2.1 times as fast as the best of large`."""
+    match speedup.verdict:
+        case "disturbed":
+            return f"not compared in speed with {of}: disturbed by other load"
+        case "tie":
+            return f"as fast as {of}"
+        case _:
+            return f"{speedup.ratio:.2g} times as fast as {of}"
+
+
+def accuracy_words(accuracy: FamilyAccuracy, of: str) -> str:
+    """Format a change of accuracy: `0.4 points less accurate than large (…): within the budget`."""
+    if (change := accuracy.change) is None:
+        return f"not compared in accuracy with {of}: {accuracy.reason}"
+    size, budget = f"{100 * abs(change.delta):.1f}", BUDGET[change.verdict]
+    if size == "0.0":
+        return f"as accurate as {of}: {budget}"
+    return f"{size} points {'less' if change.delta < 0 else 'more'} accurate than {of}: {budget}"

@@ -30,10 +30,9 @@ from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import chance_of
 from tightrope.summary.candidates import costs, prepare_seconds
-from tightrope.summary.decision_types import Cost, Race
+from tightrope.summary.decision_types import Cost, Family, Race
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Known, family_entries, read_checkpoints
-from tightrope.summary.family_points import Family
+from tightrope.summary.families import Known, family_entry, read_checkpoints
 from tightrope.summary.goal import decisions, for_goal
 from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import (
@@ -384,4 +383,4 @@ def families_of(
         settings.accept_disturbed,
     )
     records = [read_own_race(path, FamilyRecord, in_use) for path in inputs.families]
-    return family_entries(records, known)
+    return [family_entry(record, known) for record in records]

@@ -12,14 +12,15 @@ from raced import race_record, race_shape
 from tightrope.machine.interference import Block
 from tightrope.measure.family import (
     PRECISE,
-    Comparison,
     FamilyAtShape,
     FamilyFiles,
-    in_groups,
+    engines_in,
     race_family,
+    references_of,
 )
-from tightrope.records.family import FamilyRecord, FamilyShape
+from tightrope.records.family import FamilyRecord, Roles
 from tightrope.records.finalists import Finalists
+from tightrope.records.race import RacedShape
 from tiny_model import name_variant
 
 FLOAT = name_variant("onnxruntime", "fp32")
@@ -71,7 +72,7 @@ def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) 
 
 def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
     for within, stop in ((0.1, PRECISE), (1e-9, None)):
-        shape, pairs = FamilyShape(batch=1, foreign_cores=[0.0]), [("a", "b"), ("a", "c")]
+        shape, pairs = RacedShape(batch=1, foreign_cores=[0.0]), [("a", "b"), ("a", "c")]
         race = FamilyAtShape(0, shape, Finalists([], pairs), within)
         counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
         times = {"a": 0.01, "b": 0.02, "c": 0.03}
@@ -85,18 +86,15 @@ def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
     assert race.running() == ["b", "c"]
 
 
-def test_all_are_compared_with_the_engines_of_the_root_which_run_in_each_heat() -> None:
+def test_all_are_compared_with_the_engines_of_the_root_and_with_that_of_the_parent() -> None:
     chosen = {"large": "large/b", "small": "small/a", "least": "least/a"}
-    parents = {"small": "large", "least": "small"}
-    found = Comparison(chosen, "large/a", "large/c", "large", parents)
-    assert found.references() == ["large/a", "large/b", "large/c"]
-    assert set(found.engines().names) == {*found.references(), *chosen.values()}
-    pairs = {frozenset(pair) for pair in found.engines().pairs}
+    roles = Roles(chosen=chosen, baseline="large/a", quantized="large/c")
+    references = references_of(roles, "large")
+    assert references == ["large/a", "large/b", "large/c"]
+    parents = {"large": None, "small": "large", "least": "small"}
+    found = engines_in(roles, "large", parents)
+    assert set(found.names) == {*references, *chosen.values()}
     root = {("large/b", "large/a"), ("large/b", "large/c"), ("least/a", "small/a")}
-    others = {(name, one) for name in ("small/a", "least/a") for one in found.references()}
+    others = {(name, one) for name in ("small/a", "least/a") for one in references}
+    pairs = {frozenset(pair) for pair in found.pairs}
     assert pairs == {frozenset(pair) for pair in root | others}
-    memory = dict.fromkeys("abcde", 2.0)
-    heats = [["a", "b", "c", "d"], ["a", "b", "e"]]
-    assert in_groups(["a", "b"], ["c", "d", "e"], memory, 8.0) == heats
-    assert in_groups(["a", "b"], [], memory, 8.0) == [["a", "b"]]
-    assert in_groups(["a", "b"], ["c"], memory, 1.0) == [["a", "b", "c"]]

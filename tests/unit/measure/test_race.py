@@ -1,7 +1,7 @@
 """Who takes part in a race, in which heats, and what is recorded."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_failed_ones_take_no_part_nor_disturbed_ones_that_are_not_accepted(raced
 def heats(tmp_path: Path) -> Callable[..., tuple[RaceRecord, str]]:
     """The record of the heats of three engines of 3 GB each, and what is said; `b` is slow."""
 
-    def heats(finalists: Finalists, free: float, **more: Any) -> tuple[RaceRecord, str]:
+    def heats(finalists, free, always: Sequence[str] = (), **more: Any) -> tuple[RaceRecord, str]:
         times, journal = {"a": 0.002, "b": 0.004, "c": 0.002}, tmp_path / "journal"
         timed = {
             name: Played(journal, name, one, **more.get(name, {})) for name, one in times.items()
@@ -80,7 +80,7 @@ def heats(tmp_path: Path) -> Callable[..., tuple[RaceRecord, str]]:
         }
         limits, machine = Limits(memory_bytes=free, seconds=120), nowhere(terminal=terminal)
         settings = timing_settings_of_races(limits, SHAPES[:1])
-        run_heats(record, timed, measured, [finalists], machine, settings)
+        run_heats(record, timed, measured, [finalists], machine, settings, always=always)
         return record, terminal.getvalue()
 
     return heats
@@ -102,6 +102,11 @@ def test_those_that_do_not_fit_the_memory_together_race_in_heats(heats: Any) -> 
     # of the pairs those that fit together take part
     record, _ = heats(Finalists(["a"], [("b", "a"), ("c", "b")]), 6.5e9)
     assert record.heats[0].shapes[0].pairs == [("b", "a")]
+    # those of a family's root run in each heat, however slow they are
+    each = Finalists(["a", "b", "c"], [])
+    record, _ = heats(each, 6.5e9, ["b"])
+    assert [sorted(one.shapes[0].blocks_s) for one in record.heats] == [["a", "b"], ["b", "c"]]
+    assert len(heats(each, 6.5e9, ["a", "b", "c"])[0].heats) == 1
     # one that dies is left out with its reason
     dying = {"before": fails("block", 1, dies)}
     record, _ = heats(Finalists(["a", "b", "c"], []), 9e9, c=dying)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from families import EAGER, EQUAL, INT8, LARGE, TINY, family, known
 from raced import PLACE
-from tightrope.records.family import is_disturbed
-from tightrope.summary.families import family_entries, member_verdict
+from tightrope.plan.disturbed_records import any_ratio
+from tightrope.summary.families import family_entry, member_verdict
 
 
 def engines(entry: Any) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def engines(entry: Any) -> dict[str, Any]:
 
 
 def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_not_in_it() -> None:
-    (entry,) = family_entries([family()], known(wrong=EQUAL))
+    entry = family_entry(family(), known(wrong=EQUAL))
     assert (entry["root"], entry["host"], entry["status"]) == ("large", PLACE, "ok")
     members = [tuple(one.values()) for one in entry["members"]]
     assert [one[:4] for one in members] == [
@@ -25,13 +25,12 @@ def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_no
         ("tiny", "small", {"activation": "relu", "train": {"epochs": 2}}, 100),
     ]
     failed = family(heats=[], status="failed", reason="fewer than two engines to compare")
-    (entry,) = family_entries([failed], known(wrong=EQUAL))
-    told = (entry["status"], entry["reason"], entry["shapes"])
-    assert told == ("failed", "fewer than two engines to compare", [])
+    entry = family_entry(failed, known(wrong=EQUAL))
+    assert (entry["status"], entry["reason"], entry["shapes"]) == ("failed", failed.reason, [])
 
 
 def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minutes() -> None:
-    (entry,) = family_entries([family()], known(wrong=EQUAL))
+    entry = family_entry(family(), known(wrong=EQUAL))
     tiny = engines(entry)["tiny"]
     ratios = {role: one["speedup"] for role, one in tiny["against"].items()}
     others = ("root_recommended", "root_quantized", "parent_baseline", "parent_recommended")
@@ -51,7 +50,7 @@ def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minute
 
 
 def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict() -> None:
-    (entry,) = family_entries([family()], known(wrong={**EQUAL, "small": 103, "tiny": 150}))
+    entry = family_entry(family(), known(wrong={**EQUAL, "small": 103, "tiny": 150}))
     small, tiny = engines(entry)["small"], engines(entry)["tiny"]
     against = small["against"]["root_baseline"]["accuracy"]
     assert (against["lost"], against["flips"], against["verdict"]) == (3, 3, "kept")
@@ -67,7 +66,7 @@ def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict(
 
 
 def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart():
-    (entry,) = family_entries([family()], known(wrong=EQUAL, data="other"))
+    entry = family_entry(family(), known(wrong=EQUAL, data="other"))
     tiny = engines(entry)["tiny"]
     accuracy = tiny["against"]["root_baseline"]["accuracy"]
     assert (accuracy["delta"], accuracy["reason"]) == (None, "evaluated on other examples")
@@ -78,7 +77,7 @@ def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_i
 
 
 def test_points_are_on_the_scale_of_the_shared_rounds_and_the_front_beats_all_others() -> None:
-    (entry,) = family_entries([family()], known(wrong={"large": 90, "small": 95, "tiny": 200}))
+    entry = family_entry(family(), known(wrong={"large": 90, "small": 95, "tiny": 200}))
     points = {(one["model"], one["variant"]): one for one in entry["shapes"][0]["points"]}
     assert points["large", EAGER]["call_s"] == pytest.approx(0.010, rel=0.1)
     assert points["small", INT8]["call_s"] == pytest.approx(0.002, rel=0.1)
@@ -93,23 +92,23 @@ def test_points_are_on_the_scale_of_the_shared_rounds_and_the_front_beats_all_ot
 
 def test_disturbed_rounds_give_no_number_unless_they_are_accepted() -> None:
     record = family(disturbed=20)
-    assert (is_disturbed(record), is_disturbed(family())) == (True, False)
-    (entry,) = family_entries([record], known(wrong=EQUAL))
+    assert (any_ratio(record), any_ratio(family())) == (True, False)
+    entry = family_entry(record, known(wrong=EQUAL))
     (shape,) = entry["shapes"]
     assert "rounds are left" in shape["disturbed"]
     tiny = engines(entry)["tiny"]
     assert tiny["against"]["root_baseline"]["speedup"]["verdict"] == "disturbed"
     assert (tiny["status"], tiny["call_s"]) == ("failed", None)
-    (entry,) = family_entries([record], known(wrong=EQUAL, accept=True))
+    entry = family_entry(record, known(wrong=EQUAL, accept=True))
     assert entry["shapes"][0]["provisional"]
     assert engines(entry)["tiny"]["status"] == "ok"
 
 
 def test_an_engine_that_died_and_a_model_without_one_are_there_with_the_reason() -> None:
     record = family(left_out={TINY: "killed"}, unraced={"small": f"{INT8}: out of memory"})
-    record.heats[0].shapes[0].chosen = {"large": LARGE, "tiny": TINY}
-    (entry,) = family_entries([record], known(wrong=EQUAL))
+    record.roles[0].chosen = {"large": LARGE, "tiny": TINY}
+    entry = family_entry(record, known(wrong=EQUAL))
     reasons = {model: one["reason"] for model, one in engines(entry).items()}
-    words = [f"{INT8}: out of memory", f"{INT8}: killed"]
-    assert reasons == dict(zip(("large", "small", "tiny"), (None, *words), strict=True))
-    assert entry["members"][1]["reason"] == f"{INT8}: out of memory"
+    unraced = f"{INT8}: out of memory"
+    assert reasons == {"large": None, "small": unraced, "tiny": f"{INT8}: killed"}
+    assert entry["members"][1]["reason"] == unraced

@@ -3,27 +3,34 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
+from tightrope.records.accuracy import Change
 from tightrope.report.charts import PRECISION, Part, chart, labels, layer, palette, tooltips
 from tightrope.report.sections.figures import (
     accuracy_over_latency,
+    change_of,
     compression,
     describe_trade_off,
     join_title,
     ring,
 )
-from tightrope.report.style.numbers import (
-    TIMES,
-    milliseconds,
-    percentage,
-    points,
-    points_interval,
-    shape_label,
-    shape_of,
-)
+from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
+from tightrope.summary.decision_types import (
+    Comparison,
+    Family,
+    FamilyAccuracy,
+    FamilyEngine,
+    FamilyMember,
+    FamilyPoint,
+    FamilyShape,
+)
+from tightrope.summary.document import Summary
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]
+NO_CHANGE = dict.fromkeys(Change.__struct_fields__)
 # columns of speed-ups by the role of the other engine
 COLUMNS = {
     "parent_recommended": "its parent's best",
@@ -34,106 +41,90 @@ COLUMNS = {
 SMALL, LARGE = 55, 130  # area of a mark, of a recommended variant the larger one
 
 
-def families_section(summary: Record, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+def families_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the content on each family; `hosts` are names by fingerprint, empty for one host."""
-    budget = summary.get("accuracy_budget_points")
-    return [content_of(family, hosts, budget) for family in summary.get("families") or ()]
+    budget = summary.accuracy_budget_points
+    return [content_of(family, hosts, budget) for family in summary.families]
 
 
-def content_of(family: Record, hosts: Mapping[str, str], budget: float | None) -> dict[str, Any]:
+def content_of(family: Family, hosts: Mapping[str, str], budget: float) -> dict[str, Any]:
     """Return the content on one family.
 
-    It has `root`, `device`, `host`, `reason` (of a failed one), `models` with their colours, a
-    table in each of `shapes`, and all `figures`.
+    It is its entry, with the name of the `host`, `models` with their colours, a table in each of
+    `shapes`, and all `figures`.
     """
-    members = family.get("members") or []
-    depths = depths_of(members)
-    shapes = [table_of(family, shape, depths, budget) for shape in family.get("shapes") or ()]
+    depths = depths_of(family.members)
+    shapes = [table_of(family, shape, depths, budget) for shape in family.shapes]
     colours = list(METHOD_COLOURS.values())
-    models = [member["model"] for member in members]
     return {
-        "root": family.get("root"),
-        "device": family.get("device"),
-        "host": hosts.get(str(family.get("host"))),
-        "reason": family.get("reason"),
-        "models": [(name, colours[at % len(colours)]) for at, name in enumerate(models)],
+        **asdict(family),
+        "host": hosts.get(family.host),
+        "models": [(name, colours[at % len(colours)]) for at, name in enumerate(depths)],
         "shapes": shapes,
-        "figures": [shape["figure"] for shape in shapes if shape["figure"]],
+        "figures": [one["figure"] for one in shapes if one["figure"]],
     }
 
 
-def depths_of(members: Sequence[Record]) -> dict[str, int]:
+def depths_of(members: Sequence[FamilyMember]) -> dict[str, int]:
     """Return how many models are between each member and the root; a parent comes first."""
     found: dict[str, int] = {}
     for member in members:
-        found[member["model"]] = found.get(member.get("parent") or "", -1) + 1
+        found[member.model] = found.get(member.parent or "", -1) + 1
     return found
 
 
 def table_of(
-    family: Record, shape: Record, depths: Mapping[str, int], budget: float | None
+    family: Family, shape: FamilyShape, depths: Mapping[str, int], budget: float
 ) -> dict[str, Any]:
     """Return the table of a shape with its figure; rows are those of a tree.
 
     The root's baseline and its best quantized engine stand directly below the root. Only of a
     `nested` family parents differ from the root.
     """
-    members = {member["model"]: member for member in family["members"]}
-    engines = sorted(shape["engines"], key=lambda one: list(members).index(one["model"]))
-    rows = [row_of(engine, members[engine["model"]], depths) for engine in engines]
+    members = {member.model: member for member in family.members}
+    engines = sorted(shape.engines, key=lambda one: list(members).index(one.model))
+    rows = [row_of(engine, members[engine.model], depths) for engine in engines]
     nested = max(depths.values(), default=0) > 1
     columns = {
         role: title
         for role, title in COLUMNS.items()
         if any(role in row["speedups"] for row in rows) and (nested or role != "parent_recommended")
     }
-    if all(one_best(row["speedups"]) for row in rows):
+    # the root's best engine is its best int8, so that one column is enough
+    best = ("root_recommended", "root_quantized")
+    if all(row["speedups"].get(best[0]) == row["speedups"].get(best[1]) for row in rows):
         columns.pop("root_quantized", None)
-    title = join_title(shape_label(shape_of(shape["shape"])), family.get("device"))
+    title = join_title(shape_label(shape.shape), family.device)
     return {
-        **shape,
+        **asdict(shape),
         "title": title,
         "rows": rows,
         "columns": columns,
         "energy": any(row["energy_j"] is not None for row in rows),
         "nested": nested,
-        "figure": family_figure(title, shape, family["members"], budget),
+        "figure": family_figure(title, shape, family.members, budget),
     }
 
 
-def one_best(speedups: Record) -> bool:
-    """Return whether the root's best engine is its best int8, so that one column is enough."""
-    pair = [speedups.get(role) for role in ("root_recommended", "root_quantized")]
-    return pair[0] == pair[1]
-
-
-def row_of(engine: Record, member: Record, depths: Mapping[str, int]) -> dict[str, Any]:
+def row_of(engine: FamilyEngine, member: FamilyMember, depths: Mapping[str, int]) -> dict[str, Any]:
     """Return a row of the table; `speedups` are by the role of the other engine."""
-    against, samples = engine["against"] or {}, engine["samples"]
+    against, samples = engine.against, engine.samples
     return {
-        **engine,
-        "depth": depths[engine["model"]],
-        "changes": change_words(member["changes"] or {}),
-        "parameters": parameter_words(member["parameters"]),
-        "top1": percentage(engine["top1"], samples),
-        "speedups": {role: one["speedup"] for role, one in against.items() if one.get("speedup")},
+        **asdict(engine),
+        "depth": depths[engine.model],
+        "changes": change_words(member.changes),
+        "parameters": parameter_words(member.parameters),
+        "speedups": {role: one.speedup for role, one in against.items() if one.speedup},
         "root": accuracy_of(against.get("root_baseline"), samples),
         "above": accuracy_of(against.get("parent_baseline"), samples),
     }
 
 
-def accuracy_of(comparison: Record | None, samples: int | None) -> dict[str, Any]:
-    """Return a change of accuracy in words, with the `reason` where there is none."""
-    accuracy: Record = (comparison or {}).get("accuracy") or {}
-    counted = {**accuracy, "samples": samples}
-    return {
-        "change": points(accuracy.get("delta"), samples),
-        "interval": points_interval(counted),
-        "verdict": accuracy.get("verdict"),
-        "flips": accuracy.get("flips"),
-        "p_value": accuracy.get("p_value"),
-        "reason": accuracy.get("reason") or "not compared",
-    }
+def accuracy_of(comparison: Comparison | None, samples: int | None) -> dict[str, Any]:
+    """Return a change of accuracy over so many samples, with the `reason` where there is none."""
+    found = (comparison and comparison.accuracy) or FamilyAccuracy(reason="not compared")
+    change, told = found.change, {"flips": found.flips, "reason": found.reason}
+    return {**(asdict(change) if change else NO_CHANGE), **told, "samples": samples}
 
 
 def change_words(changes: Record) -> list[str]:
@@ -213,43 +204,44 @@ def parameter_words(count: int | None) -> str | None:
 
 
 def family_figure(
-    title: str, shape: Record, members: Sequence[Record], budget: float | None
+    title: str, shape: FamilyShape, members: Sequence[FamilyMember], budget: float
 ) -> dict[str, Any] | None:
     """Return the figure of a shape with title, description, chart and points, None without any."""
-    marks = [mark_of(point) for point in shape.get("points") or ()]
+    marks = [mark_of(point) for point in shape.points]
     if not marks:
         return None
-    models = [member["model"] for member in members]
+    models = [member.model for member in members]
     description = describe_trade_off(title, marks)
     links = links_of(marks, members)
     chart = family_chart(marks, links, models, budget_points=budget, description=description)
     return {"description": description, "points": marks, "chart": chart}
 
 
-def mark_of(point: Record) -> dict[str, Any]:
+def mark_of(point: FamilyPoint) -> dict[str, Any]:
     """Return a mark of the chart."""
-    ends = (points(point[end]) for end in ("delta_low", "delta_high"))
     return {
-        **{name: point[name] for name in ("model", "variant", "recommended", "front", "raced")},
-        "precision": parse(point["variant"]).precision,
-        "latency_ms": 1e3 * point["call_s"],
-        "latency_low": 1e3 * point["low"],
-        "latency_high": 1e3 * point["high"],
-        **{name: 100 * point[name] for name in ("delta", "delta_low", "delta_high")},
-        "latency": f"{milliseconds(point['call_s'])} ms",
-        "change": f"{points(point['delta'])} points ({' to '.join(map(str, ends))})",
+        **{
+            name: getattr(point, name)
+            for name in ("model", "variant", "recommended", "front", "raced")
+        },
+        "precision": parse(point.variant).precision,
+        "latency_ms": 1e3 * point.call_s,
+        "latency_low": 1e3 * point.low,
+        "latency_high": 1e3 * point.high,
+        **change_of(point, point.delta),
+        "latency": f"{milliseconds(point.call_s)} ms",
     }
 
 
-def links_of(marks: Sequence[Record], members: Sequence[Record]) -> list[dict[str, Any]]:
+def links_of(marks: Sequence[Record], members: Sequence[FamilyMember]) -> list[dict[str, Any]]:
     """Return the ends of a line from each parent's recommended variant to its child's."""
     places = {mark["model"]: mark for mark in marks if mark["recommended"]}
-    pairs = [(member.get("parent"), member["model"]) for member in members]
+    names = ("latency_ms", "delta")
     return [
-        {name + end: place[name] for place, end in ends for name in ("latency_ms", "delta")}
-        for parent, child in pairs
-        if parent in places and child in places
-        for ends in [((places[parent], ""), (places[child], "_child"))]
+        {name: places[member.parent][name] for name in names}
+        | {f"{name}_child": places[member.model][name] for name in names}
+        for member in members
+        if {member.parent, member.model} <= places.keys()
     ]
 
 
@@ -258,7 +250,7 @@ def family_chart(
     links: Sequence[dict[str, Any]],
     models: Sequence[str],
     *,
-    budget_points: float | None,
+    budget_points: float,
     description: str,
 ) -> dict[str, Any]:
     """Chart accuracy change (points) against latency (ms, logarithmic).

@@ -32,7 +32,8 @@ from tightrope.report.style.numbers import (
     shape_label,
     sizes,
 )
-from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.statistics import Interval
+from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
@@ -135,8 +136,8 @@ def trade_off_point(
     accuracy, interval = result.accuracy, interval_of(row.speedup)
     if accuracy is None or not row.paired_s:
         return None
-    delta = 0.0 if result.variant in baselines.values() else accuracy.delta
-    if delta is None:
+    change = Interval(0, 0, 0) if result.variant in baselines.values() else accuracy.change
+    if change is None:
         return None
     latency = row.paired_s * 1e3
     return {
@@ -144,7 +145,7 @@ def trade_off_point(
         "latency_ms": latency,
         "latency_low": latency * interval.value / interval.high if interval else latency,
         "latency_high": latency * interval.value / interval.low if interval else latency,
-        **change_of(accuracy, delta),
+        **change_of(change, accuracy.samples),
         "latency": f"{milliseconds(row.paired_s)} ms",
         "accuracy": accuracy,
         "result": result,
@@ -152,17 +153,12 @@ def trade_off_point(
     }
 
 
-def change_of(accuracy: Accuracy, delta: float) -> dict[str, Any]:
+def change_of(change: Interval, samples: int | None = None) -> dict[str, Any]:
     """Return a change of accuracy in points with its interval, and both in words."""
-    ends = (accuracy.delta_low, accuracy.delta_high)
-    low, high = (delta if end is None else end for end in ends)
-    words = (points(delta, accuracy.samples), points_interval(accuracy) or "no interval")
-    return {
-        "delta": 100 * delta,
-        "delta_low": 100 * low,
-        "delta_high": 100 * high,
-        "change": f"{words[0]} points ({words[1]})",
-    }
+    value, low, high = change
+    words = f"{points(value, samples)} points ({points_interval(low, high, samples)})"
+    ends = {"delta": value, "delta_low": low, "delta_high": high}
+    return {**{name: 100 * end for name, end in ends.items()}, "change": words}
 
 
 def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
-from tightrope.summary.result_types import Shape
+from tightrope.summary.result_types import Ratio, Shape
 
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
@@ -105,35 +105,31 @@ def points_up(fraction: float | None, samples: int | None = None) -> str | None:
     return f"{steps / 10**decimals:.{decimals}f}"
 
 
-def points_interval(accuracy: Any) -> str | None:
-    """Format the 95 % confidence interval of an accuracy record's `delta`: "+0.2 to +1.7"."""
-    record = accuracy or {}
-    ends = [points(record.get(end), record.get("samples")) for end in ("delta_low", "delta_high")]
+def points_interval(low: float | None, high: float | None, samples: int | None) -> str | None:
+    """Format the ends of the 95 % confidence interval of an accuracy change: "+0.2 to +1.7"."""
+    ends = [points(end, samples) for end in (low, high)]
     return f"{ends[0]} to {ends[1]}" if all(ends) else None
 
 
-def ratio_decimals(speedup: Any) -> int:
+def ratio_decimals(found: Ratio) -> int:
     """Return two decimals, one if the interval is wider than 1 or the ratio at least 10."""
-    low, high = speedup.get("low"), speedup.get("high")
-    wide = is_number(low) and is_number(high) and high - low > 1
-    return 1 if wide or speedup.get("ratio", 0) >= 10 else 2
+    wide = found.low is not None and found.high is not None and found.high - found.low > 1
+    return 1 if wide or (found.ratio or 0.0) >= 10 else 2
 
 
-def ratio(speedup: Any) -> str | None:
-    """Format the ratio of a speed-up record: 4.18 with the times sign."""
-    record = speedup or {}
-    value = record.get("ratio")
-    return f"{value:,.{ratio_decimals(record)}f}{TIMES}" if is_number(value) else None
-
-
-def ratio_interval(speedup: Any) -> str | None:
-    """Format the 95 % confidence interval of a speed-up record: "4.02 to 4.35"."""
-    record = speedup or {}
-    low, high = (record.get(end) for end in ("low", "high"))
-    if not (is_number(low) and is_number(high)):
+def ratio(found: Ratio | None) -> str | None:
+    """Format a speed-up: 4.18 with the times sign."""
+    if not found or found.ratio is None:
         return None
-    decimals = ratio_decimals(record)
-    return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
+    return f"{found.ratio:,.{ratio_decimals(found)}f}{TIMES}"
+
+
+def ratio_interval(found: Ratio | None) -> str | None:
+    """Format the 95 % confidence interval of a speed-up: "4.02 to 4.35"."""
+    if not found or found.low is None or found.high is None:
+        return None
+    decimals = ratio_decimals(found)
+    return f"{found.low:,.{decimals}f} to {found.high:,.{decimals}f}"
 
 
 def gain(value: float | None) -> str | None:

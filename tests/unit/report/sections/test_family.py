@@ -8,15 +8,13 @@ import pytest
 from families import EAGER, INT8, TINY, family, known
 from report_pages import page
 from tightrope.report.sections.family import change_words, families_section, parameter_words
-from tightrope.summary.families import family_entries
-
-FASTEST = {"large": 100, "small": 104, "tiny": 150}
+from tightrope.report.style.numbers import points
+from tightrope.summary.families import family_entry
 
 
 def entry(**changes: Any) -> Any:
     """The family of three models, the smallest of which lost its answers."""
-    (found,) = family_entries([family(**changes)], known(wrong=FASTEST))
-    return found
+    return family_entry(family(**changes), known(wrong={"large": 100, "small": 104, "tiny": 150}))
 
 
 def summary(*families: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +32,7 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     ]
     small = shape["rows"][2]
     assert small["changes"] == ["3 layers"]
-    assert (small["root"]["change"], small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 4)
-    assert small["root"]["interval"] == "\N{MINUS SIGN}0.9 to +0.1"
+    assert (points(small["root"]["delta"]), small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 4)
     columns = ["parent_recommended", "root_baseline", "root_recommended"]
     assert list(shape["columns"]) == columns
     # a parent that is the root of all has no column of its own
@@ -67,6 +64,7 @@ def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
     assert "2 times as fast as the best of large" in section
     assert "out of &lt;memory&gt;" in section
     assert re.findall(r'<li style="--depth: (\d)"', section)[:3] == ["0", "1", "2"]
+    assert "\N{MINUS SIGN}0.9 to +0.1" in section
     assert "Not timed together: fewer than two engines." in section
 
 
