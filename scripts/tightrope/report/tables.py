@@ -100,9 +100,9 @@ def verdict(word: Any, words: Any = None) -> Markup:
     return Markup(f'<span class="verdict {escape(word)}">{shown}</span>') if word else Markup()
 
 
-def provisional(row: Any) -> Markup:
-    """Return the mark of a row with numbers from disturbed times."""
-    return Markup(f" {verdict('provisional')}") if row.provisional else Markup()
+def provisional(marked: bool | None) -> Markup:
+    """Return the mark of numbers from disturbed times, nothing where they are not."""
+    return Markup(f" {verdict('provisional')}") if marked else Markup()
 
 
 def noisy() -> Markup:
@@ -147,9 +147,8 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
     return shown.format(Markup(", ").join(words), Markup().join(reasons))
 
 
-def disturbance(entry: Any) -> Markup:
-    """Return the mark of a disturbed row, which opens its reason."""
-    if not entry.disturbed:
+def disturbance(reason: str | None, marked: bool) -> Markup:
+    """Return the mark of a disturbed row, `marked` if provisional, which opens its reason."""
+    if not reason:
         return Markup()
-    word = "provisional" if entry.provisional else "disturbed"
-    return Markup(" ") + remarked([(word, [entry.disturbed])])
+    return Markup(" ") + remarked([("provisional" if marked else "disturbed", [reason])])

@@ -179,12 +179,12 @@ def command(summary: Summary, targets: Sequence[str] = (), *, overrides: Sequenc
 
 def failures(summary: Summary) -> dict[str, str | None]:
     """Return the reasons of results and measured trainings that failed, by model and variant."""
-    results = [(one.variant, one) for one in summary.results]
-    trainings = [(TRAINING, one) for one in summary.training]
+    found: list[tuple[str, str, str, str | None]] = [
+        *((one.status, one.model, one.variant, one.reason) for one in summary.results),
+        *((one.status, one.model, TRAINING, one.reason) for one in summary.training),
+    ]
     return {
-        f"{one.model}/{variant}": one.reason
-        for variant, one in (*results, *trainings)
-        if one.status == "failed"
+        f"{model}/{name}": reason for status, model, name, reason in found if status == "failed"
     }
 
 

@@ -93,7 +93,9 @@ def model_row(
         "plain": False,
         "top1": percentage(accuracy.top1, accuracy.samples) if accuracy else None,
         "change": points(accuracy.delta, accuracy.samples) if accuracy else None,
-        "interval": points_interval(accuracy),
+        "interval": points_interval(accuracy.delta_low, accuracy.delta_high, accuracy.samples)
+        if accuracy
+        else None,
         "epoch_words": format_seconds(trained.epoch_s if trained else None),
         "memory_bytes": memory,
     }

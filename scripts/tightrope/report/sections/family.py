@@ -17,6 +17,7 @@ from tightrope.report.sections.figures import (
 )
 from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
+from tightrope.statistics import Interval
 from tightrope.summary.decision_types import (
     Comparison,
     Family,
@@ -38,6 +39,8 @@ COLUMNS = {
     "root_recommended": "the root's best",
     "root_quantized": "the root's best int8",
 }
+# of a point, what its mark has too
+MARKED = ("model", "variant", "recommended", "front", "raced")
 SMALL, LARGE = 55, 130  # area of a mark, of a recommended variant the larger one
 
 
@@ -220,15 +223,12 @@ def family_figure(
 def mark_of(point: FamilyPoint) -> dict[str, Any]:
     """Return a mark of the chart."""
     return {
-        **{
-            name: getattr(point, name)
-            for name in ("model", "variant", "recommended", "front", "raced")
-        },
+        **{name: getattr(point, name) for name in MARKED},
         "precision": parse(point.variant).precision,
         "latency_ms": 1e3 * point.call_s,
         "latency_low": 1e3 * point.low,
         "latency_high": 1e3 * point.high,
-        **change_of(point, point.delta),
+        **change_of(Interval(point.delta, point.delta_low, point.delta_high)),
         "latency": f"{milliseconds(point.call_s)} ms",
     }
 

@@ -168,7 +168,7 @@ def calibration_figures(
 def calibration_point(row: Record) -> Point | None:
     """Return the point of a row, None if it has a repair or no accuracy change."""
     accuracy: Accuracy = row["accuracy"]
-    if row["samples"] is None or row["repair"] or accuracy.delta is None:
+    if row["samples"] is None or row["repair"] or (change := accuracy.change) is None:
         return None
     precision, agreement = row["precision"], accuracy.agreement
     agreed = percentage(agreement, accuracy.samples)
@@ -176,7 +176,7 @@ def calibration_point(row: Record) -> Point | None:
         **{key: row.get(key) for key in ("variant", "method", "samples")},
         "precision": precision,
         "mixed": "-" in precision,
-        **change_of(accuracy, accuracy.delta),
+        **change_of(change, accuracy.samples),
         "agreement": None if agreement is None else 100 * agreement,
         "agreed": f"{agreed} %" if agreed else None,
     }

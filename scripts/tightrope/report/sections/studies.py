@@ -118,7 +118,7 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
     slower = column.slower is not None and found["low"] > column.slower
     word = verdict("slower" if slower and not row["provisional"] else "")
     return Markup('<td class="number">{} {}{}</td>').format(
-        value(text, why), word, provisional(row)
+        value(text, why), word, provisional(row["provisional"])
     )
 
 
