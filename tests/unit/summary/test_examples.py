@@ -73,9 +73,9 @@ def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tm
     prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
     split = split_of(data, "evaluation")
     model = with_flips(IMAGE, split, [0, 1, 1, 1], 2, 0)
-    assert model["chance"] == 0.75
-    assert set(model["thumbnails"]) == {"0", "2"}
-    assert len(set(model["thumbnails"].values())) == 2
-    assert all(uri.startswith(PREFIX) for uri in model["thumbnails"].values())
+    assert model.chance == 0.75
+    assert set(model.thumbnails) == {"0", "2"}
+    assert len(set(model.thumbnails.values())) == 2
+    assert all(uri.startswith(PREFIX) for uri in model.thumbnails.values())
     model = with_flips("text-classification", split, None, 1)
-    assert (model["thumbnails"], model["chance"]) == ({}, None)
+    assert (model.thumbnails, model.chance) == ({}, None)

@@ -36,8 +36,8 @@ def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() 
         ("int8-auto", "entropy-64", None),
     ):
         result: Any = {"model": "m", "precision": precision, "calibration": calibration}
-        found = with_search(result, records)["search"]
-        assert (found and found["in_float"]) == told
+        found = with_search(result, records).search
+        assert (found and found.in_float) == told
     record = {**search("b"), "sensitivity": {"samples": 128, "operators": {}}}
     searches = {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record}
     found = sensitivity_entries("m", {**searches, ("m", "u8s8-minmax-8"): search("a")})
