@@ -6,8 +6,9 @@ import pytest
 from disturbed import QUIET
 from gpu_states import STATE, state
 from latency_records import latency_shape
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from tightrope.statistics import trimmed_mean
+from tightrope.summary.result_types import Gpu
 from tightrope.summary.results import gpu_entry, streams_entry
 
 
@@ -23,21 +24,23 @@ def test_it_has_medians_extremes_and_all_reasons() -> None:
         state(other_processes=2, memory_bytes=4 * 10**9),
         pairs=[replace(QUIET, sm_clocks_mhz=[1980, other]) for other in (1290, 1310)],
     )
-    assert found == {
-        **{
-            "sm_clock_mhz": 1980,
-            "lowest_sm_clock_mhz": 1410,
-            "baseline_sm_clock_mhz": 1300.0,
-            "memory_clock_mhz": 2619,
-        },
-        **{"power_w": 400.0, "temperature_c": 74, "throttled": ["power cap", "thermal slowdown"]},
-        **{"clocks_locked": None, "other_processes": 2, "memory_bytes": 4 * 10**9},
-    }
+    assert found == Gpu(
+        sm_clock_mhz=1980,
+        lowest_sm_clock_mhz=1410,
+        baseline_sm_clock_mhz=1300.0,
+        memory_clock_mhz=2619,
+        power_w=400.0,
+        temperature_c=74,
+        throttled=["power cap", "thermal slowdown"],
+        clocks_locked=None,
+        other_processes=2,
+        memory_bytes=4 * 10**9,
+    )
     # without a GPU there is nothing
     assert entry() is entry(None, None) is None
     # what NVML does not report is unknown
     found = entry(state(**dict.fromkeys(STATE)))
-    assert found is not None and set(found.values()) == {None}
+    assert found is not None and set(astuple(found)) == {None}
     # power is that after the long blocks where there are some
     blocks = [{"calls": 1, "gpu": state(power_w=watts)} for watts in (500.0, 600.0)]
     assert entry(state(), long_blocks=blocks).power_w == 550.0

@@ -8,7 +8,8 @@ from latency_records import latency_record, latency_shape
 from msgspec.structs import replace
 from tightrope.records.latency import LatencyRecord, TimedShape, drift_std
 from tightrope.statistics import speedup
-from tightrope.summary.results import latency_entry
+from tightrope.summary.result_types import LatencyRow, Shape, interval_of
+from tightrope.summary.results import NO_SPEEDUP, latency_entry
 
 PLAN = {"pairs": 16, "calls": None, "loads": 2}
 TIMES = ("p50_s", "mean_s", "throughput_per_s")
@@ -24,7 +25,7 @@ def latency(**changes: Any) -> LatencyRecord:
     return latency_record("cpu-onnxruntime-fp32", **{"plan": PLAN, **changes})
 
 
-def row(one: TimedShape, **changes: Any) -> dict[str, Any]:
+def row(one: TimedShape, **changes: Any) -> LatencyRow:
     """The entry of one shape."""
     return latency_entry(one, latency(**changes))
 
@@ -73,13 +74,10 @@ def disturbed_shape(disturbed: int, quiet: int, **changes: Any) -> TimedShape:
 
 def test_disturbed_pairs_are_left_out_of_every_figure() -> None:
     found, clean = row(disturbed_shape(3, 16)), row(shape())
-    assert found.pop("disturbed_pairs") == 3
-    assert clean.pop("disturbed_pairs") == 0
-    assert found.pop("noise") == [
-        "other programs or the hypervisor used 1.0 cores of its processors"
-    ]
-    assert (found.pop("noisy"), clean.pop("noisy"), clean.pop("noise")) == (True, False, [])
-    assert found == clean
+    assert (found.disturbed_pairs, found.noisy) == (3, True)
+    assert found.noise == ["other programs or the hypervisor used 1.0 cores of its processors"]
+    assert (clean.disturbed_pairs, clean.noisy, clean.noise) == (0, False, [])
+    assert replace(found, disturbed_pairs=0, noisy=False, noise=[]) == clean
     assert (found.pairs, found.disturbed, found.provisional) == (16, None, False)
 
 
@@ -89,7 +87,7 @@ def test_without_more_than_half_of_the_pairs_there_is_no_number(disturbed, enoug
     plan = {"pairs": 16, "calls": calls, "loads": 2}
     found = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan)
     assert (found.pairs, found.disturbed_pairs) == (16 - disturbed, disturbed)
-    numbers = [found[name] for name in (*TIMES, "samples")] + [found.speedup.ratio]
+    numbers = [getattr(found, name) for name in (*TIMES, "samples")] + [found.speedup.ratio]
     assert all(numbers) if enough else not any(numbers)
     assert (found.disturbed is None) == enough
     if enough:
@@ -107,8 +105,8 @@ def test_a_disturbed_row_has_no_number_but_the_reason_unless_it_is_accepted() ->
     assert (alone.speedup, alone.p50_s) == (None, None)
     assert alone.disturbed.startswith("only 4 of 16")
     found = row(one, busiest={"python3 train.py": 0.97})
-    assert found.speedup == {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
-    assert {found[name] for name in (*TIMES, "device_p50_s")} == {None}
+    assert found.speedup == NO_SPEEDUP
+    assert {getattr(found, name) for name in (*TIMES, "device_p50_s")} == {None}
     assert found.disturbed == (
         "only 4 of 16 pairs of blocks were undisturbed, 9 are needed: their threads waited for a "
         "CPU that another program used; the busiest: python3 train.py (97 % of a core)"
@@ -119,14 +117,13 @@ def test_a_disturbed_row_has_no_number_but_the_reason_unless_it_is_accepted() ->
     assert (found.pairs, found.samples, found.disturbed_pairs) == (16, 64, 12)
     assert found.provisional and found.disturbed.startswith("only 4 of 16")
     expected = speedup(one.blocks_s, one.baseline_blocks_s)
-    assert tuple(found.speedup[name] for name in ("ratio", "low", "high")) == expected
+    assert interval_of(found.speedup) == expected
 
 
 def test_a_row_has_its_sizes_the_time_of_its_gpu_and_streams_where_it_has_times() -> None:
     image = shape(height=32, width=48, sequence=None, device_s=[0.004] * 19 + [0.1])
     found = row(image)
-    assert (found.batch, found.height, found.width) == (4, 32, 48)
-    assert "sequence" not in found
+    assert found.shape == Shape(batch=4, height=32, width=48)
     assert (found.device_p50_s, row(shape()).device_p50_s) == (0.004, None)
     blocks = {"calls": [100] * 5, "seconds": [0.2] * 5, "gpu": [None] * 5}
     streams = {"streams": [{"streams": 2, **blocks}]}
