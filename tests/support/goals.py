@@ -65,5 +65,5 @@ def decided(
     return decisions(wanted, timed, found, traffic or [], prices=prices or {}, budget_points=1.0)
 
 
-def reasons(decision: GoalDecision) -> dict[str, str]:
+def reasons(decision: GoalDecision | Recommendation) -> dict[str, str]:
     return {one.variant: one.reason for one in decision.rejected}

@@ -30,7 +30,7 @@ def latency_shape(blocks: Blocks, baseline: Blocks | None = None, **changes: Any
     """A shape of these blocks, of which other load disturbed none."""
     known = {"first_call_s": 0.1, "stop": "width", "threads_busy": 1, "cores_used": 1.0}
     both = {"blocks_s": blocks, "baseline_blocks_s": baseline, **facts(0, len(blocks))}
-    return convert({**SHAPE, **known, **both, **changes}, TimedShape)
+    return convert({**SHAPE.sizes, **known, **both, **changes}, TimedShape)
 
 
 def latency_record(variant: str, *shapes: TimedShape, **changes: Any) -> LatencyRecord:

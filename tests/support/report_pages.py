@@ -8,6 +8,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+import msgspec
+from msgspec import structs
 from page_parts import PARTS
 from tightrope.report.page import render_page
 from tightrope.summary.document import Summary
@@ -72,12 +74,11 @@ def completed(value: Any, kind: Any) -> Any:
     """The value of this type with the fields that it lacks: none where that may be, else empty."""
     parts = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
-        fitting = (one for one in parts if is_typeddict(one) or get_origin(one) is type(value))
+        fitting = (one for one in parts if fields_of(one) or get_origin(one) is type(value))
         return completed(value, next(fitting, None)) if value is not None else None
-    if is_typeddict(kind):
-        fields = get_type_hints(kind).items()
-        known = {name: completed(value[name], one) for name, one in fields if name in value}
-        lacking = {name: empty(one) for name, one in fields if name in kind.__required_keys__}
+    if fields := fields_of(kind):
+        known = {name: completed(value[name], one) for name, one, _ in fields if name in value}
+        lacking = {name: empty(one) for name, one, required in fields if required}
         return {**lacking, **value, **known}
     if isinstance(value, list) and get_origin(kind) is list:
         return [completed(one, parts[0]) for one in value]
@@ -88,7 +89,7 @@ def completed(value: Any, kind: Any) -> Any:
 
 def empty(kind: Any) -> Any:
     """A value of this type that says as little as can be."""
-    if is_typeddict(kind):
+    if fields_of(kind):
         return completed({}, kind)
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
@@ -97,13 +98,22 @@ def empty(kind: Any) -> Any:
     return (get_origin(kind) or kind)()
 
 
+def fields_of(kind: Any) -> list[tuple[str, Any, bool]]:
+    """Name and type of each field of an entry, and whether it must be there; none of others."""
+    if is_typeddict(kind):
+        hints = get_type_hints(kind).items()
+        return [(name, one, name in kind.__required_keys__) for name, one in hints]
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return [(one.name, one.type, one.required) for one in structs.fields(kind)] if is_struct else []
+
+
 def page_of(document: dict[str, Any]) -> Outline:
     """The page of a summary; the same one, which many tests look at, is rendered once."""
-    return rendered(json.dumps(document))
+    return rendered(msgspec.json.encode(document))
 
 
 @cache
-def rendered(text: str) -> Outline:
+def rendered(text: bytes) -> Outline:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "summary.json"), Path(folder, "summary.html")
         source.write_text(json.dumps(completed(json.loads(text), Summary)))

@@ -129,8 +129,8 @@ def read_reported(path: Path | str) -> Summary:
 
     Raises ArtifactError for another schema, and for a field that is missing or of another type.
     """
-    document = json_document(path, checked(path, read_bytes(path), of_any_version=True))
-    known: Summary = msgspec.convert(document, Summary)
+    content = checked(path, read_bytes(path), of_any_version=True)
+    known: Summary = msgspec.convert(json_document(path, content, Summary), Summary)
     return known
 
 

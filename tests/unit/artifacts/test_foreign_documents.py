@@ -24,7 +24,7 @@ from tightrope.report import html
 from tightrope.report.graphs.describe import describe
 from tightrope.report.page import render_page
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.summary.document import failures, read_reported
+from tightrope.summary.document import read_reported
 from tightrope.summary.models import data_entry
 from tightrope.terminal.jobs import Seconds
 from tiny_model import TinyModel
@@ -121,11 +121,6 @@ FOUND = {
     **{"budget_points": 1.0, "sensitivity": {"samples": 8, "operators": EFFECTS}},
     "trials": [TRIAL],
 }
-REPORTED = {
-    "results": [{"model": "m", "variant": "v", "status": "ok", "reason": None}],
-    "training": [{"model": "m", "status": "ok"}],
-    "families": [{"root": "m", "device": "cpu"}],
-}
 COSTS = {"host": "h", "operators": {"a": [{"batch": 1, "sequence": 8, "float_s": 1, "int8_s": 1}]}}
 
 
@@ -145,7 +140,7 @@ READERS: dict[str, Callable[[TinyModel], tuple[Any, Callable[[Path], object]]]] 
     "search.json": lambda tiny: (FOUND, lambda path: read_json(path, manifest_types.Found)),
     "costs.json": lambda tiny: (COSTS, partial(describe_with_costs, tiny)),
     "job_seconds.json": lambda tiny: ({"a b": 1.5}, Seconds),
-    "summary.json": lambda tiny: (REPORTED, failures),
+    "summary.json": lambda tiny: (json.loads(SUMMARY.read_text()), read_reported),
 }
 
 
@@ -212,11 +207,9 @@ def test_what_is_no_summary_of_this_schema_is_not_rendered(tmp_path, render) -> 
 
 def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(tmp_path, render):
     document, draw = json.loads(SUMMARY.read_text()), random.Random(3)
-    for number in range(60):
-        path = written(tmp_path / "summary.json", changed(document, draw))
-        refused = is_refused(read_reported, path)
-        if not refused and number < 1:  # a page takes a second
-            is_refused(render, path)
+    changes = (written(tmp_path / "summary.json", changed(document, draw)) for _ in range(60))
+    accepted = next(one for one in changes if not is_refused(read_reported, one))
+    is_refused(render, accepted)  # a page takes a second
 
 
 def test_every_reader_of_json_says_which_type_it_expects() -> None:

@@ -35,7 +35,7 @@ def raced(journal: Path) -> Callable[..., Race]:
 
     def raced(times, *finalists, seconds=600.0, within=0.1, played=None, quiet_seconds=0.0) -> Race:
         chosen = finalists or (Finalists(list(times), []),)
-        shapes = [(RacedShape(**SHAPE), one) for one in chosen]
+        shapes = [(RacedShape(**SHAPE.sizes), one) for one in chosen]
         races = [RaceAtShape(place, *one, within) for place, one in enumerate(shapes)]
         own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}
         engines = {name: Played(journal, name, one, **own[name]) for name, one in times.items()}
@@ -166,7 +166,7 @@ def block(seconds: float, waited_s: float = 0.0) -> Block:
 
 
 def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
-    shape = RacedShape(**SHAPE, foreign_cores=[foreign_cores])
+    shape = RacedShape(**SHAPE.sizes, foreign_cores=[foreign_cores])
     return RaceAtShape(0, shape, Finalists(list(names), []), within)
 
 

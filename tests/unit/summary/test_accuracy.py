@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accuracy_records import accuracy_record
+from msgspec.structs import astuple
 from raced import HOST
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.statistics import detectable_drop, paired_difference, share
@@ -32,53 +33,53 @@ def test_accuracy_is_compared_on_the_same_examples() -> None:
     ours[8] = 1  # another wrong answer: a flip that changes no accuracy
     own, baseline = accuracy(ours, labels=labels), accuracy(theirs, BASELINE, labels=labels)
     found = accuracy_entry(own, baseline, 0.01, SPLIT)
-    assert (found["top1"], found["low"], found["high"]) == share(192, 300)
+    assert (found.top1, found.low, found.high) == share(192, 300)
     ends = paired_difference(2, 10, 300)
-    assert (found["delta"], found["delta_low"], found["delta_high"]) == ends
-    assert found["delta"] == pytest.approx(-8 / 300)
-    assert (found["gained"], found["lost"], found["samples"], found["flips"]) == (2, 10, 300, 13)
+    assert (found.delta, found.delta_low, found.delta_high) == ends
+    assert found.delta == pytest.approx(-8 / 300)
+    assert (found.gained, found.lost, found.samples, found.flips) == (2, 10, 300, 13)
     # 2 gained and 10 lost of 12: the test of McNemar sees no other flip
-    assert found["p_value"] == pytest.approx(2 * (1 + 12 + 66) / 2**12)
-    assert found["detectable"] == detectable_drop(12, 300) > 0.01
-    assert found["large_enough"] is False
-    assert found["agreement"] == pytest.approx(287 / 300)
+    assert found.p_value == pytest.approx(2 * (1 + 12 + 66) / 2**12)
+    assert found.detectable == detectable_drop(12, 300) > 0.01
+    assert found.large_enough is False
+    assert found.agreement == pytest.approx(287 / 300)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(100, 300), (300, 100)])
 def test_where_one_was_judged_on_the_first_examples_only_the_change_is_that_of_those(ours, theirs):
     mine, rival = [0] * 90 + [1] * 210, [0] * 60 + [1] * 240
     found = accuracy_entry(accuracy(mine[:ours]), accuracy(rival[:theirs], BASELINE), 0.01, SPLIT)
-    assert found["samples"] == ours
-    assert found["top1"] == pytest.approx(90 / ours)
-    assert found["delta"] == pytest.approx(30 / 100)
-    assert (found["delta_low"], found["delta_high"]) == paired_difference(30, 0, 100)[1:]
-    assert (found["flips"], found["agreement"]) == (30, pytest.approx(0.7))
+    assert found.samples == ours
+    assert found.top1 == pytest.approx(90 / ours)
+    assert found.delta == pytest.approx(30 / 100)
+    assert (found.delta_low, found.delta_high) == paired_difference(30, 0, 100)[1:]
+    assert (found.flips, found.agreement) == (30, pytest.approx(0.7))
 
 
 def test_the_baseline_keeps_its_own_answers_whatever_the_sample_count() -> None:
     own = accuracy([0, 1, 0], BASELINE)
     found = accuracy_entry(own, own, 0.0, SPLIT)
-    assert (found["delta"], found["delta_low"], found["delta_high"]) == (0, 0, 0)
-    assert (found["flips"], found["gained"], found["lost"], found["verdict"]) == (0, 0, 0, "kept")
-    assert (found["p_value"], found["agreement"], found["flipped"]) == (1, 1, [])
-    assert (found["logit_error"], found["kl"], found["detectable"]) == (0, 0, 0)
-    assert found["large_enough"] is True
+    assert (found.delta, found.delta_low, found.delta_high) == (0, 0, 0)
+    assert (found.flips, found.gained, found.lost, found.verdict) == (0, 0, 0, "kept")
+    assert (found.p_value, found.agreement, found.flipped) == (1, 1, [])
+    assert (found.logit_error, found.kl, found.detectable) == (0, 0, 0)
+    assert found.large_enough is True
 
 
 def test_logits_are_compared_with_the_baselines_whatever_the_labels_say() -> None:
     # the second of two differs: (1/4, 1/2, 1/4) of the baseline is (1/2, 1/4, 1/4)
     found = accuracy_entry(accuracy([0, 0]), accuracy([0, 1], BASELINE), 0.01, SPLIT)
-    assert found["kl"] == pytest.approx((0.25 * math.log(0.5) + 0.5 * math.log(2)) / 2)
+    assert found.kl == pytest.approx((0.25 * math.log(0.5) + 0.5 * math.log(2)) / 2)
     # each row lies about its mean with the squares 4, 1, 1 ninths of ln(2)**2; the errors
     # are two of six, each ln 2
-    assert found["logit_error"] == pytest.approx(math.sqrt((2 / 6) / (6 / 9 / 3)))
+    assert found.logit_error == pytest.approx(math.sqrt((2 / 6) / (6 / 9 / 3)))
     # and on the examples that both judged
     for ours, theirs in ((2, 3), (3, 2)):
         mine, rival = accuracy([0, 0, 1][:ours]), accuracy([0, 0, 2][:theirs], BASELINE)
         found = accuracy_entry(mine, rival, 0.01, SPLIT)
-        assert (found["logit_error"], found["kl"], found["flipped"]) == (0, 0, [])
+        assert (found.logit_error, found.kl, found.flipped) == (0, 0, [])
     found = accuracy_entry(accuracy([0, 2, 0]), accuracy([0, 0, 1], BASELINE), 0.01, SPLIT)
-    assert [one["index"] for one in found["flipped"]] == [1, 2]
+    assert [one.index for one in found.flipped] == [1, 2]
     assert accuracy_entry(accuracy([], labels=None), None, 0.01, SPLIT) is None
 
 
@@ -94,11 +95,8 @@ def test_logits_are_compared_with_the_baselines_whatever_the_labels_say() -> Non
 )
 def test_without_a_comparable_baseline_the_change_is_unknown(baseline: Any) -> None:
     found = accuracy_entry(accuracy([0] * 100), baseline, 0.01, SPLIT)
-    fields = set(Accuracy.__annotations__)
-    assert set(found) == fields
-    assert (found["top1"], found["verdict"]) == (1.0, "undecided")
-    judged = {"top1", "low", "high", "samples", "verdict"}
-    assert {found[name] for name in fields - judged} == {None}
+    assert found == Accuracy(*share(100, 100), 100, verdict="undecided")
+    assert (found.delta, found.change) == (None, None)
 
 
 NAMES = ["bad", "good", "mixed"]
@@ -116,26 +114,26 @@ THEIRS = answered([0, 1, 2, 2], [3.0, 0.125, 2.5, 0.125], LABELS)
 
 def test_the_one_of_which_the_baseline_was_surest_comes_first_and_the_first_of_equals() -> None:
     found = flipped(OURS, THEIRS, Split("d", TEXTS, NAMES))
-    assert [tuple(one.values()) for one in found] == [
+    assert [astuple(one) for one in found] == [
         (2, "so so", "mixed", "mixed", "good", 2.5, 0.25),
         (1, "not bad", "good", "good", "mixed", 0.125, 0.5),
         (3, "well", "good", "mixed", "bad", 0.125, 1.5),
     ]
-    assert list(found[0])[3:] == ["baseline", "prediction", "baseline_margin", "margin"]
+    assert (found[0].baseline, found[0].prediction, found[0].margin) == ("mixed", "good", 0.25)
     # texts of another split than the one judged are not told
     found = flipped(OURS, THEIRS, Split("another", ["other text"], NAMES))
-    assert [(one["index"], one["text"]) for one in found] == [(2, None), (1, None), (3, None)]
+    assert [(one.index, one.text) for one in found] == [(2, None), (1, None), (3, None)]
     # a class without a name is told by its number
     for names, told in ((None, [2, 1]), (NAMES[:2], [2, "good"])):
         first = flipped(OURS, THEIRS, Split("d", TEXTS, names))[0]
-        assert [first["baseline"], first["prediction"]] == told
+        assert [first.baseline, first.prediction] == told
 
 
 def test_the_two_hundred_worst_are_listed() -> None:
     labels, margins = [0] * 500, [float(index) for index in range(500)]
     ours, theirs = answered([1] * 500, margins, labels), answered([0] * 500, margins, labels)
     found = flipped(ours, theirs, Split("d", ["text"] * 500, NAMES))
-    assert [one["index"] for one in found] == list(range(499, 299, -1))
+    assert [one.index for one in found] == list(range(499, 299, -1))
 
 
 def test_a_text_is_cut_at_three_hundred_characters() -> None:
@@ -143,7 +141,7 @@ def test_a_text_is_cut_at_three_hundred_characters() -> None:
     ours, theirs = (answered([one] * 4, [1.0] * 4, [0] * 4) for one in (1, 0))
     found = flipped(ours, theirs, Split("d", texts, NAMES))
     cut = ["x" * count + "\N{HORIZONTAL ELLIPSIS}" for count in (299, 295)]
-    assert [one["text"] for one in found] == [texts[0], *cut, None]
+    assert [one.text for one in found] == [texts[0], *cut, None]
 
 
 SAMPLES = 60  # too few to show a drop of at most one point
@@ -170,10 +168,10 @@ FLOAT, INT8 = "cpu-openvino-fp32", "cpu-onnxruntime-int8-minmax-64"
 def test_a_float_engine_with_the_same_answers_is_kept_on_a_small_split(precision: str) -> None:
     variant = f"cuda-pytorch-{precision}"
     close = accuracy_entry(few(variant, 0.9 * ROUNDING[precision]), EAGER, 0.01, SPLIT)
-    assert (close["verdict"], close["samples_needed"]) == ("kept", None)
-    assert close["delta_low"] < -0.01, "the interval alone would leave it undecided"
+    assert (close.verdict, close.samples_needed) == ("kept", None)
+    assert close.delta_low < -0.01, "the interval alone would leave it undecided"
     far = accuracy_entry(few(variant, 1.1 * ROUNDING[precision]), EAGER, 0.01, SPLIT)
-    assert far["verdict"] == "undecided"
+    assert far.verdict == "undecided"
 
 
 def test_others_have_the_verdict_of_their_interval() -> None:
@@ -186,4 +184,4 @@ def test_others_have_the_verdict_of_their_interval() -> None:
         # only the examples of both are compared
         (few(FLOAT, samples=20), 0.01, "kept"),
     ):
-        assert accuracy_entry(changed, EAGER, budget, SPLIT)["verdict"] == verdict
+        assert accuracy_entry(changed, EAGER, budget, SPLIT).verdict == verdict

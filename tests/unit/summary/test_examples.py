@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 from accuracy_records import accuracy_record
+from msgspec import convert
 from PIL import Image
+from report_pages import empty
+from results import result
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import chance_of
+from tightrope.summary.document import Summary
+from tightrope.summary.result_types import Accuracy, FlippedExample, Model, Result
 from tightrope.summary.summarize import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"
@@ -29,13 +34,14 @@ def example(image: bytes) -> dict[str, Any]:
     return {"label": 0, "image": image, "name": "an image"}
 
 
-def flips(*indices: int, text: str | None = "a.png") -> dict[str, Any]:
-    return {"accuracy": {"flipped": [{"index": index, "text": text} for index in indices]}}
+def flips(*indices: int, text: str | None = "a.png") -> Result:
+    flipped = [FlippedExample(index, text, 0, 0, 1, 0.5, 0.5) for index in indices]
+    return result(VARIANT, accuracy=Accuracy(0.9, 0.88, 0.92, 1500, flipped=flipped))
 
 
 def test_the_first_flips_of_each_variant_are_taken_in_turn_each_example_once() -> None:
-    results = [flips(5, 3, 1), {"accuracy": None}, flips(3, 8), {"accuracy": {"flipped": None}}]
-    assert flipped_indices(results) == [5, 3, 8, 1]
+    unknown = [result(VARIANT, verdict=one) for one in (None, "kept")]
+    assert flipped_indices([flips(5, 3, 1), unknown[0], flips(3, 8), unknown[1]]) == [5, 3, 8, 1]
     many = flipped_indices([flips(*range(100)), flips(*range(200, 300))])
     assert (many[:4], len(many)) == ([0, 200, 1, 201], MOST)
     # of another split
@@ -61,11 +67,12 @@ def test_a_thumbnail_is_a_small_picture_of_its_example() -> None:
 
 def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) -> Any:
     """The model m with the flips of a variant."""
-    result = {"model": "m", "variant": VARIANT, **flips(*indices)}
     record = accuracy_record(variant=VARIANT, labels=labels)
-    document: Any = {"models": {"m": {"task": task}}, "results": [result]}
-    found = with_examples(document, {("m", VARIANT): record}, {"m": {"evaluation": split}})
-    return found["models"]["m"]
+    summary = convert(empty(Summary), Summary)
+    summary.models["m"] = convert({**empty(Model), "task": task}, Model)
+    summary.results.append(flips(*indices))
+    found = with_examples(summary, {("m", VARIANT): record}, {"m": {"evaluation": split}})
+    return found.models["m"]
 
 
 def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tmp_path):
@@ -73,9 +80,9 @@ def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tm
     prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
     split = split_of(data, "evaluation")
     model = with_flips(IMAGE, split, [0, 1, 1, 1], 2, 0)
-    assert model["chance"] == 0.75
-    assert set(model["thumbnails"]) == {"0", "2"}
-    assert len(set(model["thumbnails"].values())) == 2
-    assert all(uri.startswith(PREFIX) for uri in model["thumbnails"].values())
+    assert model.chance == 0.75
+    assert set(model.thumbnails) == {"0", "2"}
+    assert len(set(model.thumbnails.values())) == 2
+    assert all(uri.startswith(PREFIX) for uri in model.thumbnails.values())
     model = with_flips("text-classification", split, None, 1)
-    assert (model["thumbnails"], model["chance"]) == ({}, None)
+    assert (model.thumbnails, model.chance) == ({}, None)

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from artifact_files import written
+from msgspec.structs import replace
+from results import result
 from tightrope.artifacts.failures import write_failure
 from tightrope.summary.models import made_records, sensitivity_entries, with_search
 
@@ -35,9 +37,9 @@ def test_a_search_belongs_to_int8_auto_of_its_own_model_and_calibration_alone() 
         ("int8", "minmax-64", None),
         ("int8-auto", "entropy-64", None),
     ):
-        result: Any = {"model": "m", "precision": precision, "calibration": calibration}
-        found = with_search(result, records)["search"]
-        assert (found and found["in_float"]) == told
+        one = replace(result(AUTO), precision=precision, calibration=calibration)
+        found = with_search(one, records).search
+        assert (found and found.in_float) == told
     record = {**search("b"), "sensitivity": {"samples": 128, "operators": {}}}
     searches = {("m", "u8s8-minmax-64"): record, ("n", "u8s8-x"): record}
     found = sensitivity_entries("m", {**searches, ("m", "u8s8-minmax-8"): search("a")})

@@ -3,44 +3,45 @@
 from typing import Any
 
 import pytest
-from raced import PLACE, SHAPE
+from msgspec.structs import asdict, replace
+from raced import PLACE, SHAPE, race_record, race_shape
 from results import BASELINE, between, failed, lost, result, row
+from tightrope.summary.decision_types import Quantization, RaceRatio
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import race_key
-from tightrope.summary.result_types import ratio_entry
+from tightrope.summary.races import RaceKey, race_entries
+from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
-LARGE = {"batch": 16, "sequence": 64}
+LARGE = Shape(batch=16, sequence=64)
 FLOAT, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-64"
 DYNAMIC, AUTO = "cpu-onnxruntime-int8-dynamic", "cpu-onnxruntime-int8-auto-minmax-64"
 ENTROPY = "cpu-onnxruntime-int8-entropy-64"
-UNKNOWN = {
-    **dict.fromkeys(("delta", "delta_low", "delta_high", "flips", "samples_needed")),
-    **{"samples": 1500, "verdict": "undecided"},
-}
+UNKNOWN = Accuracy(0.9, 0.88, 0.92, 1500, verdict="undecided")
+ALONE = race_record([race_shape({FLOAT: []})])
+(WON,) = race_entries([ALONE], {("m", FLOAT): 1}, accept_disturbed=False).values()
 
 
-def race(ratios, *, spread=0.02, shape=SHAPE, model="m", host=PLACE, device="cpu"):
+def race(ratios, *, spread=0.02, shape=SHAPE, host=PLACE, device="cpu"):
     """The race in which the first of each pair was so many times as fast as the other."""
     rows = [
-        {"variant": one, "other": other, **ratio_entry(between(ratio, spread))}
+        RaceRatio(variant=one, other=other, **asdict(Ratio.of(between(ratio, spread))))
         for (one, other), ratio in ratios.items()
     ]
     names = list(dict.fromkeys(name for pair in ratios for name in pair))
-    return {race_key(model, host, device, shape): {"raced": names, "heats": 1, "ratios": rows}}
+    return {RaceKey("m", host, device, shape): replace(WON, raced=names, ratios=rows)}
 
 
-def entries(*results: dict[str, Any], races: Any = None, **changes: Any) -> list[dict[str, Any]]:
+def entries(*results: Result, races: Any = None, **changes: Any) -> list[Quantization]:
     return quantizations([result(BASELINE, row(None), **changes), *results], races or {})
 
 
-def entry(*results: dict[str, Any], ratios: Any = None, spread: float = 0.02) -> dict[str, Any]:
+def entry(*results: Result, ratios: Any = None, spread: float = 0.02) -> Quantization:
     """The only entry; `ratios` are those of the race."""
     (found,) = entries(*results, races=race(ratios or {}, spread=spread))
     return found
 
 
-def two(ratio: float, verdict: str = "kept", spread: float = 0.02) -> dict[str, Any]:
+def two(ratio: float, verdict: Any = "kept", spread: float = 0.02) -> Quantization:
     """The entry of INT8 `ratio` times as fast as FLOAT in the race."""
     results = result(FLOAT, row(1.5)), result(INT8, row(1.5 * ratio), verdict=verdict)
     return entry(*results, ratios={(INT8, FLOAT): ratio}, spread=spread)
@@ -70,7 +71,7 @@ def test_speed_and_accuracy_decide_and_all_reasons_that_hold_are_given(
     ratio: float, spread: float, accuracy: str, verdict: str, why: list[str]
 ) -> None:
     found = two(ratio, accuracy, spread)
-    assert (found["verdict"], found["why"]) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
+    assert (found.verdict, found.why) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
 
 
 LOST = lost()
@@ -80,13 +81,13 @@ OPENVINO = (result(OV_BF16, row(4.0)), result(OV_FP32, row(1.5)), result(OV_INT8
 UNSURE = result(OV_BF16, row(4.0), verdict="undecided")
 
 
-def ort(float_ratio: float, **ratios: Any) -> tuple[dict[str, Any], ...]:
+def ort(float_ratio: float, **ratios: Any) -> tuple[Result, ...]:
     """Variants of onnxruntime: rows, or by how much they are faster, perhaps with a verdict."""
     names = {"int8": INT8, "dynamic": DYNAMIC, "auto": AUTO, "entropy": ENTROPY}
     made = [result(FLOAT, row(float_ratio))]
     for name, one in ratios.items():
         ratio, *verdict = one if isinstance(one, tuple) else (one,)
-        own = ratio if isinstance(ratio, dict) else row(ratio)
+        own = ratio if isinstance(ratio, LatencyRow) else row(ratio)
         made.append(result(names[name], own, **({"verdict": verdict[0]} if verdict else {})))
     return tuple(made)
 
@@ -162,51 +163,51 @@ UNPREDICTED = result(INT8, row(2.0), verdict="undecided", accuracy=UNKNOWN)
 )
 def test_an_engine_has_one_verdict(results, ratios, expected, why):
     found = entry(*results, ratios=ratios)
-    others = [one["variant"] for one in found["others"]]
-    told = " ".join([found["verdict"], found["variant"], found["unquantized"], *others])
+    others = [one.variant for one in found.others]
+    told = " ".join([found.verdict, found.variant, found.unquantized, *others])
     assert told.startswith(expected)
-    assert not why or why in found["why"]
+    assert not why or why in found.why
 
 
 def test_where_all_failed_their_reasons_are_told() -> None:
     collapsed = failed(INT8, "collapsed: chance", verdict="dropped")
     found = entry(*ort(1.5), collapsed, failed(DYNAMIC, "killed: out of memory"))
-    assert (found["verdict"], found["variant"]) == ("do not quantize", DYNAMIC)
-    assert found["why"] == ["failed: killed: out of memory"]
-    assert (found["failed"], found["speedup"]) == ("killed: out of memory", None)
-    (other,) = found["others"]
-    assert (other["variant"], other["verdict"]) == (INT8, "do not quantize")
-    assert other["why"] == ["failed: collapsed: chance", "accuracy dropped"]
+    assert (found.verdict, found.variant) == ("do not quantize", DYNAMIC)
+    assert found.why == ["failed: killed: out of memory"]
+    assert (found.failed, found.speedup) == ("killed: out of memory", None)
+    (other,) = found.others
+    assert (other.variant, other.verdict) == (INT8, "do not quantize")
+    assert other.why == ["failed: collapsed: chance", "accuracy dropped"]
 
 
 def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
     for ratio, verdict in ((2.0, "quantize"), (1.0, "undecided"), (0.5, "do not quantize")):
         results = result(FLOAT, row(1.0), verdict=None), result(INT8, row(ratio), verdict=None)
         (found,) = entries(*results, races=race({(INT8, FLOAT): ratio}), verdict=None)
-        assert (found["verdict"], found["accuracy"]) == (verdict, None)
-        assert found["why"][-1] == "accuracy was not evaluated: speed alone decides"
+        assert (found.verdict, found.accuracy) == (verdict, None)
+        assert found.why[-1] == "accuracy was not evaluated: speed alone decides"
 
 
 def test_each_shape_has_a_verdict_of_its_own() -> None:
-    image = {"batch": 1, "height": 224, "width": 224}
+    image = Shape(batch=1, height=224, width=224)
     races = race({(INT8, FLOAT): 2.0}) | race({(INT8, FLOAT): 0.5}, shape=image)
     short, long, other = entries(
         result(FLOAT, row(1.0), row(2.0, shape=image), row(1.0, shape=LARGE)),
         result(INT8, row(2.0), row(1.0, shape=image)),
         races=races,
     )
-    assert (short["shape"], short["verdict"]) == (SHAPE, "quantize")
-    assert (long["shape"], long["verdict"]) == (image, "do not quantize")
-    assert (other["shape"], other["verdict"]) == (LARGE, "undecided")
-    assert other["why"] == ["not measured at this shape", "accuracy kept"]
+    assert (short.shape, short.verdict) == (SHAPE, "quantize")
+    assert (long.shape, long.verdict) == (image, "do not quantize")
+    assert (other.shape, other.verdict) == (LARGE, "undecided")
+    assert other.why == ["not measured at this shape", "accuracy kept"]
 
 
 def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can() -> None:
-    alone = [{**row(ratio), "speedup": None} for ratio in (1.0, 2.0)]
+    alone = [row(ratio, speedup=None) for ratio in (1.0, 2.0)]
     results = [failed(BASELINE, "killed"), result(FLOAT, alone[0])]
     for accuracy, verdict in (("kept", "undecided"), ("dropped", "do not quantize")):
         (found,) = quantizations([*results, result(INT8, alone[1], verdict=accuracy)], {})
-        assert (found["verdict"], found["speedup"]) == (verdict, None)
+        assert (found.verdict, found.speedup) == (verdict, None)
 
 
 def test_models_hosts_and_devices_are_never_mixed() -> None:
@@ -225,12 +226,12 @@ def test_models_hosts_and_devices_are_never_mixed() -> None:
         *(result(OV_FP32, row(1.0)), result(OV_INT8, row(2.0), model="n")),
         races=races,
     )
-    assert [(one["host"], one["device"], one["engine"], one["verdict"]) for one in found] == [
+    assert [(one.host, one.device, one.engine, one.verdict) for one in found] == [
         (PLACE, "cpu", "onnxruntime", "quantize"),
         ("k", "cpu", "onnxruntime", "do not quantize"),
         ("k", "cuda", "tensorrt", "quantize"),
     ]
-    assert (found[2]["variant"], found[2]["unquantized"]) == (fp8, fp16)
+    assert (found[2].variant, found[2].unquantized) == (fp8, fp16)
 
 
 def test_an_engine_without_both_kinds_has_no_entry() -> None:
@@ -249,6 +250,6 @@ def test_a_pair_that_raced_but_never_met_says_why() -> None:
         (2, f"not raced with {FLOAT}: the finalists did not fit in memory together"),
         (1, f"too few undisturbed rounds paired with {FLOAT}"),
     ):
-        (found,) = entries(*ort(1.5, int8=3.0), races={place: {**one, "heats": heats}})
-        assert (found["verdict"], found["speedup"]) == ("undecided", None)
-        assert found["why"][0] == reason
+        (found,) = entries(*ort(1.5, int8=3.0), races={place: replace(one, heats=heats)})
+        assert (found.verdict, found.speedup) == ("undecided", None)
+        assert found.why[0] == reason

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 import results
-from msgspec.structs import asdict, replace
+from goals import reasons
+from msgspec.structs import replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
+from tightrope.summary.decision_types import Recommendation
 from tightrope.summary.races import race_entries, with_races
 from tightrope.summary.recommend import recommendations, why_nothing
-from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.result_types import Accuracy, Result, Shape
 from tightrope.summary.results import not_planned_entry
 
 LARGE = Shape(batch=16, sequence=128)
@@ -32,13 +34,12 @@ def races(results: Any, *shapes: Any, accept_disturbed: bool = False, **record: 
     return race_entries([found], sizes, accept_disturbed=accept_disturbed)
 
 
-def recommended(*results: Result, race: Any = None, **options: Any) -> dict[str, Any]:
-    """The recommendation, with the reasons against the others by variant."""
+def recommended(*results: Result, race: Any = None, **options: Any) -> Recommendation:
     decided = races(list(results), race, **options) if race else {}
     measured = [one for one in results if one.latency]
     others = [one for one in results if not one.latency]
     (found,) = recommendations(with_races(measured, decided) + others, decided)
-    return {**asdict(found), "reasons": {one.variant: one.reason for one in found.rejected}}
+    return found
 
 
 def raced(rounds: int = 40, spread: float = 0.005, **milliseconds: Any) -> Any:
@@ -61,17 +62,18 @@ def test_the_winner_of_the_race_is_recommended_and_every_other_has_its_reason() 
         result("cpu-compile-bf16", None, lost()),
     ]
     found = recommended(*others, race=raced(bf16=3.0, plain=4.0))
-    assert found["why"] == "the fastest of the 4 with a time, of 5 variants that keep the accuracy"
+    assert found.why == "the fastest of the 4 with a time, of 5 variants that keep the accuracy"
     alone = recommended(result(BF16, 3.0), result(FLOAT, None, lost()), race=race_shape({BF16: []}))
     only = "the only one with a time, of 2 variants that keep the accuracy"
-    assert alone["why"] == only
-    assert (found["model"], found["host"], found["shape"]) == ("m", PLACE, SHAPE)
-    assert (found["equal"], found["open"]) == ([], [])
+    assert alone.why == only
+    assert (found.model, found.host, found.shape) == ("m", PLACE, SHAPE)
+    assert (found.equal, found.open) == ([], [])
     dropped = "\N{MINUS SIGN}5.0 points (\N{MINUS SIGN}5.6 to \N{MINUS SIGN}4.4)"
     undecided = "\N{MINUS SIGN}1.2 points (\N{MINUS SIGN}1.8 to \N{MINUS SIGN}0.6)"
-    assert found["variant"] == BF16
-    assert found["reasons"].pop(FLOAT).startswith(f"slower: 0.75 times as fast as {BF16} (0.7")
-    assert found["reasons"] == {
+    assert found.variant == BF16
+    why = reasons(found)
+    assert why.pop(FLOAT).startswith(f"slower: 0.75 times as fast as {BF16} (0.7")
+    assert why == {
         BASELINE: "slower: 10 ms per call",
         DYNAMIC: "slower: 2.00 times the baseline (1.96 to 2.04)",
         MINMAX: f"accuracy dropped: {dropped}",
@@ -120,10 +122,10 @@ def test_of_close_ones_it_says_how_it_was_chosen(sizes, race, variant, why, reas
     close = [result(one, 3.0, size_bytes=size) for one, size in zip(BOTH, sizes, strict=True)]
     found = recommended(result(BASELINE), *close, race=raced(**race))
     (other,) = set(BOTH) - {variant}
-    assert (found["variant"], found["why"], found["provisional"]) == (variant, why, False)
-    assert found["equal"] + found["open"] == [other]
-    assert bool(found["equal"]) == ("equally" in reason)
-    assert found["reasons"][other].startswith(reason)
+    assert (found.variant, found.why, found.provisional) == (variant, why, False)
+    assert found.equal + found.open == [other]
+    assert bool(found.equal) == ("equally" in reason)
+    assert reasons(found)[other].startswith(reason)
 
 
 def test_one_that_was_out_before_it_met_the_winner_names_who_beat_it() -> None:
@@ -132,7 +134,7 @@ def test_one_that_was_out_before_it_met_the_winner_names_who_beat_it() -> None:
     times[BF16][:6] = [None] * 6
     race = race_shape(times, out={DYNAMIC: {"round": 6, "by": FLOAT}})
     found = recommended(*KEPT, result(DYNAMIC, 3.0), race=race)
-    assert found["reasons"][DYNAMIC] == f"slower than {FLOAT} in the race"
+    assert reasons(found)[DYNAMIC] == f"slower than {FLOAT} in the race"
 
 
 KEPT = [result(BASELINE), result(BF16, 3.0), result(FLOAT, 3.0)]
@@ -176,9 +178,9 @@ DISTURBED = {"rounds": 24, "bf16": 3.0, "plain": 4.0, "disturbed": 20}
 )
 def test_the_choice_and_its_reason(results, race, variant, why, provisional):
     found = recommended(*results, race=race)
-    assert (found["variant"], found["provisional"]) == (variant, provisional)
-    assert found["why"].startswith(why)
-    assert set(found["reasons"]) == {one["variant"] for one in results} - {variant}
+    assert (found.variant, found.provisional) == (variant, provisional)
+    assert found.why.startswith(why)
+    assert set(reasons(found)) == {one.variant for one in results} - {variant}
 
 
 def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provisional() -> None:
@@ -187,57 +189,56 @@ def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provision
         one = result(FLOAT, None, lost(), verdict=verdict)
         found = recommended(*KEPT[:2], one, race=raced(bf16=3.0))
         expected = BF16, bool(told), told
-        assert (found["variant"], found["provisional"], found["disturbed"]) == expected
+        assert (found.variant, found.provisional, found.disturbed) == expected
     # accepted, a disturbed race recommends
     found = recommended(*KEPT, race=raced(**DISTURBED), accept_disturbed=True)
-    assert (found["variant"], found["provisional"]) == (BF16, True)
+    assert (found.variant, found.provisional) == (BF16, True)
     # on a GPU other things disturb too
     words = why_nothing([], [], [], ["cuda-pytorch-fp16"])
     assert "kept the processors busy, or the GPU was throttled or shared," in words
     # a baseline disturbed alone leaves the choice sure where the chosen beats it
     for ratio, verdict, provisional in ((3.0, "faster", False), (1.0, "tie", True)):
         chosen = result(BF16, ratio)
-        chosen["latency"][0]["speedup"]["verdict"] = verdict
+        chosen.latency[0].speedup.verdict = verdict
         found = recommended(result(BASELINE, None, lost()), chosen, race=raced(bf16=3.0))
-        assert found["variant"] == BF16
-        assert (found["provisional"], bool(found["disturbed"])) == (provisional, provisional)
+        assert found.variant == BF16
+        assert (found.provisional, bool(found.disturbed)) == (provisional, provisional)
 
 
 def test_what_died_or_had_no_winner_in_the_race_says_so() -> None:
     found = recommended(*KEPT, race=raced(**DISTURBED))
-    assert set(found["reasons"].values()) == {"the race has no winner"}
+    assert set(reasons(found).values()) == {"the race has no winner"}
     race = replace(raced(bf16=4.0, plain=3.0), out={})
     found = recommended(*KEPT, race=race, left_out={FLOAT: "killed by SIGKILL"})
-    assert found["variant"] == BF16
-    assert found["reasons"][FLOAT] == "failed in the race: killed by SIGKILL"
+    assert found.variant == BF16
+    assert reasons(found)[FLOAT] == "failed in the race: killed by SIGKILL"
 
 
 def test_accuracy_that_could_not_be_compared_is_no_reason_to_deploy() -> None:
-    names = ("delta", "delta_low", "delta_high", "samples_needed")
-    unknown = {"verdict": "undecided", **dict.fromkeys(names)}
+    unknown = Accuracy(0.9, 0.88, 0.92, 1500, verdict="undecided")
     found = recommended(result(BASELINE), result(BF16, 3.0, accuracy=unknown), race=raced(base=9.0))
-    assert found["variant"] == BASELINE
-    assert found["reasons"] == {BF16: "accuracy undecided: its baseline has no predictions"}
+    assert found.variant == BASELINE
+    assert reasons(found) == {BF16: "accuracy undecided: its baseline has no predictions"}
 
 
 def test_each_shape_has_its_recommendation_from_its_own_race() -> None:
-    results = [result(name, None, row(3.0), row(3.0, **LARGE)) for name in (BF16, FLOAT)]
-    large = replace(raced(bf16=4.0, plain=3.0), **LARGE)
+    results = [result(name, None, row(3.0), row(3.0, LARGE)) for name in (BF16, FLOAT)]
+    large = replace(raced(bf16=4.0, plain=3.0), **LARGE.sizes)
     decided = races(results, raced(bf16=3.0, plain=4.0), large)
     found = recommendations(with_races(results, decided), decided)
-    assert [(one["shape"], one["variant"]) for one in found] == [(SHAPE, BF16), (LARGE, FLOAT)]
-    results = [result(BASELINE), result(FLOAT, None, row(9.0, **LARGE))]
+    assert [(one.shape, one.variant) for one in found] == [(SHAPE, BF16), (LARGE, FLOAT)]
+    results = [result(BASELINE), result(FLOAT, None, row(9.0, LARGE))]
     decided = races(results, race_shape({BASELINE: []}))
     found = recommendations(with_races(results, decided), decided)[0]
-    assert found["variant"] == BASELINE
-    assert [one["reason"] for one in found["rejected"]] == ["not measured at this shape"]
+    assert found.variant == BASELINE
+    assert [one.reason for one in found.rejected] == ["not measured at this shape"]
 
 
 def test_the_race_of_another_model_or_host_decides_nothing() -> None:
     results = [result(BF16, 3.0, **place) for place in ({"model": "n"}, {"host": "k"})]
     decided = races([result(BF16, 3.0)], raced(bf16=3.0))
     found = recommendations(with_races(results, {}), decided)
-    told = [(one["model"], one["host"], one["variant"]) for one in found]
+    told = [(one.model, one.host, one.variant) for one in found]
     assert told == [("n", PLACE, None), ("m", "k", None)]
 
 
@@ -252,11 +253,10 @@ def test_the_device_whose_winner_takes_the_shortest_time_is_chosen() -> None:
     decided = races(results, raced(bf16=3.0))
     decided |= races(results, race_shape({tensorrt: []}), device="cuda")
     (found,) = recommendations(with_races(results, decided), decided)
-    assert found["variant"] == BF16
-    reasons = {one["variant"]: one["reason"] for one in found["rejected"]}
-    assert reasons[tensorrt] == f"slower: 5 ms per call, {BF16} takes 3.33 ms"
-    assert reasons["cuda-pytorch-fp32"] == f"slower: 50 ms per call, {BF16} takes 3.33 ms"
+    assert found.variant == BF16
+    assert reasons(found)[tensorrt] == f"slower: 5 ms per call, {BF16} takes 3.33 ms"
+    assert reasons(found)["cuda-pytorch-fp32"] == f"slower: 50 ms per call, {BF16} takes 3.33 ms"
     results = [result(BF16, 3.0), result(tensorrt, None, lost())]
     decided = races(results, race_shape({BF16: []}))
     (found,) = recommendations(with_races(results, decided), decided)
-    assert (found["variant"], found["provisional"]) == (BF16, True)
+    assert (found.variant, found.provisional) == (BF16, True)

@@ -64,7 +64,7 @@ def write_run(folder: Path, variant: str, loads: Document | None = None) -> tupl
     write_manifest(engine, **{**ENGINE, **own, **built})
     library = variant.split("-")[1]
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
-    identity["engine_sha256"] = sha256(engine)
+    identity.engine_sha256 = sha256(engine)
     alone = variant == BASELINE
     blocks = (THEIRS, None) if alone else (OWN, THEIRS)
     shape = latency_shape(*blocks, **(loads or facts(0, 10)))
@@ -229,52 +229,52 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_variant(summary: Document) -> dict[str, Document]:
-    return {result["variant"]: result for result in summary["results"]}
+    return {result.variant: result for result in summary["results"]}
 
 
 def test_it_has_every_field_of_the_contract(summary: Document) -> None:
     assert summary["schema"] == 5
     (host,) = summary["hosts"].values()
     assert set(host) == {*HOST, "gpu_uuids", "libraries"}
-    assert host["libraries"] == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
+    assert host.libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
     (model,) = summary["models"].values()
-    assert (model["chance"], model["thumbnails"]) == (0.5, {})
-    assert model["baselines"] == {"cpu": BASELINE}, "of devices that ran something"
+    assert (model.chance, model.thumbnails) == (0.5, {})
+    assert model.baselines == {"cpu": BASELINE}, "of devices that ran something"
     assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
-    assert summary["quantization"] == summary["traffic"] == []
-    assert [one["shape"] for one in summary["recommendations"]] == [SHAPE, LARGE]
-    assert {one["variant"] for one in summary["recommendations"]} == {QUICK}
-    rejected = {one["variant"] for one in summary["recommendations"][0]["rejected"]}
+    assert summary["quantization"] == summary.traffic == []
+    assert [one.shape for one in summary["recommendations"]] == [SHAPE, LARGE]
+    assert {one.variant for one in summary["recommendations"]} == {QUICK}
+    rejected = {one.variant for one in summary["recommendations"][0].rejected}
     assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
 
 
 def test_every_variant_is_in_it_with_the_same_fields(summary: Document) -> None:
     found = by_variant(summary)
-    assert {name: (one["status"], one["baseline"]) for name, one in found.items()} == {
+    assert {name: (one.status, one.baseline) for name, one in found.items()} == {
         **{BASELINE: ("ok", BASELINE), QUICK: ("ok", BASELINE), FAILED: ("failed", BASELINE)},
         "cuda-pytorch-fp32": ("unavailable", None),
     }
     assert len({frozenset(result) for result in found.values()}) == 1
     failed = found[FAILED]
-    assert (failed["reason"], failed["accuracy"], failed["latency"]) == (
+    assert (failed.reason, failed.accuracy, failed.latency) == (
         "no such operator",
         None,
         [],
     )
     missing, quick = found["cuda-pytorch-fp32"], found[QUICK]
-    assert (missing["reason"], missing["options"]) == ("no NVIDIA GPU", None)
-    assert (quick["host"], quick["options"]) == (fingerprint(HOST), OPTIONS)
-    assert (quick["device"], quick["engine"], quick["precision"]) == ("cpu", "openvino", "int8")
+    assert (missing.reason, missing.options) == ("no NVIDIA GPU", None)
+    assert (quick.host, quick.options) == (fingerprint(HOST), OPTIONS)
+    assert (quick.device, quick.engine, quick.precision) == ("cpu", "openvino", "int8")
     costs = {name: quick[name] for name in ("size_bytes", "build_s", "load_s", "peak_rss_bytes")}
     assert costs == {"size_bytes": 50, "build_s": 1.5, "load_s": 0.3, "peak_rss_bytes": 10**9}
-    accuracy = quick["accuracy"]
-    assert (accuracy["top1"], accuracy["flips"]) == (0.999, 1)
-    assert (accuracy["delta"], accuracy["verdict"]) == (-0.001, "kept")
+    accuracy = quick.accuracy
+    assert (accuracy.top1, accuracy.flips) == (0.999, 1)
+    assert (accuracy.delta, accuracy.verdict) == (-0.001, "kept")
     # the texts of changed answers come from the evaluation split
     answers = {"label": "good", "baseline": "good", "prediction": "bad"}
     margins = {"baseline_margin": 1.0, "margin": 1.0}
-    assert accuracy["flipped"] == [{"index": 999, "text": "<script> 999", **answers, **margins}]
-    assert (found[BASELINE]["accuracy"]["delta"], found[BASELINE]["accuracy"]["flipped"]) == (0, [])
+    assert accuracy.flipped == [{"index": 999, "text": "<script> 999", **answers, **margins}]
+    assert (found[BASELINE].accuracy.delta, found[BASELINE].accuracy.flipped) == (0, [])
 
 
 def test_one_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy(tmp_path):
@@ -284,72 +284,72 @@ def test_one_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy
     accuracy_record(variant=BASELINE, host=HOST, **digests, **lost).write(run[2])
     write(tmp_path, inputs_of(tmp_path, run))
     found = by_variant(document_of(tmp_path))[BASELINE]
-    assert (found["status"], found["reason"]) == ("failed", "killed by SIGKILL")
-    assert (found["accuracy"], len(found["latency"])) == (None, 2)
+    assert (found.status, found.reason) == ("failed", "killed by SIGKILL")
+    assert (found.accuracy, len(found.latency)) == (None, 2)
 
 
 def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(tmp_path):
     baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
     summary = summarized(tmp_path, baselines=baselines)
     found = by_variant(summary)
-    assert summary["models"]["m"]["baselines"] == {"cpu": QUICK}
-    assert {found[name]["baseline"] for name in (BASELINE, QUICK, FAILED)} == {QUICK}
-    own, other = found[QUICK]["accuracy"], found[BASELINE]["accuracy"]
-    assert (own["delta"], own["flips"], other["delta"], other["flips"]) == (0, 0, 0.001, 1)
+    assert summary["models"]["m"].baselines == {"cpu": QUICK}
+    assert {found[name].baseline for name in (BASELINE, QUICK, FAILED)} == {QUICK}
+    own, other = found[QUICK].accuracy, found[BASELINE].accuracy
+    assert (own.delta, own.flips, other.delta, other.flips) == (0, 0, 0.001, 1)
 
 
 def test_a_race_with_its_engine_in_float_is_what_counts(full: Document) -> None:
-    assert [one["shape"] for one in full["quantization"]] == [SHAPE, LARGE]
+    assert [one.shape for one in full["quantization"]] == [SHAPE, LARGE]
     for entry in full["quantization"]:
-        assert (entry["variant"], entry["unquantized"]) == (QUICK, PLAIN)
-        assert (entry["host"], entry["verdict"]) == (fingerprint(HOST), "quantize")
-        assert entry["speedup"]["ratio"] == pytest.approx(1.25, rel=0.01)
+        assert (entry.variant, entry.unquantized) == (QUICK, PLAIN)
+        assert (entry.host, entry.verdict) == (fingerprint(HOST), "quantize")
+        assert entry.speedup.ratio == pytest.approx(1.25, rel=0.01)
     first, second = full["races"]
-    assert (first["shape"], second["shape"]) == (SHAPE, LARGE)
-    assert (first["variant"], first["status"], first["out"]) == (QUICK, "decided", {PLAIN: QUICK})
-    rows = {name: one["latency"][0] for name, one in by_variant(full).items() if one["latency"]}
-    assert {name for name, row in rows.items() if row["raced"]} == {QUICK, PLAIN}
+    assert (first.shape, second.shape) == (SHAPE, LARGE)
+    assert (first.variant, first.status, first.out) == (QUICK, "decided", {PLAIN: QUICK})
+    rows = {name: one.latency[0] for name, one in by_variant(full).items() if one.latency}
+    assert {name for name, row in rows.items() if row.raced} == {QUICK, PLAIN}
     # measured beside the baseline both took the same time
-    times = rows[PLAIN]["paired_s"] / rows[QUICK]["paired_s"]
+    times = rows[PLAIN].paired_s / rows[QUICK].paired_s
     assert times == pytest.approx(1.25, rel=0.01)
-    assert rows[BASELINE]["paired_s"] == pytest.approx(rows[BASELINE]["p50_s"], rel=0.01)
+    assert rows[BASELINE].paired_s == pytest.approx(rows[BASELINE].p50_s, rel=0.01)
 
 
 def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: Path) -> None:
     run = {"variants": (BASELINE, QUICK, PLAIN), "loads": {PLAIN: facts(8, 2)}}
     summary = summarized(tmp_path, **run)
-    row = by_variant(summary)[PLAIN]["latency"][0]
-    assert (row["speedup"]["ratio"], row["paired_s"], row["samples"]) == (None, None, 0)
-    assert row["disturbed"].startswith("only 2 of 10 pairs of blocks were undisturbed")
+    row = by_variant(summary)[PLAIN].latency[0]
+    assert (row.speedup.ratio, row.paired_s, row.samples) == (None, None, 0)
+    assert row.disturbed.startswith("only 2 of 10 pairs of blocks were undisturbed")
     for one in summary["recommendations"]:
-        assert (one["variant"], one["provisional"], one["disturbed"]) == (QUICK, True, [PLAIN])
+        assert (one.variant, one.provisional, one.disturbed) == (QUICK, True, [PLAIN])
     accepted = summarized(tmp_path, **run, accept_disturbed=True)
-    row = by_variant(accepted)[PLAIN]["latency"][0]
-    assert row["provisional"] is True
-    assert row["speedup"]["ratio"] > 1 and row["paired_s"] > 0
+    row = by_variant(accepted)[PLAIN].latency[0]
+    assert row.provisional is True
+    assert row.speedup.ratio > 1 and row.paired_s > 0
 
 
 def test_a_goal_decides_the_recommendation_at_its_shape_alone(full: Document) -> None:
     assert full["goal"] == GOAL
     (decision,) = full["goals"]
     # the others changed one answer of 1000: only the baseline has surely lost nothing
-    assert (decision["variant"], decision["shape"]) == (BASELINE, SHAPE)
-    (bound,) = decision["bounds"]
-    assert (bound["variant"], bound["more"]) == (QUICK, pytest.approx(1.5, rel=0.05))
+    assert (decision.variant, decision.shape) == (BASELINE, SHAPE)
+    (bound,) = decision.bounds
+    assert (bound.variant, bound.more) == (QUICK, pytest.approx(1.5, rel=0.05))
     here, other = full["recommendations"]
-    assert (here["variant"], here["why"]) == (BASELINE, decision["sentence"])
-    assert other["variant"] == QUICK
-    assert other["why"] == "the fastest of the 4 variants that keep the accuracy"
+    assert (here.variant, here.why) == (BASELINE, decision.sentence)
+    assert other.variant == QUICK
+    assert other.why == "the fastest of the 4 variants that keep the accuracy"
 
 
 def test_each_row_has_its_costs_and_without_a_price_no_column_is_about_money(full, tmp_path):
-    priced = {(one["variant"], one["shape"]["batch"]): one for one in full["costs"]}
-    measured = [(one["variant"], row["batch"]) for one in full["results"] for row in one["latency"]]
+    priced = {(one.variant, one.shape.batch): one for one in full["costs"]}
+    measured = [(one.variant, row.batch) for one in full["results"] for row in one.latency]
     assert list(priced) == measured
     # an hour for 0.36 is 0.0001 per second
-    seconds = by_variant(full)[QUICK]["latency"][0]["paired_s"]
-    assert priced[QUICK, 1]["cost_per_million"] == pytest.approx(1e6 * seconds * 0.0001)
-    assert priced[QUICK, 1]["break_even_inferences"] > 0
+    seconds = by_variant(full)[QUICK].latency[0].paired_s
+    assert priced[QUICK, 1].cost_per_million == pytest.approx(1e6 * seconds * 0.0001)
+    assert priced[QUICK, 1].break_even_inferences > 0
     goal = {**GOAL, "shape": None, "accuracy_points": None}
     summarized(tmp_path, (BASELINE, QUICK), goal=goal, prepared={"m": {QUICK: []}})
     header = set(pandas.read_csv(tmp_path / "summary.csv"))
@@ -363,12 +363,12 @@ ALREADY = ("model", "variant", "host", "shape", "build_s")
 
 def rows_of(summary: Document) -> list[Document]:
     """What a row of the table is about: a result, one of its latencies and their cost."""
-    costs = {(one["variant"], one["shape"]["batch"]): one for one in summary["costs"]}
+    costs = {(one.variant, one.shape.batch): one for one in summary["costs"]}
     found = []
     for result in summary["results"]:
         own = {name: value for name, value in result.items() if name not in NESTED}
-        for row in result["latency"] or [{}]:
-            cost = costs.get((result["variant"], row.get("batch")), {})
+        for row in result.latency or [{}]:
+            cost = costs.get((result.variant, row.get("batch")), {})
             told = {name: value for name, value in cost.items() if name not in ALREADY}
             found.append({**own, "latency": row, "cost": told})
     return found
@@ -419,13 +419,13 @@ def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cell
 def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
     assert full["configuration"] == ["config/mine.yaml"]
     assert full["overrides"] == ["calibration={samples: [256]}"]
-    (entry,) = full["traffic"]
-    assert (entry["model"], entry["variant"], entry["status"]) == ("m", BASELINE, "ok")
+    (entry,) = full.traffic
+    assert (entry.model, entry.variant, entry.status) == ("m", BASELINE, "ok")
     (row,) = entry["rows"]
-    assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
-    assert entry["host"] == fingerprint(OTHER) != fingerprint(HOST)
+    assert (row.padding, row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
+    assert entry.host == fingerprint(OTHER) != fingerprint(HOST)
     assert set(full["hosts"]) == {fingerprint(HOST), fingerprint(OTHER)}
-    assert full["hosts"][fingerprint(OTHER)]["libraries"] == {"mlcommons-loadgen": "6.0.17"}
+    assert full["hosts"][fingerprint(OTHER)].libraries == {"mlcommons-loadgen": "6.0.17"}
 
 
 def hosts_of(*hosts: Document, **last: Any) -> Document:
@@ -441,27 +441,27 @@ def hosts_of(*hosts: Document, **last: Any) -> Document:
 def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_are_apart() -> None:
     cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
     (host,) = hosts_of(*cards).values()
-    assert (host["gpu"], host["gpu_uuids"]) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
+    assert (host.gpu, host.gpu_uuids) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
     # what ended a job on the third may have been written elsewhere
     alike = [named(HOST, name) for name in ("genoa", "rome", "h100")]
     found = hosts_of(*alike, status="failed")
-    assert {key: one["name"] for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
+    assert {key: one.name for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
     reason = "not supported by this CPU"
     entry = not_planned_entry("m", "cpu@rome-openvino-bf16", reason, "unavailable")
-    assert (entry["host"], entry["device"]) == ("rome", "cpu")
+    assert (entry.host, entry.device) == ("rome", "cpu")
 
 
 def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Document) -> None:
     results = by_variant(full)
     # of trials how many are in float
-    assert results[AUTO]["search"] == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
-    sensitive = full["models"]["m"]["sensitivity"]["u8s8-minmax-64"]
-    assert sensitive["samples"] == 128
+    assert results[AUTO].search == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
+    sensitive = full["models"]["m"].sensitivity["u8s8-minmax-64"]
+    assert sensitive.samples == 128
     # operators come in the order of their divergence
-    told = [(one["operator"], one["kl"], one["sqnr_db"]) for one in sensitive["operators"]]
+    told = [(one.operator, one.kl, one.sqnr_db) for one in sensitive.operators]
     assert told == [("b", 0.02, 30.0), ("c", 0.01, 30.0), ("a", 0.0, 30.0)]
     for name in (BASELINE, MISSING[1]):
-        assert results[name]["search"] is None
+        assert results[name].search is None
 
 
 ANOTHER = "measured with another engine than the one in use"
@@ -541,5 +541,5 @@ def test_only_failed_results_and_trainings_are_failures(tmp_path):
     results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
     trained = [{"model": "m", "status": one} for one in ("failed", "ok")]
     written(tmp_path / "summary.json", {"results": results, "training": trained})
-    assert [one["variant"] for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
+    assert [one.variant for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
     exit_with_failures(tmp_path / "none.json")  # which ends no process
