@@ -5,12 +5,14 @@ from typing import Any, cast
 
 from accuracy_records import accuracy_record
 from manifests import CHECKPOINT
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, Roles
 from tightrope.summary.families import Known
+from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.results import parts_of
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"
@@ -46,10 +48,10 @@ def answers(model: str, variant: str, wrong: int, data: str = "d") -> AccuracyRe
     return accuracy_record(model=model, variant=variant, data_sha256=data, **given)
 
 
-def result(model: str, variant: str, seconds: float, **changes: Any) -> Any:
-    row = {**SHAPE, "paired_s": seconds, "speedup": None, "energy_j": None}
-    own = {"model": model, "variant": variant, "device": "cpu", "host": PLACE, "accuracy": None}
-    return {**own, "size_bytes": 1000, "latency": [{**row, **changes}]}
+def result(model: str, variant: str, seconds: float, **changes: Any) -> Result:
+    row = LatencyRow(SHAPE, paired_s=seconds, **changes)
+    own = Result(model, **parts_of(variant), baseline=None, host=PLACE, status="ok")
+    return replace(own, size_bytes=1000, latency=[row])
 
 
 def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) -> Known:

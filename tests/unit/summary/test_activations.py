@@ -5,14 +5,15 @@ import altair as alt
 import pytest
 from accuracy_records import accuracy_record
 from latency_records import latency_record, latency_shape
-from report_pages import example, page_of
+from report_pages import example, page_of, summary_of
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
-from tightrope.summary.pairs import activation_entries
+from tightrope.summary.pairs import Activation, activation_entries
+from tightrope.summary.result_types import interval_of
 
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
 REFERENCES = {"relu": "gelu", "silu": "gelu"}
@@ -34,7 +35,7 @@ def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyR
     return accuracy_record(model=model, variant=EAGER, predictions=predictions, **facts)
 
 
-def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[dict[str, Any]]:
+def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[Activation]:
     known = {(one.model, one.variant): one for one in judged}
     given = {"references": REFERENCES, "baselines": BASELINES, "budget": 0.01}
     return activation_entries(records, known, **given)
@@ -45,35 +46,31 @@ def summary() -> dict[str, Any]:
     failed = {"shapes": [], "status": "failed", "reason": "out of memory <here>", "baseline": None}
     records = [timed(), timed(variant=DEPLOYED, **failed), timed("silu"), timed("silu", DEPLOYED)]
     judged = answers("gelu", 40), answers("relu", 44), answers("silu", 30)
-    host = entries(records, *judged)[0]["host"]
-    result = {"model": "gelu", "variant": EAGER, "host": host, "status": "ok", "device": "cpu"}
-    row = {"batch": 1, "sequence": 64, "paired_s": 0.0153}
+    found = entries(records, *judged)
+    row = {"shape": {"batch": 1, "sequence": 64}, "paired_s": 0.0153}
+    result = {"model": "gelu", "variant": EAGER, "host": found[0].host, "latency": [row]}
     own = {"top1": 0.6, "samples": 100}
     return {
         "models": {
             "gelu": {"activation": "gelu", "baselines": {"cpu": EAGER}},
             **{name: {"activation": name} for name in ("relu", "silu")},
         },
-        "results": [{**result, "accuracy": own, "latency": [row]}],
-        "training": [],
-        "activations": entries(records, *judged),
+        "results": [{**result, "status": "ok", "device": "cpu", "accuracy": own}],
+        "activations": found,
     }
 
 
 def test_each_model_stands_beside_its_reference_with_ratios_and_paired_accuracy() -> None:
     judged = answers("gelu", 40), answers("relu", 44)
     (found,) = entries([timed(), timed(variant=DEPLOYED)], *judged)
-    assert (found["model"], found["reference"], found["device"]) == ("relu", "gelu", "cpu")
-    assert (found["accuracy"]["top1"], found["accuracy"]["samples"]) == (0.56, 100)
-    ends = [found["accuracy"][f"delta{end}"] for end in ("", "_low", "_high")]
-    assert ends == pytest.approx(paired_difference(0, 4, 100))
-    rows = [(row["variant"], row["engine"], row["batch"]) for row in found["latency"]]
-    own, theirs = (EAGER, "pytorch"), (DEPLOYED, "openvino")
-    assert rows == [(*own, 1), (*own, 8), (*theirs, 1), (*theirs, 8)]
-    ratio = found["latency"][0]["speedup"]
-    assert (ratio["ratio"], ratio["low"], ratio["high"]) == speedup(OWN, THEIRS)
-    assert ratio["verdict"] == "faster"
-    json.dumps(found, allow_nan=False)
+    assert (found.model, found.reference, found.device) == ("relu", "gelu", "cpu")
+    assert (found.accuracy.top1, found.accuracy.samples) == (0.56, 100)
+    assert found.accuracy.change == pytest.approx(paired_difference(0, 4, 100))
+    rows = [(row.variant, row.latency.shape.batch) for row in found.rows]
+    assert rows == [(EAGER, 1), (EAGER, 8), (DEPLOYED, 1), (DEPLOYED, 8)]
+    ratio = found.rows[0].latency.speedup
+    assert interval_of(ratio) == speedup(OWN, THEIRS)
+    assert ratio.verdict == "faster"
 
 
 def test_what_failed_keeps_its_reason_and_has_no_times() -> None:
@@ -82,29 +79,30 @@ def test_what_failed_keeps_its_reason_and_has_no_times() -> None:
     for one in theirs.shapes:
         one.baseline_blocks_s = None
     (found,) = entries([own, theirs])
-    failed, *alone = found["latency"]
-    assert (failed["status"], failed["reason"]) == ("failed", "killed")
-    assert "p50_s" not in failed
-    assert {row["reason"] for row in alone} == {"the reference: not built: no compiler"}
-    assert [row["speedup"] for row in alone] == [None, None]
+    failed, *alone = found.rows
+    assert (failed.status, failed.reason) == ("failed", "killed")
+    assert failed.latency is None
+    assert {row.reason for row in alone} == {"the reference: not built: no compiler"}
+    assert [row.latency.speedup for row in alone] == [None, None]
 
 
 def test_accuracy_is_not_compared_without_labels_or_on_other_examples() -> None:
-    assert entries([timed()])[0]["accuracy"] is None
+    assert entries([timed()])[0].accuracy is None
     unlabelled = answers("relu", 0, labels=None)
-    assert entries([timed()], answers("gelu", 40), unlabelled)[0]["accuracy"] is None
+    assert entries([timed()], answers("gelu", 40), unlabelled)[0].accuracy is None
     other = answers("gelu", 40, data_sha256="other")
     (found,) = entries([timed()], other, answers("relu", 44))
-    assert (found["accuracy"]["top1"], found["accuracy"]["delta"]) == (0.56, None)
+    assert (found.accuracy.top1, found.accuracy.delta) == (0.56, None)
 
 
 def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_accuracy() -> None:
     document = summary()
-    training = {"model": "relu", "host": document["activations"][0]["host"], "status": "ok"}
+    (table,) = activations_section(summary_of(document), {})
+    assert not table["trained"]
+    training = {"model": "relu", "host": document["activations"][0].host, "status": "ok"}
     costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
-    assert not activations_section(document, {})[0]["trained"]
     document["training"] = [{**training, "device": "cpu", **costs}]
-    (table,) = activations_section(document, {})
+    (table,) = activations_section(summary_of(document), {})
     names = ("activation", "top1", "change", "epoch_words", "memory_bytes")
     assert [tuple(row[name] for name in names) for row in table["rows"]] == [
         ("gelu", "60.0", None, None, None),
@@ -112,19 +110,18 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
         ("relu", "56.0", "\N{MINUS SIGN}4.0", "12.3 ± 0.50", 8 * 10**8),
     ]
     assert table["trained"]
-    assert [count for _, count in table["shapes"]] == [2, 2]
-    assert table["variants"] == [EAGER, DEPLOYED] * 2
-    assert table["rows"][0]["cells"][0]["paired_s"] == 0.0153
-    silu, relu = table["rows"][1:]
-    assert all(cell["speedup"]["ratio"] == pytest.approx(1.5) for cell in silu["cells"])
-    failed = [cell["reason"] for cell in relu["cells"] if not cell["speedup"]]
-    assert failed == ["out of memory <here>"] * 2
-    # each shape has a chart whose bands are the rows
+    # the reference has times of its own, and no speed-up
+    own, *_ = table["times"]
+    assert (own["model"], own["call_s"], own["speedup"]) == ("gelu", 0.0153, None)
+    failed = [one["reason"] for one in table["times"] if one["shape"] is None]
+    assert failed == ["out of memory <here>"]
+    ratios = [one["speedup"].ratio for one in table["times"] if one["speedup"]]
+    assert ratios == pytest.approx([1.5] * 6)
+    # each shape has a chart with a row per activation and engine
     chart, _ = (figure["chart"] for figure in table["figures"])
     alt.Chart.from_dict(chart)  # raises where it is no specification
-    assert "silu, 70.0 % (+10.0)" in json.dumps(chart)
-    marks = [(one["activation"], one["variant"]) for one in chart["data"]["values"]]
-    assert marks == [("silu", EAGER), ("silu", DEPLOYED), ("relu", EAGER)]
+    marks = [one["variant"] for one in chart["data"]["values"]]
+    assert sorted(marks) == [f"relu {EAGER}", f"silu {DEPLOYED}", f"silu {EAGER}"]
 
 
 def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
@@ -132,8 +129,8 @@ def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
     document["models"] |= summary()["models"]
     found = page_of(document)
     assert "in their activation alone" in found.text
-    assert "out of memory &lt;here&gt;" in found.html and "silu, 70.0 %" in found.html
-    assert sections(example())["activations"] == []
+    assert "out of memory &lt;here&gt;" in found.html and f"silu {EAGER}" in found.html
+    assert sections(summary_of(example()))["activations"] == []
 
 
 def test_the_activation_is_the_one_that_took_the_place_or_the_checkpoints_own(tmp_path):

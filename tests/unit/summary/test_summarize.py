@@ -256,11 +256,7 @@ def test_every_variant_is_in_it_with_the_same_fields(summary: Document) -> None:
     }
     assert len({frozenset(result) for result in found.values()}) == 1
     failed = found[FAILED]
-    assert (failed.reason, failed.accuracy, failed.latency) == (
-        "no such operator",
-        None,
-        [],
-    )
+    assert (failed.reason, failed.accuracy, failed.latency) == ("no such operator", None, [])
     missing, quick = found["cuda-pytorch-fp32"], found[QUICK]
     assert (missing.reason, missing.options) == ("no NVIDIA GPU", None)
     assert (quick.host, quick.options) == (fingerprint(HOST), OPTIONS)

@@ -3,11 +3,13 @@ from typing import Any
 
 import altair as alt
 import pytest
+from msgspec import to_builtins
 from raced import HOST
-from report_pages import example, page
+from report_pages import example, page, summary_of
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.training import place_names, training_chart, training_section
+from tightrope.summary.results import NO_SPEEDUP
 from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe
 
@@ -43,22 +45,22 @@ def compiled(count: int = 3, **facts: Any) -> TrainingRecord:
 
 def test_the_plain_training_is_what_others_are_compared_with() -> None:
     first, second = training_entries([compiled(), plain()])
-    assert (first["reference"], second["reference"]) == ("plain", "plain")
-    assert (second["speedup"], second["accuracy_change"]) == (None, None)
-    assert second["epoch_s"]["mean"] == pytest.approx((4.1 + 4.0 + 3.95) / 3)
-    assert first["speedup"]["ratio"] == pytest.approx(2.0, rel=0.02)
-    assert 1 < first["speedup"]["low"] < first["speedup"]["ratio"] < first["speedup"]["high"]
-    assert first["speedup"]["verdict"] == "faster"
-    assert first["accuracy_change"]["mean"] == pytest.approx(0.1)
-    assert first["accuracy_change"]["spread"] == pytest.approx(0.0, abs=1e-9)
-    assert (first["first_epoch_s"]["mean"], first["compile_s"]["mean"]) == (30.0, 20.0)
-    assert (second["compile_s"], first["peak_rss_bytes"]) == (None, 10**9 + 2)
-    json.dumps([first, second], allow_nan=False)
+    assert (first.reference, second.reference) == ("plain", "plain")
+    assert (second.speedup, second.accuracy_change) == (None, None)
+    assert second.epoch_s.mean == pytest.approx((4.1 + 4.0 + 3.95) / 3)
+    assert first.speedup.ratio == pytest.approx(2.0, rel=0.02)
+    assert 1 < first.speedup.low < first.speedup.ratio < first.speedup.high
+    assert first.speedup.verdict == "faster"
+    assert first.accuracy_change.mean == pytest.approx(0.1)
+    assert first.accuracy_change.spread == pytest.approx(0.0, abs=1e-9)
+    assert (first.first_epoch_s.mean, first.compile_s.mean) == (30.0, 20.0)
+    assert (second.compile_s, first.peak_rss_bytes) == (None, 10**9 + 2)
+    json.dumps(to_builtins([first, second]), allow_nan=False)
     # one seed has a ratio without an interval
     entry, _ = training_entries([compiled(1), plain(1)])
-    assert entry["speedup"]["ratio"] == pytest.approx(4.1 / 2.0)
-    assert (entry["speedup"]["low"], entry["speedup"]["verdict"]) == (None, "tie")
-    assert entry["epoch_s"]["spread"] is None
+    assert entry.speedup.ratio == pytest.approx(4.1 / 2.0)
+    assert (entry.speedup.low, entry.speedup.verdict) == (None, "tie")
+    assert entry.epoch_s.spread is None
 
 
 OTHERS = {"data_sha256": "d", "source_sha256": "x", "activation": "relu"}
@@ -69,19 +71,19 @@ def test_what_differs_in_more_is_not_compared() -> None:
     others = [{name: value + "2"} for name, value in OTHERS.items()]
     for facts in ({"recipe": {"compile": True, "batch": 8}}, *others):
         _, entry = training_entries([plain(), record("other", runs, **facts)])
-        assert entry["reference"] != "plain" and entry["speedup"] is None, facts
+        assert entry.reference != "plain" and entry.speedup is None, facts
 
 
 def test_a_failed_training_is_told_and_compared_with_nothing() -> None:
     failed = record("failed", [], status="failed", reason="no memory", recipe={"compile": True})
     broken = record("plain", plain().runs, status="failed", reason="killed")
     for entry in training_entries([failed, broken, compiled()]):
-        assert (entry["speedup"], entry["reference"]) == (None, None)
+        assert (entry.speedup, entry.reference) == (None, None)
     (entry, *_) = training_entries([failed, plain()])
-    assert (entry["epoch_s"], entry["reason"]) == (None, "no memory")
+    assert (entry.epoch_s, entry.reason) == (None, "no memory")
     # auto that came to off is plain too
     auto = record("auto", plain().runs, recipe={"amp": "auto"})
-    assert training_entries([auto])[0]["reference"] == "auto"
+    assert training_entries([auto])[0].reference == "auto"
 
 
 def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
@@ -94,23 +96,22 @@ def disturb(made: TrainingRecord, seed: int, *epochs: int) -> TrainingRecord:
 @pytest.mark.parametrize("which", [0, 1])
 def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int) -> None:
     (entry,) = training_entries([disturb(plain(), 1, 0, 1)])
-    assert (entry["disturbed"], entry["provisional"]) == (None, False)
-    assert entry["epoch_s"]["mean"] == pytest.approx((4.1 + 3.9 + 3.95) / 3)
+    assert (entry.disturbed, entry.provisional) == (None, False)
+    assert entry.epoch_s.mean == pytest.approx((4.1 + 3.9 + 3.95) / 3)
     records = [plain(), compiled()]
     disturb(records[which], 2, 1, 2)
     records[which].busiest = {"python3 other.py": 0.9}
     entries = training_entries(records)
     for name in ("epoch_s", "first_epoch_s", "samples_per_s"):
-        assert entries[which][name] is None
-        assert entries[1 - which][name]["mean"] > 0
-    assert "in every epoch of a seed; the busiest: python3 other.py" in entries[which]["disturbed"]
-    lost = {"ratio": None, "low": None, "high": None, "verdict": "disturbed"}
-    assert entries[1]["speedup"] == lost
-    assert entries[1]["accuracy_change"]["mean"] == pytest.approx(0.1)
+        assert getattr(entries[which], name) is None
+        assert getattr(entries[1 - which], name).mean > 0
+    assert "in every epoch of a seed; the busiest: python3 other.py" in entries[which].disturbed
+    assert entries[1].speedup == NO_SPEEDUP
+    assert entries[1].accuracy_change.mean == pytest.approx(0.1)
     given = training_entries(records, accept_disturbed=True)
-    assert [one["provisional"] for one in given] == [n == which for n in (0, 1)]
-    assert given[1]["speedup"]["verdict"] == "faster"
-    assert given[0]["epoch_s"]["mean"] == pytest.approx((4.1 + 4.0 + 3.95) / 3)
+    assert [one.provisional for one in given] == [n == which for n in (0, 1)]
+    assert given[1].speedup.verdict == "faster"
+    assert given[0].epoch_s.mean == pytest.approx((4.1 + 4.0 + 3.95) / 3)
 
 
 def test_the_table_begins_with_the_plain_training_and_a_disturbed_one_draws_no_line() -> None:
@@ -121,8 +122,7 @@ def test_the_table_begins_with_the_plain_training_and_a_disturbed_one_draws_no_l
     assert [entry["model"] for entry in table["entries"]] == ["plain", "compiled"]
     assert table["entries"][1]["change_words"] == "+10 ± 0"
     assert not table["device_memory"]
-    assert [entry["model"] for entry in section["failed"]] == ["failed"]
-    assert training_section([]) is sections(example())["training"] is None
+    assert training_section([]) is sections(summary_of(example()))["training"] is None
     assert {point["model"] for point in table["figures"][0]["points"]} == {"plain"}
     found = page(training=entries)
     text = found.text

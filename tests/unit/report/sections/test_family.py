@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 from families import EAGER, INT8, TINY, family, known
-from report_pages import page
+from msgspec.structs import replace
+from report_pages import example, page, summary_of
 from tightrope.report.sections.family import change_words, families_section, parameter_words
 from tightrope.report.style.numbers import points
+from tightrope.summary.decision_types import Family
+from tightrope.summary.document import Summary
 from tightrope.summary.families import family_entry
 
 
-def entry(**changes: Any) -> Any:
+def entry(**changes: Any) -> Family:
     """The family of three models, the smallest of which lost its answers."""
     return family_entry(family(**changes), known(wrong={"large": 100, "small": 104, "tiny": 150}))
 
 
-def summary(*families: dict[str, Any]) -> dict[str, Any]:
-    return {"families": list(families), "accuracy_budget_points": 1.0}
+def summary(*families: Family) -> Summary:
+    return summary_of(example(families=families))
 
 
 def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
@@ -37,7 +40,7 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     assert list(shape["columns"]) == columns
     # a parent that is the root of all has no column of its own
     flat = entry()
-    flat["members"][2]["parent"] = "large"
+    flat.members[2].parent = "large"
     (family,) = families_section(summary(flat), {})
     assert list(family["shapes"][0]["columns"]) == columns[1:]
     words = [parameter_words(one) for one in (None, 9_000, 22_700_000)]
@@ -56,7 +59,7 @@ def test_the_chart_links_each_parent_with_its_child() -> None:
 
 
 def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
-    failed = {**entry(), "status": "failed", "reason": "fewer than two engines", "shapes": []}
+    failed = replace(entry(), status="failed", reason="fewer than two engines", shapes=[])
     found = page(families=[entry(left_out={TINY: "out of <memory>"}), failed])
     assert '<a href="#family">Smaller models</a>' in found.html
     assert "Fastest within the budget: <strong>small</strong>" in found.html

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from report_pages import HOST, MEASURED, MODEL, page
+from report_pages import HOST, MEASURED, MODEL, example, page, summary_of
 from tightrope.report.sections.requested import profile_rows
 
 NAME = "<encoder.layer.0>"
@@ -13,7 +13,7 @@ GROUPS = {"products": 0.5, "conversions": 0.3, "moves": 0.15}
 
 def call(sequence: int, call_s: float, **changes: Any) -> dict[str, Any]:
     return {
-        **{"batch": 1, "sequence": sequence, "height": None, "width": None, "call_s": call_s},
+        **{"shape": {"batch": 1, "sequence": sequence}, "call_s": call_s},
         "bound": "memory",
         "shares": {"compute": 0.3, "memory": 0.55, "overhead": 0.15},
         "outside": 0.05,
@@ -41,7 +41,8 @@ ENTRIES = [
 
 
 def row_of(**changes: Any) -> dict[str, Any]:
-    return profile_rows([entry("v", call(64, 0.004, **changes))], {HOST: "AMD"})[0]
+    given = example(profiles=[entry("v", call(64, 0.004, **changes))])
+    return profile_rows(summary_of(given).profiles, {HOST: "AMD"})[0]
 
 
 def test_a_row_has_the_largest_groups_and_what_is_not_known_around_a_call_stays_open() -> None:
@@ -60,7 +61,7 @@ def test_a_row_has_the_largest_groups_and_what_is_not_known_around_a_call_stays_
 
 def test_the_page_has_both_tables_and_escapes_what_runtimes_name() -> None:
     part = {"group": "<products>", "seconds": 0.001, "against_s": 0.003, "saved_s": 0.002}
-    sizes = {"batch": 1, "sequence": 64, "height": None, "width": None}
+    sizes = {"shape": {"batch": 1, "sequence": 64}}
     explanation = {
         **{"model": MODEL, "host": HOST, "variant": "cpu-openvino-fp32", **sizes},
         **{"against": "cpu-onnxruntime-fp32", "relation": "best", "saved_s": 0.002},
@@ -82,9 +83,9 @@ def test_the_page_has_both_tables_and_escapes_what_runtimes_name() -> None:
     assert "&lt;products&gt;: 1.00 ms, against 3.00 ms" in section
 
 
-def cause(**changes: Any) -> dict[str, Any]:
+def cause(sequence: int = 96, **changes: Any) -> dict[str, Any]:
     return {
-        **{"batch": 1, "sequence": 96, "height": None, "width": None},
+        "shape": {"batch": 1, "sequence": sequence},
         **{"cause": "25 % of the request is padding", "setting": "buckets: {sequence: [96]}"},
         **{"predicted_low": 0.0015, "predicted_high": 0.0025, "call_s": 0.010},
         **{"saved": {"value": 0.002, "low": 0.0019, "high": 0.0021}, "within": True},
