@@ -156,6 +156,10 @@ class Shape(Bridge, msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         known = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: size for name, size in known if size is not None}
 
+    def __lt__(self, other: "Shape") -> bool:
+        """Return whether it is the smaller one, by the sizes in their order."""
+        return [*self.sizes.items()] < [*other.sizes.items()]
+
 
 class Ratio(Entry, kw_only=True):
     """Ratio of two times with its 95 % interval; all None if other load left no measurement."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from planted import busier, changed, compared, library, results_of, slower, written, wrong
 from tightrope.compare.accuracy import FLIPS, RECORDS, TOTALS
 from tightrope.compare.compare import Comparison, compare
@@ -104,13 +105,13 @@ def test_a_drop_of_accuracy_fails_by_the_summaries_alone(tmp_path: Path, first: 
 
 def test_another_calibration_is_compared_and_a_record_is_not_with_itself(tmp_path: Path) -> None:
     old = read_report(REPORTS / "first/summary.json")
-    document = changed(old.document, slower(1.3, "nncf"))
+    document = changed(to_builtins(old.document), slower(1.3, "nncf"))
     for result in results_of(document, "nncf-8"):
         result |= {"variant": "cpu-openvino-int8-nncf-16", "calibration": "nncf-16"}
     for one in document["recommendations"]:
         one["variant"] = one["variant"] and one["variant"].replace("nncf-8", "nncf-16")
     same = next(one for one in document["results"] if one["variant"] == ORT)
-    same["measured"] = old.results[Key("tiny", ORT)]["measured"]
+    same["measured"] = old.results[Key("tiny", ORT)].measured
     comparison = compare(old, read_report(written(tmp_path, document)))
     assert (comparison.came, comparison.gone, comparison.choices) == ([], [], [])
     (cause,) = [one for one, _ in comparison.causes if one.name == "calibration"]

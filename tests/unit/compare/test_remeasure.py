@@ -1,6 +1,5 @@
 """Two engines of a variant, timed side by side: a real pair, and pairs whose times are planted."""
 
-import copy
 import io
 import json
 import math
@@ -19,11 +18,12 @@ from tightrope.compare.compare import compare
 from tightrope.compare.read import Key, Report, RowKey, read_report
 from tightrope.compare.remeasure import remeasure
 from tightrope.statistics import Interval
+from tightrope.summary.result_types import Shape
 from tightrope.variants import Variant
 from tiny_model import TinyModel
 
 VARIANT = Variant("cpu", "onnxruntime", "fp32")
-ROW = RowKey(Key("tiny", str(VARIANT)), (("batch", 1), ("sequence", 32)))
+ROW = RowKey(Key("tiny", str(VARIANT)), Shape(batch=1, sequence=32))
 TEMPLATE = Path(__file__).parents[2] / "data/reports/first/summary.json"
 
 
@@ -43,7 +43,7 @@ def project(
         result = next(one for one in document["results"] if one["variant"] == str(VARIANT))
         manifest = model / "engines" / str(VARIANT) / "engine.json"
         result.update(engine_sha256=sha256(manifest), threads=1)
-        rows = [{**copy.deepcopy(result["latency"][0]), **dict(ROW.shape)}]
+        rows = [{**result["latency"][0], "shape": ROW.shape.sizes}]
         document["results"] = [{**result, "latency": rows}]
         return read_report(written(folder / "reports/summary.json", document))
 
@@ -92,7 +92,7 @@ def test_engines_that_are_not_there_are_told(project, tmp_path):
     document["libraries"]["onnxruntime"] = "1.0"
     written(manifest, document)
     assert "another engine than the one that was" in str(remeasure(old, new, [ROW])[ROW])
-    new.results[ROW.key]["engine_sha256"] = sha256(manifest)
+    new.results[ROW.key].engine_sha256 = sha256(manifest)
     assert "built with onnxruntime 1.0, here is" in str(remeasure(old, new, [ROW])[ROW])
     manifest.unlink()
     (change,) = compare(old, new, again=remeasure).speed

@@ -1,8 +1,9 @@
-import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from report_pages import example, summary_of
 from tightrope.artifacts.files import file_state
 from tightrope.terminal.decision import closing_words, decision_table
 
@@ -13,11 +14,12 @@ SIZES = "1\N{MULTIPLICATION SIGN}64"
 def row(ratio: float | None, verdict: str, **fields: Any) -> dict[str, Any]:
     low, high = (ratio * 0.9, ratio * 1.1) if ratio else (None, None)
     speedup = {"ratio": ratio, "low": low, "high": high, "verdict": verdict}
-    return {**SHAPE, "paired_s": 0.0081 if ratio else None, "speedup": speedup, **fields}
+    seconds = 0.0081 if ratio else None
+    return {"shape": SHAPE, "paired_s": seconds, "speedup": speedup, **fields}
 
 
 def result(variant: str, **fields: Any) -> dict[str, Any]:
-    accuracy = {"delta": -0.002, "samples": 1000, "verdict": "kept", "samples_needed": None}
+    accuracy = {"delta": -0.002, "samples": 1000, "verdict": "kept", "low": 0.88, "top1": 0.9}
     told = {"model": "m", "variant": variant, "host": "h", "status": "ok", "baseline": "base"}
     return {**told, "accuracy": accuracy, "latency": [row(3.0, "faster")], **fields}
 
@@ -28,14 +30,12 @@ def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def document(recommendations: list[Any], results: list[Any]) -> dict[str, Any]:
-    lists = ("goals", "races", "traffic", "families", "training")
-    told = {"recommendations": recommendations, "results": results, "models": {}, "studies": {}}
-    return told | {name: [] for name in lists}
+    return {"recommendations": recommendations, "results": results}
 
 
 def words(folder: Path, told: dict[str, Any]) -> list[str]:
     report, summary = folder / "summary.html", folder / "summary.json"
-    summary.write_text(json.dumps(told))
+    summary.write_bytes(msgspec.json.encode(summary_of(told)))
     report.write_text("<html>")
     return closing_words(report, summary, before=None).splitlines()
 
@@ -51,9 +51,10 @@ def test_the_decision_is_a_table_with_what_speaks_for_each_variant(tmp_path: Pat
 
 def test_a_padded_shape_has_a_row_of_its_own_with_its_own_numbers() -> None:
     padded = {**SHAPE, "tokens": 32}
-    rows = [row(3.0, "faster"), {**row(2.0, "faster", paired_s=0.004), **padded}]
+    rows = [row(3.0, "faster"), row(2.0, "faster", paired_s=0.004, shape=padded)]
     both = [recommendation("fast", shape=shape) for shape in (SHAPE, padded)]
-    _, full, other = decision_table(document(both, [result("fast", latency=rows)])).splitlines()
+    table = decision_table(summary_of(document(both, [result("fast", latency=rows)])))
+    _, full, other = table.splitlines()
     assert full.startswith(f"{SIZES}             fast     8.10  3.00")
     assert other.startswith(f"{SIZES}, 32 tokens  fast     4.00  2.00")
 
@@ -95,8 +96,8 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp
 
 def test_the_baseline_is_called_so() -> None:
     for baseline in (None, {"ratio": 1.0, "low": 1.0, "high": 1.0}):
-        alone = result("base", latency=[{**SHAPE, "paired_s": 0.02, "speedup": baseline}])
-        table = decision_table(document([recommendation("base")], [alone]))
+        alone = result("base", latency=[{"shape": SHAPE, "paired_s": 0.02, "speedup": baseline}])
+        table = decision_table(summary_of(document([recommendation("base")], [alone])))
         assert table.splitlines()[1].endswith("baseline") and "20.0" in table
 
 
@@ -128,23 +129,23 @@ def test_the_command_to_measure_again_has_the_configuration_of_the_run(tmp_path:
 def test_each_model_has_its_table_and_hosts_are_named_where_there_are_several() -> None:
     one, other = recommendation("a"), recommendation("a", model="n")
     results = [result("a"), result("a", model="n")]
-    table = decision_table(document([one, other], results))
+    table = decision_table(summary_of(document([one, other], results)))
     titles = [line for line in table.splitlines() if len(line.split()) == 1]
     assert titles == ["m", "n"]
     elsewhere = recommendation("a", host="g")
     results.append(result("a", host="g"))
-    assert "m on host g\n" in decision_table(document([one, elsewhere], results))
+    assert "m on host g\n" in decision_table(summary_of(document([one, elsewhere], results)))
 
 
-def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal(repository):
-    told = json.loads((repository / "tests/data/summary.json").read_text())
+def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal() -> None:
+    told = summary_of(example())
     rows = [line for line in decision_table(told).splitlines() if line[:1].isdigit()]
-    for line, one in zip(rows, told["recommendations"], strict=True):
-        assert (one["variant"] or "none") in line
+    for line, one in zip(rows, told.recommendations, strict=True):
+        assert (one.variant or "none") in line
     table = decision_table(told, width=80)
     assert all(len(line) <= 80 for line in table.splitlines())
     # intervals break and names stay whole
-    assert all(f" {one['variant']} " in table for one in told["recommendations"])
+    assert all(f" {one.variant} " in table for one in told.recommendations)
 
 
 def test_the_goal_is_said_in_one_line_and_once_where_nothing_meets_it(tmp_path: Path) -> None:
