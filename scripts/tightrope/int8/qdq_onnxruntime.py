@@ -12,8 +12,7 @@ from onnx import helper, numpy_helper
 
 from tightrope.int8.repairs import Ranges
 from tightrope.int8.schemes import Scheme
-from tightrope.onnx.edit import before_qdq, constant_of, drop_unused_initializers
-from tightrope.onnx.weights import WEIGHTED
+from tightrope.onnx.edit import WEIGHTED, before_qdq, constant_of, drop_unused_initializers
 
 Repair = dict[str, Any]
 

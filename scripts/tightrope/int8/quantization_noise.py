@@ -11,10 +11,9 @@ import onnx
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.edit import before_qdq, constant_of, copy_of
+from tightrope.onnx.edit import WEIGHTED, before_qdq, constant_of, copy_of, tensors_of, with_outputs
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
 
 # thresholds of the findings: share of saturated values, levels reached, channel ratio
 SATURATED = 0.01

@@ -23,8 +23,8 @@ from tightrope.int8.schemes import (
     kept_in_float,
 )
 from tightrope.onnx.attention import Attention
+from tightrope.onnx.edit import WEIGHTED, weighted_nodes
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint
-from tightrope.onnx.weights import WEIGHTED, weighted_nodes
 
 
 def quantize_onnx(

@@ -11,10 +11,17 @@ from onnx import TensorProto, helper, numpy_helper
 from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.int8.repairs import smoothing_of
 from tightrope.jobs.progress import Tell, untold
-from tightrope.onnx.edit import add_constant, constant_of, copy_of, dequantized_weight, rows_of
+from tightrope.onnx.edit import (
+    add_constant,
+    constant_of,
+    copy_of,
+    dequantized_weight,
+    rows_of,
+    weighted_nodes,
+    with_outputs,
+)
 from tightrope.onnx.file import load_onnx, require_one_file
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import weighted_nodes, with_outputs
 
 SWITCHES = "tightrope_switches"
 BATCH = 32

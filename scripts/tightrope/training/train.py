@@ -21,8 +21,8 @@ from tightrope.inputs.reference import better_order, check_images, check_referen
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.inputs.timing_batches import require_sizes
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
-from tightrope.model.changes import Changes
 from tightrope.model.config import BY_NAME, matching, output_names
+from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
 from tightrope.training.loop import LINES, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
