@@ -15,11 +15,10 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, example_of
-from tightrope.inputs.encode import some_examples
+from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.inputs.timing_batches import require_sizes
 from tightrope.model.config import BY_NAME, matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of

@@ -15,11 +15,11 @@ from tightrope.int8.search import (
     Judge,
     SearchInputs,
     SearchSettings,
+    SwitchedModel,
     beginnings,
     search_operators,
     sensitivities,
 )
-from tightrope.int8.switched_model import SwitchedModel
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.onnx.edit import weighted_nodes
 from tightrope.onnx.file import load_onnx

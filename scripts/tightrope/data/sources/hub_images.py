@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material, Row
 from tightrope.data.sources import hub_tables
 from tightrope.data.sources.hub_tables import fetch_tables, label_index, material_of_parts, roles_of
+from tightrope.data.splits import Material, Row
 from tightrope.errors import TightropeError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.material import Material, Row, in_order
+from tightrope.data.splits import Material, Row, in_order
 from tightrope.errors import TightropeError
 from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material, Row
 from tightrope.data.sources import hub_tables
 from tightrope.data.sources.hub_tables import fetch_tables, label_index, material_of_parts, roles_of
+from tightrope.data.splits import Material, Row
 from tightrope.errors import TightropeError
 
 local_files = hub_tables.local_files

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tightrope.artifacts.files import digest, read_bytes
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import (
+from tightrope.data.splits import (
     NUMBER,
     POOL,
     Labelled,
