@@ -64,7 +64,7 @@ report:traffic_section -> render_report
 runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
     build tensorrt, build torchscript, build tvm, measure_profile
 sources:guarded -> data: local_images
-sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
+sources:fetch_error -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
 studies/idleness:words -> render_report, summarize
