@@ -16,8 +16,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
-from tightrope.bundle.card import card
-from tightrope.bundle.facts import facts_of
+from tightrope.bundle.facts import card, facts_of
 from tightrope.bundle.requirements import pinned, requirements_txt
 from tightrope.bundle.subject import Paths, Subject, read_subject
 from tightrope.inputs.encode import read_split

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 import pytest
 from packaging.requirements import Requirement
-from tightrope.bundle.card import of_source
+from tightrope.bundle.facts import of_source
 from tightrope.bundle.requirements import IMPORTED, pinned, requirements_txt
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure, licence_of
