@@ -50,9 +50,13 @@ def quantization_noise(
             for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
                 seen[name].add(values)
             bar.add(len(next(iter(batch.values()))))
-    found = [{**described(one), **seen[one["tensor"]].facts()} for one in inputs]
-    for one in found:
-        one["findings"] = findings(one)
+    found = []
+    for one in inputs:
+        facts = {name: one[name] for name in ("operator", "tensor", "low", "high")}
+        scales = one["weight_scales"]
+        facts["weight_ratio"] = ratio(scales.max(), scales.min())
+        facts |= seen[one["tensor"]].facts()
+        found.append({**facts, "findings": findings(facts)})
     return sorted(found, key=lambda one: one["sqnr_db"])
 
 
@@ -136,13 +140,6 @@ class TensorNoise:
             "sqnr_db": decibels(signal, noise),
             "channel_ratio": ratio(self.bounds.max(), np.median(self.bounds)),
         }
-
-
-def described(one: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `quantization_noise` that depend only on the file."""
-    kept = {name: one[name] for name in ("operator", "tensor", "low", "high")}
-    scales = one["weight_scales"]
-    return {**kept, "weight_ratio": ratio(scales.max(), scales.min())}
 
 
 def findings(one: dict[str, Any]) -> list[str]:

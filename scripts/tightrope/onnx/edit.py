@@ -98,7 +98,13 @@ def replace_operators(
         return
     nodes = [new for node in model.graph.node for new in replacements.get(node.output[0], [node])]
     if len(list(graphs_in(model.graph))) == 1:
-        nodes = alive(model, nodes)
+        needed = {one.name for one in model.graph.output}
+        kept = []
+        for node in reversed(nodes):
+            if needed & set(node.output):
+                needed |= set(node.input)
+                kept.append(node)
+        nodes = kept[::-1]
     set_operators(model, nodes)
 
 
@@ -108,17 +114,6 @@ def set_operators(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> No
     del model.graph.node[:], model.graph.value_info[:]
     model.graph.node.extend(kept)
     drop_unused_initializers(model)
-
-
-def alive(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Return those of the nodes, in order, whose results an output of the model needs."""
-    needed = {one.name for one in model.graph.output}
-    kept = []
-    for node in reversed(nodes):
-        if needed & set(node.output):
-            needed |= set(node.input)
-            kept.append(node)
-    return kept[::-1]
 
 
 def drop_unused_initializers(model: onnx.ModelProto) -> None:

@@ -113,7 +113,10 @@ def import_checkpoint(
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder, path = Path(source).parent, origin["source"]
-    given, size = read_onnx_file(path, folder / FILE), image_size(folder, origin["task"])
+    given, size = read_onnx_file(path, folder / FILE), None
+    if origin["task"] == IMAGE:
+        settings = load_settings(folder)
+        size = settings.height, settings.width
     standard = float_model(standardized(given, inputs, source=path, size=size), path)
     known, order = label_order(standard, material["labels"], labels, path)
     with in_foreign_files(f"{path}: ONNX Runtime cannot run it", "export it again"):
@@ -213,14 +216,6 @@ def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
         return in_float(model)
     except ArtifactError as error:
         raise TightropeError(f"{source}: {error}") from error
-
-
-def image_size(folder: Path, task: str) -> tuple[int, int] | None:
-    """Return height and width that the image processor in `folder` makes, None for texts."""
-    if task != IMAGE:
-        return None
-    settings = load_settings(folder)
-    return settings.height, settings.width
 
 
 def label_order(
