@@ -3,7 +3,7 @@
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
 from tightrope.machine.quiet import OF_RUN
-from tightrope.model.changes import Changes
+from tightrope.model.pruning import Changes
 from tightrope.training.measure import measure_training
 
 job = current_job(globals())

@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from tightrope.data.material import POOL
 from tightrope.data.prepare import prepare_data
-from tightrope.data.splits import sizes_of
+from tightrope.data.splits import POOL, sizes_of
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.signature import IMAGE

@@ -15,7 +15,7 @@ sys.path.insert(0, str(SCRIPTS))
 from tightrope.artifacts.reach import Sources, imported_names  # noqa: E402 - where it is, is above
 
 LOADS_BY_NAME = {
-    "tightrope/checkpoint/source.py": {"load_kind", "importer_of"},
+    "tightrope/checkpoint/source.py": {"parse_source", "importer_of"},
     "tightrope/data/source.py": {"load_kind"},
     "tightrope/engines/load.py": {"engine_module"},
     "tightrope/measure/study.py": {"measure_study"},

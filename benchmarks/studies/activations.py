@@ -27,8 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.model.activations import ACTIVATIONS, make_activation
-from tightrope.model.fast_swish import fast_swish_formula
+from tightrope.model.activations import ACTIVATIONS, fast_swish_formula, make_activation
 from tightrope.statistics import speedup
 
 Call = Callable[[], object]

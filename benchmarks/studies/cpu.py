@@ -32,7 +32,7 @@ from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Child, Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.measure.timed_engine import TimedEngine

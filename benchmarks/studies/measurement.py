@@ -38,7 +38,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from tightrope.engines.load import load_engine
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Child, Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host

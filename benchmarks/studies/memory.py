@@ -20,7 +20,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from cpu import LIMITS, SHAPES, Load, candidates
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Child
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.measure.timed_engine import TimedEngine

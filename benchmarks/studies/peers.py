@@ -28,7 +28,7 @@ import numpy as np
 from measurement import LIMITS, MODEL
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Child
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.measure.timed_engine import TimedEngine

@@ -18,7 +18,7 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
-from tightrope.model.changes import Changes
+from tightrope.model.pruning import Changes
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.float_model import is_quantized
@@ -129,7 +129,7 @@ def quantize_otherwise(parent: TinyModel, folder: Path) -> str:
 def make(folder: Path, kind: str, parent: TinyModel) -> Made:
     """Run in a child: the chain of rules from the model to its files, and logits."""
     import torch
-    from tightrope.model.fast_swish import FastSwish
+    from tightrope.model.activations import FastSwish
     from tightrope.model.module import load_module
     from tightrope.onnx.session import run_onnx
     from transformers import BertForSequenceClassification

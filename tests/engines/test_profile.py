@@ -10,7 +10,7 @@ from artifact_files import written
 from tightrope.artifacts.failures import write_failure
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile import measure_profile, operator_times
 from tightrope.records.profile import ProfileRecord

@@ -22,8 +22,7 @@ from tightrope.measure.structures import (
     structure_in,
     timed_structures,
 )
-from tightrope.model.changes import Changes
-from tightrope.model.pruning import FIELD
+from tightrope.model.pruning import FIELD, Changes
 from tightrope.model.structures import Structure
 from tightrope.signature import IMAGE
 from tightrope.training.train import TrainingSettings, train_model

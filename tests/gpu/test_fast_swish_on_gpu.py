@@ -13,7 +13,7 @@ LIMITS = Limits(memory_bytes=32e9, seconds=300)
 
 def compare_operator(layout: str) -> None:
     import torch
-    from tightrope.model.fast_swish import fast_swish, fast_swish_formula
+    from tightrope.model.activations import fast_swish, fast_swish_formula
 
     memory_format = getattr(torch, layout)
     x = (torch.randn(8, 16, 9, 7, device="cuda") * 4).to(memory_format=memory_format)
@@ -30,7 +30,7 @@ def compare_operator(layout: str) -> None:
 
 def compare_compiled() -> None:
     import torch
-    from tightrope.model.fast_swish import FastSwish, fast_swish
+    from tightrope.model.activations import FastSwish, fast_swish
 
     x = torch.randn(1000, device="cuda") * 4
     compiled = torch.compile(FastSwish(), fullgraph=True)

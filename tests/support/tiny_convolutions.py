@@ -3,8 +3,8 @@
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
+from tightrope.onnx.edit import weighted_nodes, with_outputs
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import weighted_nodes, with_outputs
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>

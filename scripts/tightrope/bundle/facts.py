@@ -1,18 +1,32 @@
-"""bundle.json: what the programs of a bundle know of it, with its latencies as intervals."""
+"""bundle.json and README.md: what a bundle says of itself, with its latencies as intervals."""
 
 import math
 import platform
 import statistics
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, StrictUndefined
+
+from tightrope.bundle.requirements import imported
 from tightrope.bundle.subject import Subject
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
+from tightrope.machine.distributions import licence_of
 from tightrope.measure.answers import largest_batch
-from tightrope.records.latency import LOAD_ORDER_STD, LatencyRecord, TimedShape
-from tightrope.report.style.numbers import shape_label, shape_of
+from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
+from tightrope.report.style.marks import code_span, plain_text
+from tightrope.report.style.numbers import (
+    milliseconds,
+    moment,
+    ratio,
+    ratio_interval,
+    shape_label,
+    shape_of,
+)
 from tightrope.signature import IMAGE
+from tightrope.sources.local import distribution_of
 from tightrope.statistics import LEVEL
 from tightrope.summary.result_types import LatencyRow
 
@@ -21,16 +35,27 @@ SCHEMA = 1
 COMPILED = (".so", ".pt2", ".blob")
 # standard deviations of a normal distribution within which 95 % lie
 WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
+UNAVAILABLE = "unavailable"
+FILTERS: dict[str, Callable[..., Any]]
+FILTERS = {"code": code_span, "milliseconds": milliseconds, "moment": moment, "plain": plain_text}
+# of `ImageSettings`, how an image becomes pixel values
+OF_IMAGES = ("height", "width", "resize", "crop", "resample", "rescale", "mean", "std")
 
 
 def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
     """Return bundle.json; `longest` is at how many tokens a text is cut.
 
-    `requires` are the instruction sets without which the engine would crash, `latency` what
-    `stated` returns, `workload_s` the seconds of a fixed workload on `processors` processors.
+    `requires` are the instruction sets without which the engine would crash, `latency` the interval
+    at each shape that has one, `workload_s` the median seconds of a fixed workload around the
+    measurement on `processors` processors, None without it.
     """
     latency, variant = subject.latency, subject.variant
-    images = subject.checkpoint["task"] == IMAGE
+    folder = subject.paths.artifacts.checkpoint.parent
+    images = load_settings(folder) if subject.checkpoint["task"] == IMAGE else None
+    rows = {shape_of(row): row for row in subject.result["latency"]}
+    intervals = (interval(shape, rows[shape_of(shape.sizes)]) for shape in latency.shapes)
+    both = latency.reference
+    workload = both and statistics.median(both.before.rounds_s + both.after.rounds_s)
     return {
         "schema": SCHEMA,
         "model": subject.model,
@@ -43,15 +68,15 @@ def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
         "threads": latency.threads,
         "batch": largest_batch(subject.engine["options"]),
         "longest": None if images else longest,
-        "cut": None if images else cut_side(subject.paths.artifacts.checkpoint.parent),
-        "image": image_settings(subject.paths.artifacts.checkpoint.parent) if images else None,
+        "cut": None if images else cut_side(folder),
+        "image": images and {name: getattr(images, name) for name in OF_IMAGES},
         "machine": platform.machine(),
         "requires": required(subject),
         "host": latency.host,
         "measured": latency.measured,
-        "latency": stated(latency, subject.result["latency"]),
+        "latency": [one for one in intervals if one is not None],
         "processors": len(latency.processors),
-        "workload_s": workload_s(latency),
+        "workload_s": workload,
     }
 
 
@@ -61,28 +86,13 @@ def required(subject: Subject) -> list[str]:
     return list(subject.latency.host["isa"]) if compiled else []
 
 
-def image_settings(checkpoint: Path) -> dict[str, Any]:
-    """Return how an image becomes pixel values, see `ImageSettings`."""
-    settings = load_settings(checkpoint)
-    names = ("height", "width", "resize", "crop", "resample", "rescale", "mean", "std")
-    return {name: getattr(settings, name) for name in names}
-
-
-def stated(record: LatencyRecord, rows: list[LatencyRow]) -> list[dict[str, Any]]:
-    """Return the latency at each shape that has one in the summary, whose `rows` are given.
+def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
+    """Return the latency at one shape as the report has it, and from how many blocks of calls.
 
     The interval holds 95 % of further measurements on the same machine, if the logs of their times
     are normally distributed: their standard deviation comes from the blocks of this measurement,
     from the changes of machine speed between the jobs of the run (`machine_spread` of summary.json)
     and from loading the engine anew.
-    """
-    by_shape = {shape_of(row): row for row in rows}
-    found = (interval(shape, by_shape[shape_of(shape.sizes)]) for shape in record.shapes)
-    return [one for one in found if one is not None]
-
-
-def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
-    """Return the latency at one shape as the report has it, and from how many blocks of calls.
 
     `provisional` where other load disturbed them, and the configuration accepts that. None where it
     left less than two blocks.
@@ -108,7 +118,72 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
     }
 
 
-def workload_s(record: LatencyRecord) -> float | None:
-    """Return the median seconds of the fixed workload around the measurement, None without it."""
-    both = record.reference
-    return statistics.median(both.before.rounds_s + both.after.rounds_s) if both else None
+def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
+    """Return the text of README.md, from `facts` of bundle.json and the summary."""
+    rows = {shape_of(row): row.get("speedup") for row in subject.result["latency"]}
+    speedups = [rows.get(shape_of(one["shape"])) for one in facts["latency"]]
+    words = (filter(None, [ratio(one), ratio_interval(one)]) for one in speedups)
+    packages = imported(subject.variant.engine, subject.checkpoint["task"])
+    values = {
+        "accuracy": subject.result["accuracy"],
+        "bucketed": bool(subject.engine["options"].get("buckets")),
+        "checkpoint": subject.checkpoint,
+        "data": subject.data,
+        "decisions": decisions(subject),
+        "facts": facts,
+        "images": subject.checkpoint["task"] == IMAGE,
+        "licences": {
+            "checkpoint": of_source(subject.checkpoint["source"]),
+            "data": of_source(subject.data["source"]),
+            "packages": {name: licence_of(name) for name in packages},
+        },
+        "model": subject.summary["models"][subject.model],
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "result": subject.result,
+        "speedups": [" ".join(one) or "not known" for one in words],
+        "summary": subject.summary,
+        "torch": "torch" in packages,
+    }
+    return rendered(template, values, **FILTERS)
+
+
+def rendered(template: Path, values: Mapping[str, Any], **filters: Callable[..., Any]) -> str:
+    """Return the text of a template with these filters; a name without a value is an error."""
+    jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja.filters.update(filters)
+    return jinja.from_string(template.read_text()).render(values)
+
+
+def decisions(subject: Subject) -> list[dict[str, Any]]:
+    """Return the recommendation for each shape on the variant's host, and why not others there."""
+    return [
+        {
+            "shape": shape_label(shape_of(one["shape"])),
+            "chosen": one["variant"],
+            "provisional": one["provisional"],
+            "why": one["why"],
+            "rejected": [
+                other for other in one["rejected"] if not other["reason"].startswith(UNAVAILABLE)
+            ],
+        }
+        for one in subject.summary["recommendations"]
+        if (one["model"], one["host"]) == (subject.model, subject.result["host"])
+    ]
+
+
+def of_source(source: str) -> str:
+    """Return the licence of a source of data or of a checkpoint, or who states it."""
+    kind, _, rest = source.partition(":")
+    if kind == "package":
+        return of_package(rest.partition("/")[0])
+    if kind == "docstrings":
+        return "; ".join(f"{name}: {of_package(name)}" for name in rest.split(","))
+    if kind == "hub":
+        return f"stated on the page of {rest}"
+    return f"not stated: {source}"
+
+
+def of_package(module: str) -> str:
+    """Return the licence of the distribution that holds a top-level package."""
+    name = distribution_of(module)
+    return (licence_of(name) if name else None) or "not stated"

@@ -37,8 +37,3 @@ def pinned(engine: str, task: str, built_with: Mapping[str, str | None]) -> dict
                 f"the engine was built with {name} {version}, {here} is installed; run again"
             )
     return packages
-
-
-def requirements_txt(packages: Mapping[str, str]) -> str:
-    """Return the lines of requirements.txt."""
-    return "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))

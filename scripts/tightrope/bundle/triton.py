@@ -1,29 +1,30 @@
 """A model repository of Triton Inference Server, from an engine and its measurements.
 
-Keys of config.pbtxt and their meaning are those of the sources of Triton 2.73 (onnxruntime.cc,
-openvino.cc, pt/model_state.cc, instance_state.cc of TensorRT). docs/bundle.md says which backends
-have served such a repository, and which never.
+Batches, waiting time, instances and threads of the server come each from a measurement. Keys of
+config.pbtxt and their meaning are those of the sources of Triton 2.73 (onnxruntime.cc, openvino.cc,
+pt/model_state.cc, instance_state.cc of TensorRT). docs/bundle.md says which backends have served
+such a repository, and which never.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from jinja2 import Environment, StrictUndefined
+from typing import Any, NamedTuple, TypeVar
 
 from tightrope.artifacts.files import json_bytes
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.bundle.facts import rendered
 from tightrope.bundle.subject import require_built, result_of
-from tightrope.bundle.triton_settings import own, settings_of
 from tightrope.bundle.write import write_archive
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError, printable
-from tightrope.signature import SEQUENCE
+from tightrope.runtimes.tensorrt.profiles import Profile
+from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.result_types import Result
+from tightrope.summary.measured import Measured, StudyEntry
+from tightrope.summary.result_types import LatencyRow, Result
 from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant, parse
 
@@ -34,6 +35,9 @@ NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 BF16 = ("bf16", "int8-bf16")
 # beside config.pbtxt, as each folder beside the model's is another model to Triton
 FOR_CLIENTS = ("tokenizer.json", "preprocessor_config.json")
+# share of a lone request's latency that it may wait for others
+WAITING = 0.1
+Entry = TypeVar("Entry", bound=Measured)
 
 
 class Templates(NamedTuple):
@@ -157,29 +161,17 @@ def triton_files(
         "version": engine["libraries"].get(backend.library) or "an unknown version",
     }
     return {
-        f"{model}/config.pbtxt": rendered(templates.config, values),
+        f"{model}/config.pbtxt": rendered(templates.config, values, quoted=quoted),
         f"{model}/labels.txt": "".join(f"{printable(label)}\n" for label in labels),
         README: rendered(templates.readme, values),
     }
 
 
-def rendered(template: Path, values: dict[str, Any]) -> str:
-    """Return the text of a template."""
-    jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    jinja.filters["quoted"] = quoted
-    return jinja.from_string(template.read_text()).render(values)
-
-
 def quoted(text: str) -> str:
     """Return a string of config.pbtxt; quotes, backslashes and bytes beyond ASCII are escaped."""
-    return '"' + "".join(map(escaped, text.encode())) + '"'
-
-
-def escaped(byte: int) -> str:
-    """Return a byte of a quoted string, as three octal digits where it is not printable."""
-    if byte in b'"\\':
-        return f"\\{chr(byte)}"
-    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
+    escapes = {byte: f"\\{byte:03o}" for byte in range(256) if not 0x20 <= byte < 0x7F}
+    escapes |= {byte: f"\\{chr(byte)}" for byte in b'"\\'}
+    return '"' + "".join(escapes.get(byte, chr(byte)) for byte in text.encode()) + '"'
 
 
 def engine_files(model: str, engine: EngineManifest) -> dict[str, str]:
@@ -264,3 +256,186 @@ def lengths(engine: EngineManifest, result: Result, traffic: list[Traffic]) -> l
     buckets = (engine["options"].get("buckets") or {}).get("sequence", [])
     measured = {row["sequence"] for row in result["latency"] if "sequence" in row}
     return sorted(edges or buckets or measured)
+
+
+class Point(NamedTuple):
+    """Calls of one batch; `call_s` is the median, p99 is None where it is not known."""
+
+    batch: int
+    samples_per_s: float
+    call_s: float
+    p99_s: float | None
+    provisional: bool
+
+
+class Curve(NamedTuple):
+    """Points at the same shape, instances and threads; `source` says in words where from.
+
+    `division` says where the number of instances is from. `bound_s` is the bound on p99, if any.
+    """
+
+    points: list[Point]
+    chosen: Point
+    instances: int
+    threads: int
+    bound_s: float | None
+    source: str
+    division: str
+
+
+class Settings(NamedTuple):
+    """Settings of a server; `origins` has a sentence for each of them, by its name.
+
+    `largest` and `preferred` are batches, `delay_us` is the longest time in microseconds that a
+    request waits for others, `threads` are those of each of the `instances`.
+    """
+
+    largest: int
+    preferred: int
+    delay_us: int
+    instances: int
+    threads: int
+    origins: dict[str, str]
+
+
+def settings_of(
+    options: dict[str, Any],
+    result: Result,
+    throughput: Sequence[StudyEntry],
+    traffic: Sequence[Traffic],
+) -> Settings:
+    """Return the settings for an engine with these `options` (their buckets or profiles limit it).
+
+    Entries of other variants are ignored. Raises TightropeError where no batch has a number.
+    """
+    limit = math.inf  # of the batch
+    if options.get("profiles"):
+        limit = max(Profile.of(one).max[0] for one in options["profiles"])
+    elif options.get("buckets"):
+        limit = max(options["buckets"][BATCH])
+    entry, load = own(throughput, result), own(traffic, result)
+    curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
+    batches = {one.batch for one in curve.points} | {one["batch"] for one in rows_of(result, limit)}
+    if load and load["batch"] <= limit and any(one["samples_per_s"] for one in load["rows"]):
+        batches.add(load["batch"])
+    delay_us, why = delay_of(curve)
+    chosen = curve.chosen
+    compared = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))
+    provisional = "; provisional, other load disturbed it" if chosen.provisional else ""
+    held = "" if limit == math.inf else f" of those that the engine was built for (up to {limit})"
+    origins = {
+        "largest": f"the largest measured batch{held}",
+        "preferred": (
+            f"{chosen.samples_per_s:.4g} samples per second, the most of the batches {compared} "
+            f"({curve.source}{provisional})"
+        ),
+        "delay_us": why,
+        "instances": curve.division,
+        "threads": f"those of each instance in {curve.source}",
+    }
+    return Settings(
+        max(batches), chosen.batch, delay_us, curve.instances, curve.threads, origins=origins
+    )
+
+
+def own(entries: Iterable[Entry], result: Result) -> Entry | None:
+    """Return the entry of the variant of `result` on the same host, None without one."""
+    names = ("model", "variant", "host")
+    wanted = [result["model"], result["variant"], result["host"]]
+    found = (one for one in entries if [one[name] for name in names] == wanted)  # type: ignore[literal-required]  # the names are literals
+    return next((one for one in found if one["status"] == "ok"), None)
+
+
+def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
+    """Return the points with the division of the best one, the best within the bound if any."""
+    within = [row for row in entry["rows"] if row["best_within_bound"]]
+    best = next(iter(within or [row for row in entry["rows"] if row["best"]]), None)
+    if best is None or best["batch"] > limit:
+        return None
+    instances, threads = best["instances"], best["threads"]
+    points = [
+        Point(
+            one["batch"],
+            rate["value"],
+            one["p50_s"] or instances * one["batch"] / rate["value"],
+            one["p99_s"],
+            one["provisional"],
+        )
+        for one in entry["rows"]
+        if (one["instances"], one["threads"]) == (instances, threads)
+        and (rate := one["samples_per_s"])
+        and one["batch"] <= limit
+    ]
+    chosen = next(one for one in points if one.batch == best["batch"])
+    shape = size(*(entry["shape"].get(axis) for axis in ("sequence", "height", "width")))
+    why = "of those within the bound on p99" if within else "of all"
+    source = f"`studies.throughput` of summary.json at {shape}"
+    division = f"the division with the most samples per second, {why}, in {source}"
+    return Curve(points, chosen, instances, threads, best["bound_s"], source, division)
+
+
+def curve_of_latency(result: Result, limit: float) -> Curve:
+    """Return the points of the shape with most batches, of several such that with most tokens."""
+    groups: dict[tuple[int | None, int | None, int | None], list[LatencyRow]] = {}
+    for row in rows_of(result, limit):
+        shape = (row.get("sequence"), row.get("height"), row.get("width"))
+        groups.setdefault(shape, []).append(row)
+    shape = max(groups, key=lambda one: (len(groups[one]), one[0] or 0))
+    best = max(groups[shape], key=lambda row: row["throughput_per_s"] or 0.0)
+    points = [point_of(row) for row in groups[shape]]
+    streams = best.get("streams")
+    count = (streams and streams["best"]) or 1
+    source = f"`latency` of summary.json at {size(*shape)}, one call at a time"
+    by_streams = f"the fastest of the measured `streams` at batch {best['batch']}"
+    why = by_streams if count > 1 else f"one, as in {source}: no better number was measured"
+    return Curve(points, point_of(best), count, result["threads"] or 1, None, source, why)
+
+
+def rows_of(result: Result, limit: float) -> list[LatencyRow]:
+    """Return the rows that have times and no padding; raise TightropeError without one."""
+    rows = [
+        row
+        for row in result["latency"]
+        if row.get("throughput_per_s") and not row.get("tokens") and row["batch"] <= limit
+    ]
+    if not rows:
+        raise TightropeError(
+            f"{result['model']} {result['variant']}: no undisturbed latency from which a server "
+            "could be set up; measure it again on a quiet machine"
+        )
+    return rows
+
+
+def point_of(row: LatencyRow) -> Point:
+    """Return a row of `latency` as a point."""
+    rate = row["throughput_per_s"] or 0.0
+    call_s = row.get("paired_s") or row["batch"] / rate
+    return Point(row["batch"], rate, call_s, row.get("p99_s"), row.get("provisional", False))
+
+
+def size(sequence: int | None, height: int | None, width: int | None) -> str:
+    """Return the shape of a sample in words."""
+    return f"{height} x {width} pixels" if sequence is None else f"{sequence} tokens"
+
+
+def delay_of(curve: Curve) -> tuple[int, str]:
+    """Return the longest time that a request waits for others, in microseconds, and why.
+
+    A tenth of the call of the smallest measured batch, per sample, so that waiting costs a request
+    that comes alone at most 10 % of its latency; requests that come while all instances are at work
+    wait for these anyway. No more than a bound on p99 leaves, and none where 1 is the best batch.
+    """
+    if curve.chosen.batch == 1:
+        return 0, "no larger batch answered more samples per second, so no request waits"
+    alone = min(curve.points)
+    each = "" if alone.batch == 1 else f", divided by {alone.batch}"
+    rule = (
+        f"a tenth of the {1000 * alone.call_s:.4g} ms that a call at batch {alone.batch} took{each}"
+        ": waiting costs a request that comes alone at most 10 % of its latency"
+    )
+    delay_s = WAITING * alone.call_s / alone.batch
+    if curve.bound_s is not None:
+        left_s = max(0.0, curve.bound_s - (curve.chosen.p99_s or curve.bound_s))
+        if left_s < delay_s:
+            return int(1e6 * left_s), "what p99 at the preferred batch leaves of its bound"
+    return int(1e6 * delay_s), rule

@@ -9,17 +9,16 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from msgspec import to_builtins
 
 from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
-from tightrope.bundle.card import card
-from tightrope.bundle.facts import facts_of
-from tightrope.bundle.requirements import pinned, requirements_txt
-from tightrope.bundle.subject import Paths, Subject, read_subject
+from tightrope.bundle.facts import card, facts_of
+from tightrope.bundle.requirements import pinned
+from tightrope.bundle.subject import Paths, read_subject
 from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import CHUNK
 from tightrope.measure.answers import BATCH
@@ -53,23 +52,20 @@ def write_bundle(
     Raises TightropeError as `read_subject` does.
     """
     subject = read_subject(paths)
-    write_archive(target, subject.name, contents(subject, programs, template, longest))
-
-
-def contents(
-    subject: Subject, programs: Sequence[Path], template: Path, longest: int
-) -> dict[str, bytes | Path]:
-    """Return all files of a bundle by their names."""
-    facts, paths = facts_of(subject, longest=longest), subject.paths
+    facts = facts_of(subject, longest=longest)
     files = MANIFEST, *subject.engine["files"]
+    own = [path for path in programs if path.parent.name != ENGINES]
     # the settings of images are in bundle.json
     encoders = [name for name in (TOKENIZER,) if name in subject.checkpoint["files"]]
     result: dict[str, Any] = dict(subject.result)
     engine, task = subject.variant.engine, subject.checkpoint["task"]
     packages = pinned(engine, task, subject.engine["libraries"])
-    return {
+    pins = "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))
+    contents = {
         **{f"{ENGINE}/{name}": subject.folder / name for name in files},
-        **programs_of(programs),
+        f"{PACKAGE}/__init__.py": b"",
+        **{PLACES.get(path.name, f"{PACKAGE}/{path.name}"): path for path in own},
+        **{f"{PACKAGE}/engine.py": path for path in programs if path not in own},
         **{name: paths.artifacts.checkpoint.parent / name for name in encoders},
         **sample_files(paths.artifacts.data, subject.accuracy),
         f"{RECORD}/latency.json": json_bytes(to_builtins(subject.latency)),
@@ -77,19 +73,10 @@ def contents(
         f"{RECORD}/logits.npy": read_bytes(logits_file(paths.accuracy)),
         f"{RECORD}/result.json": json_bytes(result),
         "bundle.json": json_bytes(facts),
-        "requirements.txt": requirements_txt(packages).encode(),
+        "requirements.txt": pins.encode(),
         "README.md": card(subject, facts, template).encode(),
     }
-
-
-def programs_of(programs: Iterable[Path]) -> dict[str, bytes | Path]:
-    """Return the programs by their names in the bundle; that of the engine is in `engines/`."""
-    places = {path: PLACES.get(path.name, f"{PACKAGE}/{path.name}") for path in programs}
-    engines = {path: f"{PACKAGE}/engine.py" for path in places if path.parent.name == ENGINES}
-    return {
-        f"{PACKAGE}/__init__.py": b"",
-        **{name: path for path, name in (places | engines).items()},
-    }
+    write_archive(target, subject.name, contents)
 
 
 def write_archive(target: Path | str, folder: str, files: Files) -> None:

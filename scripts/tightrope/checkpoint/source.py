@@ -21,6 +21,7 @@ KINDS = {
     "onnx": "file.onnx",
     "model": "name of another model",
 }
+KINDS_OF = "tightrope.checkpoint.kinds"
 # keeps a checkpoint unchanged that PyTorch cannot load
 IMPORTER = "tightrope/onnx/imported"
 
@@ -31,17 +32,13 @@ def parse_source(text: str, **settings: Any) -> Source:
     if kind not in KINDS or not location:
         forms = ", ".join(f"{name}:{form}" for name, form in KINDS.items())
         raise ConfigError(f"{text}: no checkpoint source; there are {forms}")
-    return load_kind(kind)(text, location, **settings)
-
-
-def load_kind(kind: str) -> type[Source]:
-    """Load the class of that kind by its name, so that a job does not depend on other kinds."""
-    kinds = import_module("tightrope.checkpoint.kinds")
-    return getattr(kinds, f"{kind.title()}Source")
+    # by its name, so that a job does not depend on other kinds
+    found: type[Source] = getattr(import_module(KINDS_OF), f"{kind.title()}Source")
+    return found(text, location, **settings)
 
 
 def modules(text: str) -> list[str]:
-    """Return what `load_kind` loads for that source, as an entry for its digest."""
+    """Return what `parse_source` loads for that source, as an entry for its digest."""
     return [f"tightrope/checkpoint/kinds.py:{type(parse_source(text)).__name__}"]
 
 

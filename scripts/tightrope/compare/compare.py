@@ -161,7 +161,10 @@ def recommended(report: Report) -> dict[tuple[str, Shape, str], str | None]:
 
 
 def differences(old: Report, new: Report) -> Iterator[Difference]:
-    """Yield what is different between two runs, for the variants that both have."""
+    """Yield what is different between two runs, for the variants that both have.
+
+    Settings that differ alike are one difference, and so are steps of the same variants.
+    """
     keys = sorted(old.results.keys() & new.results.keys())
     yield from of_hosts(old, new, keys)
     for model in sorted({key.model for key in keys}):
@@ -169,8 +172,19 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
         before, after = (one.document.models.get(model) for one in (old, new))
         for name, was, now in differing(before, after, MODEL_FACTS):
             yield Difference(MODEL_FACTS[name], f"{name} of {model}", was, now, own)
-    yield from of_variants(old, new, keys)
-    yield from of_code(old, new, keys)
+    alike: dict[str, tuple[tuple[str, Any, Any], list[Key]]] = {}
+    for key in (key for key in keys if key in old.ok and key in new.ok):
+        for fact in differing(*(settings_of(one.results[key]) for one in (old, new))):
+            alike.setdefault(repr(fact), (fact, []))[1].append(key)
+    for fact, several in alike.values():
+        yield Difference("options", *fact, frozenset(several))
+    code = old.document.code, new.document.code
+    steps: dict[frozenset[Key], list[tuple[str, Any, Any]]] = defaultdict(list)
+    for fact in differing(*code, sorted(code[0].keys() & code[1].keys())):
+        steps[frozenset(key for key in keys if takes(new.results[key], fact[0]))].append(fact)
+    for users, facts in steps.items():
+        names, was, now = map(list, zip(*facts, strict=True))
+        yield Difference("code", ", ".join(names), was, now, users)
     for name, was, now in differing(old.document, new.document, RUN_FACTS):
         yield Difference("run", name, was, now, frozenset(keys if name == "tightrope" else ()))
 
@@ -216,35 +230,12 @@ def uses(result: Result, library: str) -> bool:
     return library in engine.libraries or (library in OF_ONNX and engine.source == "onnx")
 
 
-def of_variants(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Difference]:
-    """Yield differences of the settings of a variant, together where several have the same one."""
-    together: dict[str, list[tuple[Key, tuple[str, Any, Any]]]] = defaultdict(list)
-    for key in keys:
-        if key in old.ok and key in new.ok:
-            for found in differing(*(settings_of(one.results[key]) for one in (old, new))):
-                together[repr(found)].append((key, found))
-    for several in together.values():
-        _, (name, was, now) = several[0]
-        yield Difference("options", name, was, now, frozenset(key for key, _ in several))
-
-
 def settings_of(result: Result) -> dict[str, Any]:
     """Return settings of a variant; options of its engine by their place in the configuration."""
     options = {f"{result.engine}.{name}": one for name, one in (result.options or {}).items()}
     return {
         name: getattr(result, name) for name in ("threads", "baseline", "calibration")
     } | options
-
-
-def of_code(old: Report, new: Report, keys: Collection[Key]) -> Iterator[Difference]:
-    """Yield steps whose code differs, those of the same variants together."""
-    before, after = old.document.code, new.document.code
-    steps: dict[frozenset[Key], list[str]] = defaultdict(list)
-    for step, *_ in differing(before, after, sorted(before.keys() & after.keys())):
-        steps[frozenset(key for key in keys if takes(new.results[key], step))].append(step)
-    for users, own in steps.items():
-        was, now = ([one[step] for step in own] for one in (before, after))
-        yield Difference("code", ", ".join(own), was, now, users)
 
 
 def takes(result: Result, step: str) -> bool:

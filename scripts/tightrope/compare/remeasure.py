@@ -15,7 +15,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import library_versions
 from tightrope.compare.read import Key, Report, RowKey
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.quiet import QuietMachine

@@ -5,7 +5,7 @@ What files say controls none of them.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,14 +157,25 @@ def heading(comparison: Comparison) -> list[Line]:
 def sections(
     comparison: Comparison, bounds: Sequence[Bound], broken: Sequence[Line]
 ) -> list[Section]:
-    """Return the sections, what breaks a bound first; those without content are left out."""
+    """Return the sections, what breaks a bound first; those without content are left out.
+
+    The last one has what only one report has, and recommendations that are others.
+    """
+    moves: list[Line] = [
+        ("gone: ", *named(key), ", ", Quoted(reason)) for key, reason in comparison.gone
+    ]
+    moves += [("new: ", *named(key)) for key in comparison.came]
+    for one in comparison.choices:
+        old, new = Quoted(one.old or "none"), Quoted(one.new or "none")
+        at = f" at {shape_words(one.shape)}: "
+        moves.append(("recommended for ", Quoted(one.model), at, old, " before, now ", new))
     found = [
         Section("Bounds", broken or [("no bound is broken",)] * bool(bounds)),
         cause_section(comparison),
         speed_section(comparison.speed, bounds),
         accuracy_section(comparison.accuracy),
         flip_section(comparison.accuracy),
-        Section("What came and went", [*came_and_went(comparison)]),
+        Section("What came and went", moves),
     ]
     return [one for one in found if one.lines or one.rows]
 
@@ -269,18 +280,6 @@ def flip_section(changes: Sequence[AccuracyChange]) -> Section:
     more = len(flips) - FLIPS
     lines = [(f"{more} more are not listed",)] if more > 0 else []
     return Section("Changed answers", lines, rows)
-
-
-def came_and_went(comparison: Comparison) -> Iterator[Line]:
-    """Yield what only one report has, and recommendations that are others."""
-    for key, reason in comparison.gone:
-        yield "gone: ", *named(key), ", ", Quoted(reason)
-    for key in comparison.came:
-        yield "new: ", *named(key)
-    for one in comparison.choices:
-        old, new = Quoted(one.old or "none"), Quoted(one.new or "none")
-        at = f" at {shape_words(one.shape)}: "
-        yield "recommended for ", Quoted(one.model), at, old, " before, now ", new
 
 
 def plain(line: Line) -> str:

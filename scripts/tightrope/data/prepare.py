@@ -7,9 +7,18 @@ from typing import Any
 
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.data.material import Material, Row, require_clear
 from tightrope.data.source import load_kind, parse_source
-from tightrope.data.splits import LabelledParts, Sizes, check_ranges, left_out, limited, ordered
+from tightrope.data.splits import (
+    LabelledParts,
+    Material,
+    Row,
+    Sizes,
+    check_ranges,
+    left_out,
+    limited,
+    ordered,
+    require_clear,
+)
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import SUFFIX
 from tightrope.signature import IMAGE, TEXT

@@ -13,8 +13,8 @@ KINDS = {
 WITHOUT_LOCATION = ("digits", "random")
 # the module of each kind in `data/sources`; random inputs need none
 MODULES = {
-    TEXT: {"docstrings": "docstrings", "files": "text_files", "hub": "hub_texts"},
-    IMAGE: {"digits": "digits", "files": "local_images", "hub": "hub_images"},
+    TEXT: {"docstrings": "docstrings", "files": "text_files", "hub": "hub"},
+    IMAGE: {"digits": "digits", "files": "local_images", "hub": "hub"},
 }
 
 
@@ -73,4 +73,4 @@ def libraries(source: str, *, task: str = TEXT, images: str | None = None) -> di
     kind, location = parse_source(source, task=task)
     if kind not in MODULES[task]:
         return {}
-    return dict(load_kind(kind, task=task).libraries(source, location, images=images))
+    return dict(load_kind(kind, task=task).libraries(source, location, task=task, images=images))

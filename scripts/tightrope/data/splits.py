@@ -1,22 +1,35 @@
-"""The splits of a model's examples: distinct, in a reproducible order, and the rows of each."""
+"""Labelled examples of a source, their roles, and the splits: distinct, in a reproducible order."""
 
 import json
 import os
 import random
+import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.manifest import SCHEMA, read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
-from tightrope.data.material import POOL, Material, Row
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, printable
 from tightrope.signature import IMAGE
 
+POOL = "pool"
+ROLE_WORDS = {
+    "train": {"train", "training"},
+    "evaluation": {"dev", "val", "valid", "validation", "eval", "evaluation"},
+    "test": {"test"},
+}
+Item = TypeVar("Item")
+NUMBER = re.compile("[-+]?[0-9]+")
+
+# a text or a StoredImage, and the index of its label
+Row = tuple[Any, int]
+# a text or a StoredImage, and its label in the source, int or str
+Labelled = tuple[Any, Any]
 SPLITS = ("train", "evaluation", "calibration", "timing")
 # examples to time and to check engines with, whatever the size of the evaluation split
 TIMING_SAMPLES = 1024
@@ -25,6 +38,86 @@ RANDOM_EVALUATION = 512
 # distance between the seeds of random inputs for two seeds of a model, and for two splits
 SEEDS = 1_000_000
 CALIBRATION_SEEDS = 500_000
+
+
+class Material(NamedTuple):
+    """Texts or images with labels as indices into `labels`.
+
+    `evaluation` is None if the source is a single pool that is not split yet; `revision` is the
+    exact version of a remote source; `left_out` counts rows without text, image or label, and files
+    that are no images by their names, by the role of their table or folder.
+    """
+
+    labels: list[str]
+    train: list[Row]
+    evaluation: list[Row] | None = None
+    revision: str | None = None
+    left_out: Mapping[str, int] = {}
+
+
+def number_labels(train: list[Labelled], evaluation: list[Labelled] | None) -> Material:
+    """Return Material with labels numbered in their order; a number is the label of its digits."""
+    ordered = in_order({str(label) for _, label in train + (evaluation or [])})
+    index = {name: number for number, name in enumerate(ordered)}
+
+    def rows(part: list[Labelled]) -> list[Row]:
+        return [(content, index[str(label)]) for content, label in part]
+
+    return Material(
+        labels=ordered,
+        train=rows(train),
+        evaluation=None if evaluation is None else rows(evaluation),
+    )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of labels sorted: by value if all are numbers or LABEL_0 …, else by alphabet."""
+    numbers = {name: name.removeprefix("LABEL_") for name in names}
+    by_value = all(map(NUMBER.fullmatch, numbers.values()))
+    return sorted(numbers, key=lambda name: (int(numbers[name]) if by_value else 0, name))
+
+
+def require_clear(source: str, labels: list[str]) -> None:
+    """Raise TightropeError for labels that look alike, or control a terminal."""
+    known: dict[str, str] = {}
+    for label in labels:
+        if label != printable(label):
+            raise TightropeError(
+                f"{source}: the label {label!r} has characters that cannot be shown; rename it"
+            )
+        shown = unicodedata.normalize("NFKC", label).replace("\u200b", "")
+        other = known.setdefault(" ".join(shown.split()), label)
+        if other is not label:
+            raise TightropeError(
+                f"{source}: the labels {other!r} and {label!r} differ only in space or Unicode "
+                "form; write them alike, or rename one"
+            )
+
+
+def role_of(name: str) -> str:
+    """Return train, evaluation, test or pool, from the words in `name`."""
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    return next((role for role, role_words in ROLE_WORDS.items() if words & role_words), POOL)
+
+
+def train_and_evaluation(
+    source: str, roles: dict[str, list[Item]], name_of: Callable[[Item], str]
+) -> tuple[list[Item], list[Item] | None]:
+    """Return the items for training and for evaluation, or a single pool and None.
+
+    test is used only without another evaluation; with only train or only evaluation, all items are
+    one pool. Raises TightropeError for an item whose name has no role if other items have both.
+    """
+    evaluation = roles.get("evaluation") or roles.get("test", [])
+    train, pool = roles.get("train", []), roles.get(POOL, [])
+    if not (train and evaluation):
+        return [*train, *evaluation, *pool], None
+    if pool:
+        raise TightropeError(
+            f"{name_of(pool[0])}: its name says neither train nor evaluation, others that {source} "
+            "matches do; rename it or narrow the pattern"
+        )
+    return train, evaluation
 
 
 def fingerprint(text: str) -> str:

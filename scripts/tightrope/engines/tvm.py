@@ -50,9 +50,12 @@ def build(
             calls = products(loops)
             library = tvm.compile(scheduled(loops), host)
             library.export_library(target / f"{in_words(bucket)}.so")
+    names = {"float32": "fp32"}
+    types = [names.get(product.dtype, product.dtype) for product in calls]
     return {
         "format": "tvm-library",
-        "executed": executed(calls),
+        # the matrix products per call of the program, by type
+        "executed": {"matmul": {name: types.count(name) for name in sorted({*types})}},
         "inputs": input_signature.facts(),
         "max_sequence": manifest["max_sequence"],
     }
@@ -110,10 +113,3 @@ def host_target(threads: int) -> Target:
         f"{'+' if present else '-'}{feature}" for feature, present in features.items()
     )
     return Target({"kind": "llvm", "mcpu": name, "mattr": switches, "num-cores": threads})
-
-
-def executed(calls: list[Any]) -> dict[str, dict[str, int]]:
-    """Count the matrix products per call of the program, by type."""
-    names = {"float32": "fp32"}
-    types = [names.get(product.dtype, product.dtype) for product in calls]
-    return {"matmul": {name: types.count(name) for name in sorted(set(types))}}

@@ -15,10 +15,16 @@ from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.files import sha256
 from tightrope.inputs.arrays import example_of
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.edit import before_qdq, constant_of, copy_of
+from tightrope.onnx.edit import (
+    before_qdq,
+    constant_of,
+    copy_of,
+    tensors_of,
+    weighted_nodes,
+    with_outputs,
+)
 from tightrope.onnx.file import load_onnx, signature_of
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
 
 SCHEMA = 1
 ROUNDS = 5

@@ -12,9 +12,8 @@ from safetensors.numpy import load_file
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
-from tightrope.onnx.edit import rows_of, weight
+from tightrope.onnx.edit import rows_of, weight, weighted_nodes
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.weights import weighted_nodes
 
 Ranges = dict[str, list[float]]
 WEIGHTS = "model.safetensors"

@@ -9,8 +9,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError
 from tightrope.int8.repairs import SMOOTHED, Ranges
-from tightrope.onnx.edit import SMALLEST_SCALE, at_opset, attribute, constant_of, set_operators
-from tightrope.onnx.weights import weighted_nodes
+from tightrope.onnx.edit import (
+    SMALLEST_SCALE,
+    at_opset,
+    attribute,
+    constant_of,
+    set_operators,
+    weighted_nodes,
+)
 
 # first opset in which Q/DQ supports the type
 OPSETS: dict[int, int] = {TensorProto.INT8: 13, TensorProto.FLOAT8E4M3FN: 19}

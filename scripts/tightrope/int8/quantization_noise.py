@@ -11,10 +11,9 @@ import onnx
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.int8.ranges import TOKENS, by_channel
 from tightrope.jobs.progress import ProgressBar
-from tightrope.onnx.edit import before_qdq, constant_of, copy_of
+from tightrope.onnx.edit import WEIGHTED, before_qdq, constant_of, copy_of, tensors_of, with_outputs
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import WEIGHTED, tensors_of, with_outputs
 
 # thresholds of the findings: share of saturated values, levels reached, channel ratio
 SATURATED = 0.01
@@ -51,9 +50,13 @@ def quantization_noise(
             for name, values in zip(tensors, tensors_of(session, tensors, batch), strict=True):
                 seen[name].add(values)
             bar.add(len(next(iter(batch.values()))))
-    found = [{**described(one), **seen[one["tensor"]].facts()} for one in inputs]
-    for one in found:
-        one["findings"] = findings(one)
+    found = []
+    for one in inputs:
+        facts = {name: one[name] for name in ("operator", "tensor", "low", "high")}
+        scales = one["weight_scales"]
+        facts["weight_ratio"] = ratio(scales.max(), scales.min())
+        facts |= seen[one["tensor"]].facts()
+        found.append({**facts, "findings": findings(facts)})
     return sorted(found, key=lambda one: one["sqnr_db"])
 
 
@@ -137,13 +140,6 @@ class TensorNoise:
             "sqnr_db": decibels(signal, noise),
             "channel_ratio": ratio(self.bounds.max(), np.median(self.bounds)),
         }
-
-
-def described(one: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `quantization_noise` that depend only on the file."""
-    kept = {name: one[name] for name in ("operator", "tensor", "low", "high")}
-    scales = one["weight_scales"]
-    return {**kept, "weight_ratio": ratio(scales.max(), scales.min())}
 
 
 def findings(one: dict[str, Any]) -> list[str]:

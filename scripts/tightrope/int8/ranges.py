@@ -13,9 +13,9 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
 from tightrope.jobs.progress import ProgressBar
 from tightrope.onnx.attention import attention_in
+from tightrope.onnx.edit import tensors_of, weighted_nodes, with_outputs
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import tensors_of, weighted_nodes, with_outputs
 
 # tokens per batch: bounds memory for any sample count
 TOKENS = 1024

@@ -16,8 +16,8 @@ from tightrope.onnx.edit import (
     place_of,
     rows_of,
     weight,
+    weighted_nodes,
 )
-from tightrope.onnx.weights import weighted_nodes
 
 Ranges = dict[str, list[float]]
 Channels = dict[str, dict[str, list[float]]]

@@ -7,9 +7,8 @@ import onnx
 from onnx import TensorProto
 
 from tightrope.onnx.attention import Attention, attention_in
-from tightrope.onnx.edit import attribute, constant_of, rows_of
+from tightrope.onnx.edit import attribute, constant_of, rows_of, weighted_nodes
 from tightrope.onnx.session import TRIALS, Shapes, shapes_seen
-from tightrope.onnx.weights import weighted_nodes
 
 # NVIDIA's Model Optimizer leaves products with fewer rows or columns of weights in float too
 # (modelopt/onnx/quantization/graph_utils.py)

@@ -5,6 +5,8 @@ import re
 import struct
 from pathlib import Path
 
+import numpy as np
+
 from tightrope.artifacts.files import read_bytes, sha256, write_bytes
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.int8.calibrate import read_any_cache, write_cache
@@ -45,7 +47,14 @@ def export_text(ranges: Ranges, *, method: str, version: str = VERSION) -> str:
     for tensor, bounds in ranges.items():
         if "\n" in tensor or "\r" in tensor:
             raise TightropeError(f"tensor {tensor!r}: its name has a line break; rename it")
-        lines.append(f"{tensor}: {packed_scale(tensor, bounds).hex()}")
+        with np.errstate(over="ignore"):
+            scale = np.array(max(map(abs, bounds)) / STEPS).astype(">f4")
+        if not 0 < scale < math.inf:
+            raise TightropeError(
+                f"tensor {tensor}: the range {bounds} has no scale that is a positive float32; "
+                "leave the tensor out"
+            )
+        lines.append(f"{tensor}: {scale.tobytes().hex()}")
     return "\n".join(lines) + "\n"
 
 
@@ -121,8 +130,9 @@ def import_cache(
     """Write TensorRT's text as the cache of `onnx`; return the number of tensors left out.
 
     Those are not in the model. The file name of `target`, METHOD-SAMPLES.json, gives the sample
-    count, which the text lacks. Raises TightropeError for another file name, a method that
-    contradicts the header, a text of another model, and where `target` exists, unless `force`.
+    count, which the text lacks. Raises TightropeError for another file name, a file that is not
+    UTF-8, a method that contradicts the header, a text of another model, and where `target` exists,
+    unless `force`.
     """
     name = CACHE_NAME.fullmatch(Path(target).name)
     if name is None:
@@ -130,7 +140,10 @@ def import_cache(
             f"{target}: the name of a cache is METHOD-SAMPLES.json, as in entropy-512.json"
         )
     require_free(target, force=force)
-    content = read_text(text)
+    try:
+        content = read_bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise TightropeError(f"{text}: no text, so no calibration cache of TensorRT") from error
     method, ranges = import_text(content, path=text)
     header = text_lines(content)[0]
     if method != name["method"]:
@@ -163,32 +176,9 @@ def import_cache(
     return len(ranges) - len(kept)
 
 
-def packed_scale(tensor: str, bounds: list[float]) -> bytes:
-    """Return the four bytes of the scale; raise TightropeError naming `tensor` if it is invalid."""
-    try:
-        packed = struct.pack(">f", max(map(abs, bounds)) / STEPS)
-    except OverflowError:
-        packed = struct.pack(">f", math.inf)
-    (scale,) = struct.unpack(">f", packed)
-    if not 0 < scale < math.inf:
-        raise TightropeError(
-            f"tensor {tensor}: the range {bounds} has no scale that is a positive float32; "
-            "leave the tensor out"
-        )
-    return packed
-
-
 def text_lines(text: str) -> list[str]:
     """Return header and lines for LF or CRLF endings; other separators belong to a name."""
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
-
-
-def read_text(path: Path | str) -> str:
-    """Return the file as text; raise TightropeError where it is not UTF-8."""
-    try:
-        return read_bytes(path).decode()
-    except UnicodeDecodeError as error:
-        raise TightropeError(f"{path}: no text, so no calibration cache of TensorRT") from error
 
 
 def require_free(target: Path | str, *, force: bool) -> None:

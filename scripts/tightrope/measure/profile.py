@@ -23,7 +23,7 @@ from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import Run, load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import let_threads_spin, pinned_processors

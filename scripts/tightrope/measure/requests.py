@@ -18,8 +18,13 @@ from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.inputs.encode import Example, load_encoder, read_split
-from tightrope.inputs.timing_batches import TIMING_EXAMPLES, timing_batches
+from tightrope.inputs.encode import (
+    TIMING_EXAMPLES,
+    Example,
+    load_encoder,
+    read_split,
+    timing_batches,
+)
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.run import Shape

@@ -12,7 +12,7 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.timing_batches import timing_batches
+from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.execution import Execution
 from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.records.record import Record, require_engine

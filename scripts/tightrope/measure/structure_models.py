@@ -15,10 +15,9 @@ from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest
 from tightrope.errors import TightropeError
 from tightrope.model.blocks import feed_forward_of, heads_of, stages_of, width_of
-from tightrope.model.changes import Changes
 from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.module import load_module
-from tightrope.model.pruning import parameters, prune
+from tightrope.model.pruning import Changes, parameters, prune
 from tightrope.model.structures import Judged, Structure, Table, in_proportion
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx

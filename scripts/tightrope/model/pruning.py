@@ -1,19 +1,23 @@
-"""Remove layers of a transformers encoder or blocks of a ConvNeXt, and neurons of them.
+"""What is changed of a model before it is trained or converted: its activation, and what is pruned.
 
-What is left is a model of the same architecture with smaller sizes in its config.json. Those that
-it has no field of its own for are noted there in `tightrope_sizes`, as `hidden_sizes` are those of
-a ConvNeXt: `inner` are the neurons of the blocks of each stage, `heads` are those of each layer of
-an encoder, of the size that config.json gives them. Where nothing of that kind is pruned,
-config.json has no such field.
+Layers of a transformers encoder or blocks of a ConvNeXt are removed, and neurons of them. What is
+left is a model of the same architecture with smaller sizes in its config.json. Those that it has no
+field of its own for are noted there in `tightrope_sizes`, as `hidden_sizes` are those of a
+ConvNeXt: `inner` are the neurons of the blocks of each stage, `heads` are those of each layer of an
+encoder, of the size that config.json gives them. Where nothing of that kind is pruned, config.json
+has no such field.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self, TypedDict
 
 import torch
 
+from tightrope.artifacts.content import read_artifact
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.model.activations import swap_activation
 from tightrope.model.blocks import (
     DEPTH,
     DEPTHS,
@@ -36,6 +40,9 @@ from tightrope.model.structures import in_proportion
 FIELD, INNER, HEADS = "tightrope_sizes", "inner", "heads"
 # neurons of a block of ConvNeXt per channel
 EXPANSION = 4
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+# arguments of `prune` that are too long for a manifest
+LISTS = ("neurons", "kept_heads")
 
 
 def prune(
@@ -209,3 +216,54 @@ def fits(sizes: Any, whole: int | list[int]) -> bool:
         and len(sizes) == len(whole)
         and all(fits(one, most) for one, most in zip(sizes, whole, strict=True))
     )
+
+
+class Kept(TypedDict, total=False):
+    """Arguments of `prune`, as the rule choose_structure writes."""
+
+    layers: int | list[int] | None
+    intermediate: int | None
+    heads: int | None
+    neurons: list[list[int]] | None
+    blocks: list[list[int]] | None
+    kept_heads: list[list[int]] | None
+
+
+class Chosen(TypedDict):
+    """What a chosen structure keeps, and the target that it was chosen for."""
+
+    prune: Kept
+    target: dict[str, Any]
+
+
+class Changes(NamedTuple):
+    """`activation` replaces the checkpoint's; `prune` are the arguments of `prune`.
+
+    `target` is what the rule choose_structure found, where it has chosen what is kept.
+    """
+
+    activation: str | None = None
+    prune: Mapping[str, Any] = NOTHING
+    target: Mapping[str, Any] = NOTHING
+
+    @classmethod
+    def of(cls, job: Any) -> Self:
+        """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
+        chosen = dict(job.input.items()).get("structure")
+        if chosen is None:
+            return cls(job.params.activation, job.params.prune)
+        document = read_artifact(chosen, Chosen)
+        return cls(job.params.activation, document["prune"], document["target"])
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest of the changed model says of this, without lists of neurons."""
+        pruned = {name: kept for name, kept in self.prune.items() if name not in LISTS}
+        target = {"target": dict(self.target)} if self.target else {}
+        return {"activation": self.activation, "prune": pruned | target}
+
+    def apply(self, model: Any) -> None:
+        """Change the model; raise TightropeError where it cannot be pruned so."""
+        if any(kept is not None for kept in self.prune.values()):
+            prune(model, **self.prune)
+        if self.activation is not None:
+            swap_activation(model, self.activation)

@@ -60,7 +60,12 @@ def with_unused_tokens_pruned(model: onnx.ModelProto) -> onnx.ModelProto:
                 nodes.append(helper.make_node("Slice", inputs, [target], name=target))
             node.input[place] = slices[name, axis]
         if node.op_type == "Reshape" and number in reduced:
-            nodes.append(shape_of_first_row(graph, node, constants))
+            # the shape of one token
+            shape = next(one for one in graph.node if node.input[1] in one.output)
+            target = f"{node.output[0]}_shape_of_first"
+            inputs = [shape.input[0], constant(graph, 1), *shape.input[2:]]
+            nodes.append(helper.make_node("Concat", inputs, [target], name=target, axis=0))
+            node.input[1] = target
         nodes.append(node)
     del graph.node[:]
     graph.node.extend(nodes)
@@ -107,17 +112,6 @@ def reads_first(node: Node, shapes: Shapes, constants: dict[str, np.ndarray]) ->
     index = constants.get(node.input[1])
     axis = attribute(node, "axis", 0) % len(shape)
     return axis == 1 and index is not None and index.ndim == 0 and int(index) == FIRST
-
-
-def shape_of_first_row(
-    graph: onnx.GraphProto, node: Node, constants: dict[str, np.ndarray]
-) -> Node:
-    """Return the shape of a Reshape of one token, and make the Reshape read it."""
-    shape = next(one for one in graph.node if node.input[1] in one.output)
-    target = f"{node.output[0]}_shape_of_first"
-    inputs = [shape.input[0], constant(graph, 1), *shape.input[2:]]
-    node.input[1] = target
-    return helper.make_node("Concat", inputs, [target], name=target, axis=0)
 
 
 def constant(graph: onnx.GraphProto, value: int) -> str:

@@ -15,11 +15,10 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest, SourceManifest
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, example_of
-from tightrope.inputs.encode import some_examples
+from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.inputs.timing_batches import require_sizes
 from tightrope.model.config import BY_NAME, matching, output_order, require_names
 from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import require_one_file, signature_of
@@ -114,7 +113,10 @@ def import_checkpoint(
     """
     origin, material = read_manifest(source, SourceManifest), read_manifest(data, LabelsManifest)
     folder, path = Path(source).parent, origin["source"]
-    given, size = read_onnx_file(path, folder / FILE), image_size(folder, origin["task"])
+    given, size = read_onnx_file(path, folder / FILE), None
+    if origin["task"] == IMAGE:
+        settings = load_settings(folder)
+        size = settings.height, settings.width
     standard = float_model(standardized(given, inputs, source=path, size=size), path)
     known, order = label_order(standard, material["labels"], labels, path)
     with in_foreign_files(f"{path}: ONNX Runtime cannot run it", "export it again"):
@@ -214,14 +216,6 @@ def float_model(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
         return in_float(model)
     except ArtifactError as error:
         raise TightropeError(f"{source}: {error}") from error
-
-
-def image_size(folder: Path, task: str) -> tuple[int, int] | None:
-    """Return height and width that the image processor in `folder` makes, None for texts."""
-    if task != IMAGE:
-        return None
-    settings = load_settings(folder)
-    return settings.height, settings.width
 
 
 def label_order(

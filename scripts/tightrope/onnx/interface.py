@@ -55,7 +55,12 @@ def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> N
         else:
             kind, shape = onnx.TensorProto.INT64, [BATCH, SEQUENCE]
             graph.input.append(onnx.helper.make_tensor_value_info(key, kind, shape))
-        nodes += adapted(ours[key], f"{key}_as_given", given[inputs[key]], graph)
+        theirs = given[inputs[key]].type.tensor_type.elem_type
+        if theirs == onnx.TensorProto.INT64:
+            rename(graph, f"{key}_as_given", ours[key])
+        else:
+            cast = onnx.helper.make_node("Cast", [ours[key]], [f"{key}_as_given"], to=theirs)
+            nodes.append(cast)
     for node in reversed(nodes):
         graph.node.insert(0, node)
 
@@ -132,17 +137,6 @@ def require_image_input(
             f"{PROCESSOR} beside it makes {size[0]} x {size[1]} pixels; put the image processor "
             "of this model there"
         )
-
-
-def adapted(
-    name: str, inner: str, theirs: onnx.ValueInfoProto, graph: onnx.GraphProto
-) -> list[onnx.NodeProto]:
-    """Connect the int64 input `name` to `inner`; return the Cast to insert, if one is needed."""
-    kind = theirs.type.tensor_type.elem_type
-    if kind != onnx.TensorProto.INT64:
-        return [onnx.helper.make_node("Cast", [name], [inner], to=kind)]
-    rename(graph, inner, name)
-    return []
 
 
 def rename(graph: onnx.GraphProto, old: str, new: str) -> None:

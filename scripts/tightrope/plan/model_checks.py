@@ -8,7 +8,7 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.checkpoint.source import unusable_head
 from tightrope.data import source as data_sources
-from tightrope.data.material import role_of
+from tightrope.data.splits import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
 from tightrope.plan.job_inputs import data_source
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of

@@ -61,17 +61,7 @@ def read_archive(file: Path) -> Iterator[tuple[str, Reader | None]]:
             total += size
             if total > allowed:
                 raise TightropeError(f"{file}: unpacks to more than {allowed} bytes; unpack it")
-            yield str(path), guarded(file, read)
-
-
-def guarded(file: Path, read: Reader) -> Reader:
-    """Wrap `read` so that its errors are a single line that names the archive."""
-
-    def reader() -> bytes:
-        with archive_errors(file):
-            return read()
-
-    return reader
+            yield str(path), archive_errors(file)(read)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
-from tightrope.model.changes import Changes
+from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.training.loop import EpochClock, fine_tune
 from tightrope.training.micro_batches import run_training

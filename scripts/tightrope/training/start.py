@@ -18,9 +18,9 @@ from tightrope.inputs.encode import Example, read_split
 from tightrope.inputs.image_settings import load_settings, save_settings
 from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import require_sequence
-from tightrope.model.changes import Changes
 from tightrope.model.classifier import load_classifier
 from tightrope.model.config import positions
+from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
 from tightrope.training.examples import AUGMENTATIONS, Subject, image_subject, text_subject
 from tightrope.training.recipe import Recipe

@@ -16,13 +16,12 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.encode import some_examples
+from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.inputs.timing_batches import require_sizes
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
-from tightrope.model.changes import Changes
 from tightrope.model.config import BY_NAME, matching, output_names
+from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
 from tightrope.training.loop import LINES, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from disturbed import facts
-from tightrope.bundle.card import decisions
-from tightrope.bundle.facts import interval
+from tightrope.bundle.facts import decisions, interval
 from tightrope.bundle.subject import without_programs
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 

@@ -17,7 +17,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest
 from tightrope.data import image_store
 from tightrope.data.source import libraries, local_files
-from tightrope.data.sources.hub_images import images_of
+from tightrope.data.sources.hub import material_of
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.inputs.encode import ImageSplit, read_split
 from tightrope.inputs.images import decode_rgb
@@ -351,7 +351,7 @@ def test_images_of_the_hub_are_read_as_they_are_stored(tmp_path: Path) -> None:
     table = Dataset.from_dict({"image": images, "label": [0, 1, 1, -1]}, features=features)
     tables = DatasetDict({"train": table, "valid": table.select(range(2))})
     with image_store.image_store(tmp_path) as store:
-        material = images_of(HUB, tables, NAMES, store)
+        material = material_of(HUB, tables, NAMES, store)
         rows = [{"image": row, "label": label} for row, label in material.train]
         store.write(tmp_path / "a.arrow", rows)
     assert (material.labels, material.left_out) == (["bad", "good"], {"train": 1, "evaluation": 0})
@@ -375,7 +375,7 @@ def test_what_is_no_image_of_the_hub_is_an_error(tmp_path: Path) -> None:
             image_store.image_store(tmp_path) as store,
             pytest.raises(TightropeError, match=rf"^{HUB}: {said}"),
         ):
-            images_of(HUB, tables, NAMES | {"image": column}, store)
+            material_of(HUB, tables, NAMES | {"image": column}, store)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from tightrope.data.material import Material, Row
 from tightrope.data.prepare import checked_parts
-from tightrope.data.sources.hub_texts import material_of
-from tightrope.data.sources.hub_texts import read as read_hub
+from tightrope.data.sources.hub import material_of
+from tightrope.data.sources.hub import read as read_hub
 from tightrope.data.splits import (
     SPLITS,
     TIMING_SAMPLES,
+    Material,
+    Row,
     fingerprint,
     left_out,
     limited,

@@ -10,10 +10,15 @@ from tightrope.artifacts.files import write_json
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import batches_by_length, batches_of_equal_length, stack
-from tightrope.inputs.encode import SOME_IMAGES, load_encoder, read_split, some_examples
+from tightrope.inputs.encode import (
+    SOME_IMAGES,
+    load_encoder,
+    read_split,
+    some_examples,
+    timing_batches,
+)
 from tightrope.inputs.images import EncodedImages
 from tightrope.inputs.texts import truncation_of
-from tightrope.inputs.timing_batches import timing_batches
 from tightrope.signature import IMAGE
 
 HEIGHT, WIDTH = 12, 16

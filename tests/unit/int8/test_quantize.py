@@ -14,9 +14,8 @@ from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import in_qdq, quantize_onnx
 from tightrope.int8.repairs import smoothed, smoothing, smoothing_of
 from tightrope.int8.schemes import SCHEMES
-from tightrope.onnx.edit import dequantized_weight, rows_of, weight
+from tightrope.onnx.edit import dequantized_weight, rows_of, weight, weighted_nodes
 from tightrope.onnx.file import load_onnx, save_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel
 

@@ -9,9 +9,9 @@ from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.ranges import BINS, LEVELS, Statistics, collect_statistics
 from tightrope.jobs.child import supervised
+from tightrope.onnx.edit import with_outputs
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import open_model
-from tightrope.onnx.weights import with_outputs
 from tiny_model import LIMITS, LONGEST, TinyModel
 
 Told = Callable[[], dict[str, list[int]]]

@@ -15,14 +15,14 @@ from tightrope.int8.search import (
     Judge,
     SearchInputs,
     SearchSettings,
+    SwitchedModel,
     beginnings,
     search_operators,
     sensitivities,
 )
-from tightrope.int8.switched_model import SwitchedModel
 from tightrope.logit_distance import mean_divergence, relative_error
+from tightrope.onnx.edit import weighted_nodes
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tightrope.statistics import paired_difference
 from tiny_model import LONGEST, TinyModel
 

@@ -7,10 +7,9 @@ from quantized_files import answers, quantized
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.int8.quantize import in_qdq
 from tightrope.int8.schemes import SCHEMES
-from tightrope.int8.switched_model import SwitchedModel
-from tightrope.onnx.edit import copy_of
+from tightrope.int8.search import SwitchedModel
+from tightrope.onnx.edit import copy_of, weighted_nodes
 from tightrope.onnx.file import save_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel, evaluation_rows
 

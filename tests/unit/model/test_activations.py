@@ -9,12 +9,12 @@ import torch
 from pruned_models import SIZES, model_of
 from tightrope.errors import TightropeError
 from tightrope.model.activations import (
+    FastSwish,
     make_activation,
     replace_activations,
     restore_activation,
     swap_activation,
 )
-from tightrope.model.fast_swish import FastSwish
 from torch import nn
 from transformers import (
     AutoModelForSequenceClassification,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tightrope.jobs.child import Limits, supervised
-from tightrope.model.fast_swish import FastSwish, fast_swish, fast_swish_slope
+from tightrope.model.activations import FastSwish, fast_swish, fast_swish_slope
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._subclasses import FakeTensorMode
@@ -122,7 +122,7 @@ def test_compiled_it_gives_and_learns_the_same_by_standard_operators() -> None:
 def compare_kernels() -> None:
     """Run in a child, for Triton reads its environment when it is imported."""
     os.environ["TRITON_INTERPRET"] = "1"
-    from tightrope.model.fast_swish import fast_swish_backward_formula, fast_swish_formula
+    from tightrope.model.activations import fast_swish_backward_formula, fast_swish_formula
     from tightrope.model.fast_swish_kernels import BLOCK, launch_backward, launch_forward
 
     torch.manual_seed(0)

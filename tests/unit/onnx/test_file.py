@@ -10,9 +10,8 @@ from onnx_text import kinds, onnx_model
 from tightrope.errors import ArtifactError
 from tightrope.onnx import session
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, set_max_sequence, simplified
-from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import require_equal, run_onnx
-from tightrope.onnx.simplify import simplify_onnx
+from tightrope.onnx.simplify import simplify_onnx, with_scales_folded
 from tiny_model import LONGEST, TinyModel
 
 # a constant that two nodes compute, a node that nothing uses, and an input that nothing reads

@@ -8,7 +8,7 @@ from onnx import TensorProto, numpy_helper
 from onnx_text import HEAD, kinds, onnx_model
 from onnxruntime.quantization import QuantFormat
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.edit import constant_of
+from tightrope.onnx.edit import constant_of, weighted_nodes
 from tightrope.onnx.float_model import (
     has_halves,
     in_float,
@@ -18,7 +18,6 @@ from tightrope.onnx.float_model import (
     with_activations_in_float,
 )
 from tightrope.onnx.session import run_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures
 from tiny_model import difference
 

@@ -37,7 +37,7 @@ PRESENTING = ("bundle", "describe", "render", "summarize")
 # A definition below a package or in a module, and the jobs that make their files again when it
 # changes: scripts, and what they load by name for an engine, a source or a recipe.
 PLANTED = """
-bundle:contents -> bundle
+bundle:sample_files -> bundle
 checkpoint:OnnxSource -> checkpoint: onnx
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
@@ -56,15 +56,15 @@ measure:StopRule -> measure_latency
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
 onnx:import_checkpoint -> training: onnx
-onnx:adapted -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
+onnx:text_inputs -> choose_structure, export_onnx, measure_structures, simplify_onnx, training: onnx
 plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
 report:traffic_section -> render_report
 runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
     build tensorrt, build torchscript, build tvm, measure_profile
-sources:guarded -> data: local_images
-sources:fetch_error -> checkpoint: hub, data: hub_images, data: hub_texts
+sources:archive_errors -> data: local_images
+sources:fetch_error -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
 studies/idleness:words -> render_report, summarize

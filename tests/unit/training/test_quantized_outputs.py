@@ -14,12 +14,12 @@ from onnx import ModelProto
 from safetensors.torch import save_file
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.int8.learnt_ranges import with_learnt_ranges
-from tightrope.int8.qdq_onnxruntime import onnxruntime_qdq
+from tightrope.int8.quantize import onnxruntime_qdq
 from tightrope.int8.schemes import SCHEMES
 from tightrope.model.module import logits_only
+from tightrope.onnx.edit import weighted_nodes
 from tightrope.onnx.file import save_onnx, simplified
 from tightrope.onnx.session import run_onnx
-from tightrope.onnx.weights import weighted_nodes
 from tightrope.training.examples import Subject, image_subject
 from tightrope.training.quantization_aware import (
     GRIDS_WITH_OUTPUTS,

@@ -13,9 +13,9 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder
-from tightrope.model.changes import Changes
-from tightrope.model.fast_swish import FastSwish
+from tightrope.model.activations import FastSwish
 from tightrope.model.module import load_module
+from tightrope.model.pruning import Changes
 from tightrope.training.recipe import whole_recipe
 from tightrope.training.step import SparseTraining, kept, share_at
 from tiny_training import RECIPE, accuracy, logits, prepare_source, train

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material
+from tightrope.data.splits import Material
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore

@@ -12,8 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.material import Material
-from tightrope.data.splits import fingerprint
+from tightrope.data.splits import Material, fingerprint
 from tightrope.errors import ConfigError
 from tightrope.sources.local import package_folder, package_version
 

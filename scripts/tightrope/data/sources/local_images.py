@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tightrope.artifacts.files import digest, read_bytes
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import (
+from tightrope.data.splits import (
     NUMBER,
     POOL,
     Labelled,
@@ -49,7 +49,9 @@ def local_files(source: str, location: str, *, images: str | None) -> list[Path]
     return list(dict.fromkeys(files))
 
 
-def libraries(source: str, location: str, *, images: str | None) -> dict[str, Any]:
+def libraries(
+    source: str, location: str, *, images: str | None, **_settings: Any
+) -> dict[str, Any]:
     """Return versions of decoding and storing libraries, and a digest of loose images."""
     versions = library_versions("pillow", "pyarrow")
     paths = matching_images(source, location)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.data.material import Material, number_labels, role_of, train_and_evaluation
+from tightrope.data.splits import Material, number_labels, role_of, train_and_evaluation
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.sources.local import matching_paths
 from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, read_texts, table_suffix

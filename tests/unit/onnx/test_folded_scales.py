@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx_text import drawn, kinds, onnx_model
-from tightrope.onnx.scales import with_scales_folded
 from tightrope.onnx.session import run_onnx
+from tightrope.onnx.simplify import with_scales_folded
 
 TEXT = """net (float[2, 3, 4] x) => (float[] y) {{
     product = MatMul (x, weight)

@@ -1,6 +1,6 @@
 import numpy as np
 from onnx_text import onnx_model
-from tightrope.onnx.weights import named_by_module, weighted_nodes
+from tightrope.onnx.edit import named_by_module, weighted_nodes
 
 LAYER = "attention.self.query attention.self.key attention.self.value attention.output.dense "
 LAYER += "intermediate.dense output.dense"
