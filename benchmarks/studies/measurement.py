@@ -39,11 +39,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import timing_batches
-from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.child import Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.comparison import compare, compare_loads
+from tightrope.measure.comparison import compare_loads
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked
@@ -161,11 +161,8 @@ def clock(_: argparse.Namespace) -> None:
     print("| busy | measured, median | off by |\n| ---: | ---: | ---: |")
     for seconds in (5e-6, 1e-3, 50e-3):
         timed = TimedEngine(lambda: (busy_wait, {}), [seconds], pinned_processors(1))
-        with Child(timed, LIMITS) as worker:
-            worker.ask("load")
-            quiet = QuietMachine(pinned_processors(1), 0.0, sys.stderr)
-            shape = TimedShape(batch=1)
-            compare([worker], 0, plan(), shape, threads=1, machine=quiet)
+        quiet, shape = QuietMachine(pinned_processors(1), 0.0, sys.stderr), TimedShape(batch=1)
+        compare_loads({"": timed}, [shape], plan(), 1, LIMITS, quiet)
         median = statistics.median(sample for block in shape.blocks_s for sample in block)
         off = median - seconds
         words = f"{off * 1e6:.2f} µs ({100 * off / seconds:.2f} %)"
@@ -325,9 +322,10 @@ def race_of(
     """The entry of the summary of one race of these engines at one shape."""
     names, processors = list(engines), pinned_processors(threads)
     shape = RacedShape(**SHAPE)
-    here = RaceAtShape(0, shape, Finalists(names, []), decision["equal_within"])
+    within = decision["equal_within"]
+    here = RaceAtShape(0, shape, Finalists(names, []), within, settings, threads)
     machine = QuietMachine(processors, settings["quiet_seconds"], sys.stderr)
-    options = {"seconds": decision["seconds"], "threads": threads, "machine": machine}
+    options = {"seconds": decision["seconds"], "machine": machine}
     Race(engines, [here], settings, limits=LIMITS, **options).run()
     record = RaceRecord(
         **{"model": "m", "variant": RACE, "device": "cpu", "host": describe_host()},

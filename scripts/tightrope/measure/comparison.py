@@ -10,16 +10,15 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Child, Limits, cpu_seconds
-from tightrope.jobs.progress import ProgressBar, Tell, untold
-from tightrope.machine.interference import Block, Windows, fewest_pairs, of_pair
+from tightrope.jobs.child import Child, Limits
+from tightrope.jobs.progress import ProgressBar, Tell
+from tightrope.machine.interference import Block, fewest_pairs, of_pair
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.blocks import Plan, Stopwatch, block_sizes, lost_to_other_load
+from tightrope.measure.rounds import Clocks, Plan, Running, Stopwatch, block_sizes
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE, speedup
@@ -39,101 +38,6 @@ Blocks = list[list[float]]
 GRACE_SECONDS = 1.0
 
 
-def compare(
-    workers: list[Child],
-    index: int,
-    plan: Plan,
-    shape: TimedShape,
-    *,
-    threads: int,
-    machine: QuietMachine,
-    tell: Tell = untold,
-) -> None:
-    """Time inputs `index` on one worker, or on two in alternating blocks; add them to `shape`.
-
-    It continues what other workers measured there with the same engines. `plan` holds the
-    `latency` settings.
-
-    Warm-up comes first and is not kept. Pairs of blocks follow; a fixed seed draws at random which
-    engine goes first. Pairs that other load disturbed do not count and are measured again while
-    time is left. Time lost to other load is given back, up to the rest of the budget of `machine`.
-    `tell` gets the share done. Raises WorkFailed where calls of one engine exceed `max_seconds`.
-    """
-    spent, before = shape.seconds, len(shape.pairs)
-    began = time.monotonic() - spent
-    comparison = Comparison(workers, index, plan, threads, shape)
-    windows = Windows(machine.processors, lambda: cpu_seconds(workers))
-    windows.cores = shape.foreign_cores
-    stop, rule = None, StopRule(plan, p99_bound(plan, index))
-    while stop is None:
-        comparison.measure_pair(windows.index, rule.more_calls)
-        began += lost_to_other_load(windows, machine)
-        seconds = time.monotonic() - began
-        stop = rule.why(shape, seconds)
-        tell(rule.share_done(len(shape.pairs), seconds, before, spent))
-    windows.close_when_due(last=True)
-    shape.stop, shape.seconds = stop, time.monotonic() - began
-    comparison.add_use()
-
-
-class Comparison:
-    """Pairs of blocks of one or two engines; creating it warms up the engines."""
-
-    def __init__(
-        self, workers: list[Child], index: int, plan: Plan, threads: int, shape: TimedShape
-    ) -> None:
-        self.workers = workers
-        self.index = index
-        self.threads = threads
-        self.shape = shape
-        if len(workers) > 1 and shape.baseline_blocks_s is None:
-            shape.baseline_blocks_s = []
-        self.blocks = blocks_of(shape)
-        self.order = random.Random(f"{index}, {len(shape.pairs)}")
-        self.clocks = [
-            Stopwatch(worker, plan["max_seconds"], own)
-            for worker, own in zip(workers, self.blocks, strict=True)
-        ]
-        # enough for a p99 of calls that take as long as its bound
-        own_s = 2 * SAMPLES_FOR_PERCENTILE[99] * p99_bound(plan, index)
-        self.clocks[0].max_seconds = max(plan["max_seconds"], own_s)
-        warm_up, *_ = [clock.warm_up(index, plan) for clock in self.clocks]
-        shape.warmups.append(warm_up)
-        self.seconds, self.counts = block_sizes(plan)
-        self.used: list[Block] = []
-
-    def measure_pair(self, window: int, more: int = 0) -> None:
-        """Measure a block of each engine in random order; `window` is the index in `Windows`.
-
-        The block of the candidate has at least `more` calls.
-        """
-        shape, measured = self.shape, len(self.shape.pairs)
-        calls = self.counts[measured % len(self.counts)]
-        found: dict[int, Block] = {}
-        for which in self.order.sample(range(len(self.clocks)), len(self.clocks)):
-            wanted = calls if which else max(calls, more)
-            found[which] = self.clocks[which].block(self.index, self.seconds, wanted)
-        pair = [found[which] for which in sorted(found)]
-        for own, block in zip(self.blocks, pair, strict=True):
-            own.append(block.samples_s)
-        shape.energy_j = with_value(shape.energy_j, measured, pair[0].energy_j)
-        shape.gpu = with_value(shape.gpu, measured, pair[0].gpu)
-        shape.pairs.append(of_pair(pair, self.threads, window))
-        self.used += pair
-
-    def add_use(self) -> None:
-        """Record what the candidate used, and the CPU share of workers between blocks.
-
-        The highest value of both loads is kept.
-        """
-        own, *_ = [worker.ask("threads") for worker in self.workers]
-        idle = sum(one.idle_s for one in self.used) / sum(one.seconds for one in self.used)
-        shape = self.shape
-        shape.threads_busy = max(own["busy"], shape.threads_busy)
-        shape.cores_used = max(own["cores"], shape.cores_used)
-        shape.idle_share = max(idle, shape.idle_share)
-
-
 def blocks_of(shape: TimedShape) -> list[Blocks]:
     """Return the blocks of the candidate, and of the baseline if there is one."""
     beside = shape.baseline_blocks_s
@@ -149,35 +53,74 @@ def with_value(
     return [*(known or [None] * count), value]
 
 
-class StopRule:
-    """Stop rule of a comparison, by `plan` and the bound of the candidate's p99, 0 for none.
+class Comparison:
+    """Pairs of blocks of a candidate and its baseline, if any, at one shape with one load.
 
-    The interval is checked every `LOOK` undisturbed pairs. `more_calls` are those that the next
-    block of the candidate has to have for its p99.
+    They are added to `shape`, after those of an earlier load. `names` are those of the engines, the
+    candidate first. A fixed seed draws at random which engine goes first. Pairs that other load
+    disturbed do not count and are measured again while time is left. Where the p99 of the
+    candidate has a bound, its blocks have the calls that it takes.
     """
 
-    def __init__(self, plan: Plan, p99_bound_s: float = 0.0) -> None:
-        self.plan = plan
-        self.p99_bound_s = p99_bound_s
-        self.next_look = plan["pairs"]
-        self.more_calls = 0
+    def __init__(
+        self, names: Sequence[str], index: int, plan: Plan, shape: TimedShape, threads: int
+    ) -> None:
+        self.index, self.plan, self.shape, self.threads = index, plan, shape, threads
+        if len(names) > 1 and shape.baseline_blocks_s is None:
+            shape.baseline_blocks_s = []
+        self.blocks = dict(zip(names, blocks_of(shape), strict=True))
+        self.candidate = names[0]
+        self.before, self.spent = len(shape.pairs), shape.seconds
+        self.draw = random.Random(f"{index}, {self.before}")
+        self.block_s, self.counts = block_sizes(plan)
+        self.p99_s = p99_bound(plan, index)
+        # the interval is checked every `LOOK` undisturbed pairs
+        self.next_look, self.more_calls = plan["pairs"], 0
+        self.used: list[Block] = []
 
-    def why(self, shape: TimedShape, seconds: float) -> str | None:
-        """Return why measuring stops after `seconds`, None where it continues.
+    def clocks(self, workers: Mapping[str, Child]) -> dict[str, Stopwatch]:
+        """Return a stopwatch of each worker, which goes on from an earlier load."""
+        most = self.plan["max_seconds"]
+        found = {name: Stopwatch(workers[name], most, own) for name, own in self.blocks.items()}
+        # enough for a p99 of calls that take as long as its bound
+        found[self.candidate].max_seconds = max(most, 2 * SAMPLES_FOR_PERCENTILE[99] * self.p99_s)
+        return found
+
+    def next_round(self, ready: Clocks, seconds: float) -> dict[str, int]:
+        """Return the least calls of each engine, nothing where a pair gave a reason to stop."""
+        if len(self.shape.pairs) > self.before and (stop := self.why(self.spent + seconds)):
+            self.shape.stop = stop
+            return {}
+        calls = self.counts[len(self.shape.pairs) % len(self.counts)]
+        return dict.fromkeys(ready, calls) | {self.candidate: max(calls, self.more_calls)}
+
+    def keep(self, blocks: Mapping[str, Block], window: int) -> None:
+        """Record a pair; `window` is the index in `foreign_cores`."""
+        shape, measured = self.shape, len(self.shape.pairs)
+        own, *_ = pair = [blocks[name] for name in self.blocks]
+        for known, block in zip(self.blocks.values(), pair, strict=True):
+            known.append(block.samples_s)
+        shape.energy_j = with_value(shape.energy_j, measured, own.energy_j)
+        shape.gpu = with_value(shape.gpu, measured, own.gpu)
+        shape.pairs.append(of_pair(pair, self.threads, window))
+        self.used += pair
+
+    def why(self, seconds: float) -> str | None:
+        """Return why measuring stops after `seconds` of all loads, None where it continues.
 
         `width`, `time limit` or `calls`; `minimum`: an engine measured alone has no interval and
         stops at the minima; `disturbed`: stopped before `FEWEST_PAIRS` are undisturbed, because an
         engine that other load slows down many times would take minutes for pairs that do not count.
         """
-        plan, measured = self.plan, len(shape.pairs)
+        plan, shape, measured = self.plan, self.shape, len(self.shape.pairs)
         if plan["calls"] is not None:
-            return "calls" if measured == len(block_sizes(plan)[1]) else None
+            return "calls" if measured == len(self.counts) else None
         kept, over_s = shape.undisturbed(), seconds - plan["comparison_seconds"]
         in_vain = measured >= FEWEST_IN_VAIN and 2 * len(kept) < measured
         fewest = plan.get("fewest", min(FEWEST_PAIRS, plan["pairs"]))
         if len(kept) < max(fewest, fewest_pairs(measured, plan)):
             return "disturbed" if in_vain and over_s >= IN_VAIN_SECONDS else None
-        own, *theirs = ([one[index] for index in kept] for one in blocks_of(shape))
+        own, *theirs = ([one[index] for index in kept] for one in self.blocks.values())
         stop = "time limit" if over_s >= 0 else None
         if len(kept) >= self.next_look and sum(map(len, own)) >= plan["min_calls"]:
             if not theirs:
@@ -185,23 +128,31 @@ class StopRule:
             elif width(own, *theirs) <= plan["width"]:
                 stop = "width"
             self.next_look = len(kept) + LOOK
-        wanted = stop and self.p99_bound_s and not in_vain
-        missing = missing_calls(own, self.p99_bound_s) if wanted else 0
+        wanted = stop and self.p99_s and not in_vain
+        missing = missing_calls(own, self.p99_s) if wanted else 0
         self.more_calls = max(self.more_calls, missing)
         return None if missing else stop
 
-    def share_done(self, pairs: int, seconds: float, before: int, spent: float) -> float:
-        """Return the share of the pairs to measure, or of the time if less.
-
-        `before` pairs in `spent` seconds are those of earlier workers.
-        """
-        plan = self.plan
+    def share_done(self, seconds: float) -> float:
+        """Return the share of the pairs to measure after `seconds` of this load, or of the time."""
+        plan, pairs = self.plan, len(self.shape.pairs) - self.before
         if plan["calls"] is not None:
-            return (pairs - before) / max(1, len(block_sizes(plan)[1]) - before)
-        measured = (pairs - before) / max(1, plan["pairs"] - before)
-        limit = plan["comparison_seconds"]
-        timed = (seconds - spent) / (limit - spent) if limit > spent else 1.0
-        return min(1.0, measured, timed)
+            return pairs / max(1, len(self.counts) - self.before)
+        limit = plan["comparison_seconds"] - self.spent
+        timed = seconds / limit if limit > 0 else 1.0
+        return min(1.0, pairs / max(1, plan["pairs"] - self.before), timed)
+
+    def add_use(self, running: Running) -> None:
+        """Record what the candidate used, and the CPU share of workers between blocks.
+
+        The highest value of both loads is kept.
+        """
+        own, *_ = [running.asked(name, "threads") for name in self.blocks]
+        idle = sum(one.idle_s for one in self.used) / sum(one.seconds for one in self.used)
+        shape = self.shape
+        shape.threads_busy = max(own["busy"], shape.threads_busy)
+        shape.cores_used = max(own["cores"], shape.cores_used)
+        shape.idle_share = max(idle, shape.idle_share)
 
 
 def p99_bound(plan: Plan, index: int) -> float:
@@ -242,35 +193,45 @@ def compare_loads(
     candidate, and another role to the baseline, if any. Both have the same inputs. `plan` holds
     the `latency` settings, `machine` the time that may be lost to other load, over both loads;
     `streams` are for the candidate. The facts are `import_s` and `load_s` of the candidate's first
-    load, and its `peak_rss_bytes`. Raises WorkFailed as `compare` does, or beyond the limits.
+    load, and its `peak_rss_bytes`. Raises WorkFailed beyond the limits, and
+    where calls of one engine exceed `max_seconds`.
     """
     began = time.monotonic()
     facts: dict[str, float] = {}
+    running = Running(engines, limits, machine, named=True)
+    candidate, *_ = names = list(engines)
     # of a second attempt without the baseline, the bar is another one
     step = "timing" if len(engines) > 1 else "timing alone"
     with ProgressBar(step, plan["loads"] * len(shapes)) as bar:
         for load, turn in enumerate((1, -1)[: plan["loads"]]):
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(Child(engine, limits, role, began))
-                    for role, engine in engines.items()
-                ]
-                loads = {worker: worker.ask("load") for worker in workers[::turn]}
-                facts = facts or loads[workers[0]]
+            with running.loaded(names[::turn], began):
+                facts = facts or running.loads[candidate]
                 machine.wait()
                 for index, shape in enumerate(shapes):
-                    first = {worker: worker.ask("first_call", index) for worker in workers[::turn]}
+                    first = {one: running.asked(one, "first_call", index) for one in names[::turn]}
                     if shape.first_call_s is None:
-                        shape.first_call_s = first[workers[0]]
+                        shape.first_call_s = first[candidate]
                     half = second_half(plan, shape) if load else first_half(plan)
                     part = half if plan["loads"] > 1 else plan
-                    tell = bar.after(load * len(shapes) + index)
-                    quiet: dict[str, Any] = {"threads": threads, "machine": machine}
-                    compare(workers, index, part, shape, tell=tell, **quiet)
-                    measure_alone(workers[0], index, plan, shape, streams)
-                peak = workers[0].ask("peak_rss_bytes")
+                    pairs = Comparison(names, index, part, shape, threads)
+                    compare(running, pairs, bar.after(load * len(shapes) + index))
+                    measure_alone(running.workers[candidate], index, plan, shape, streams)
+                peak = running.asked(candidate, "peak_rss_bytes")
                 facts["peak_rss_bytes"] = max(peak, facts.get("peak_rss_bytes", 0))
     return facts
+
+
+def compare(running: Running, pairs: Comparison, tell: Tell) -> None:
+    """Warm the engines up, which is not kept, and time them; `tell` gets the share done."""
+    began = time.monotonic()
+    clocks = pairs.clocks(running.workers)
+    warm_up, *_ = [clock.warm_up(pairs.index, pairs.plan) for clock in clocks.values()]
+    pairs.shape.warmups.append(warm_up)
+    for given in running.rounds(pairs, clocks, pairs.shape.foreign_cores, began):
+        began += given
+        tell(pairs.share_done(time.monotonic() - began))
+    pairs.shape.seconds += time.monotonic() - began
+    pairs.add_use(running)
 
 
 def measure_alone(

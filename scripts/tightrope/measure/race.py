@@ -74,7 +74,7 @@ def race_finalists(
         timed = timed_engines(entrants.checkpoint, entrants.data, measured, settings)
         run_heats(record, timed, measured, chosen, machine, settings)
     else:
-        races = races_of(settings, chosen, race.decision)
+        races = races_of(settings, chosen, record)
         record.heats = [Heat(shapes=[one.shape for one in races])]
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
@@ -156,13 +156,12 @@ def run_heats(
         if waiting:
             words = f"{len(going)} finalists fit in memory together, {len(waiting)} more follow"
             print(f"{record.model}: {words}", file=machine.terminal, flush=True)
-        races = races_of(settings, [only(one, going) for one in chosen], record.decision, kind)
+        races = races_of(settings, [only(one, going) for one in chosen], record, kind)
         race = Race(
             {name: timed[name] for name in going},
             races,
             record.plan,
             seconds=seconds,
-            threads=record.threads,
             limits=limits,
             machine=machine,
         )
@@ -176,13 +175,13 @@ def run_heats(
 def races_of(
     settings: TimingSettings,
     chosen: list[Finalists],
-    decision: Mapping[str, Any],
+    record: RaceRecord,
     kind: type[RaceAtShape] = RaceAtShape,
 ) -> list[RaceAtShape]:
     """Return a new race per shape."""
     shapes = zip(convert(settings.shapes, list[RacedShape]), chosen, strict=True)
-    within = decision["equal_within"]
-    return [kind(place, *one, within) for place, one in enumerate(shapes)]
+    known: Any = (record.decision["equal_within"], record.plan, record.threads)
+    return [kind(place, *one, *known) for place, one in enumerate(shapes)]
 
 
 def only(chosen: Finalists, names: Iterable[str]) -> Finalists:

@@ -16,7 +16,7 @@ from played_streams import Device
 from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
-from tightrope.measure import blocks, comparison, timing
+from tightrope.measure import comparison, rounds, timing
 from tightrope.measure.comparison import FEWEST_IN_VAIN, blocks_of, compare_loads, second_half
 from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.records.record import WarmUp
@@ -231,7 +231,7 @@ def test_the_engine_that_took_longer_than_max_seconds_is_too_slow(compared, jour
     ],
 )
 def test_one_that_fails_has_its_role(compared, monkeypatch, load, request_, then, role, reason):
-    monkeypatch.setattr(blocks, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(rounds, "GRACE_SECONDS", 0.1)
     monkeypatch.setattr(child, "POLL_SECONDS", 0.05)
 
     def before(place: int, request: str, _: int) -> None:

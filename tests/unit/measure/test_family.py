@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from artifact_files import rewrite
-from latency_records import SHAPES, race_settings, timing_settings_of_races, write_records
+from latency_records import PLAN, SHAPES, race_settings, timing_settings_of_races, write_records
 from raced import race_record, race_shape
 from tightrope.machine.interference import Block
 from tightrope.measure.family import (
@@ -73,13 +73,14 @@ def test_a_member_of_another_task_or_without_an_engine_is_left_out(family: Any) 
 def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
     for within, stop in ((0.1, PRECISE), (1e-9, None)):
         shape, pairs = RacedShape(batch=1, foreign_cores=[0.0]), [("a", "b"), ("a", "c")]
-        race = FamilyAtShape(0, shape, Finalists([], pairs), within)
+        race = FamilyAtShape(0, shape, Finalists([], pairs), within, PLAN, 1)
         counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
         times = {"a": 0.01, "b": 0.02, "c": 0.03}
         blocks = {name: Block(samples_s=[one], **counted) for name, one in times.items()}
         for number in range(20):
             if shape.stop is None:
-                race.keep(blocks, load=number % 2, window=0, threads=1)
+                race.begin(number % 2, 0.0)
+                race.keep(blocks, window=0)
                 race.look()
         assert (shape.stop, race.running(), shape.out) == (stop, ["a", "b", "c"], {})
     race.bury("a")

@@ -36,11 +36,11 @@ def raced(journal: Path) -> Callable[..., Race]:
     def raced(times, *finalists, seconds=600.0, within=0.1, played=None, quiet_seconds=0.0) -> Race:
         chosen = finalists or (Finalists(list(times), []),)
         shapes = [(RacedShape(**SHAPE.sizes), one) for one in chosen]
-        races = [RaceAtShape(place, *one, within) for place, one in enumerate(shapes)]
+        races = [RaceAtShape(place, *one, within, PLAN, 1) for place, one in enumerate(shapes)]
         own = {name: {"inputs": len(chosen), **(played or {}).get(name, {})} for name in times}
         engines = {name: Played(journal, name, one, **own[name]) for name, one in times.items()}
         quiet: dict[str, Any] = {"limits": LIMITS, "machine": nowhere(quiet_seconds)}
-        race = Race(engines, races, PLAN, seconds=seconds, threads=1, **quiet)
+        race = Race(engines, races, PLAN, seconds=seconds, **quiet)
         race.run()
         return race
 
@@ -167,13 +167,13 @@ def block(seconds: float, waited_s: float = 0.0) -> Block:
 
 def race_of(*names: str, within: float = 0.02, foreign_cores: float = 0.0) -> RaceAtShape:
     shape = RacedShape(**SHAPE.sizes, foreign_cores=[foreign_cores])
-    return RaceAtShape(0, shape, Finalists(list(names), []), within)
+    return RaceAtShape(0, shape, Finalists(list(names), []), within, PLAN, 1)
 
 
 def more(race: RaceAtShape, rounds: int, times: dict[str, float], load: int = 0) -> None:
+    race.begin(load, 0.0)
     for _ in range(rounds):
-        blocks = {name: block(one) for name, one in times.items()}
-        race.keep(blocks, load=load, window=0, threads=1)
+        race.keep({name: block(one) for name, one in times.items()}, window=0)
 
 
 def after(rounds: int, *seconds: float, within: float = 0.02, loads: int = 2) -> RaceAtShape:
@@ -215,7 +215,7 @@ def test_rounds_since_the_last_look_count_when_time_is_up() -> None:
     race, waited = race_of(SLOW, QUICK, THIRD, foreign_cores=1.0), block(0.010, waited_s=1.0)
     for number in range(2 * FEWEST_TO_CHOOSE + 4):
         quick, other = (waited, block(0.0101)) if number % 2 else (block(0.0099), waited)
-        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, load=0, window=0, threads=1)
+        race.keep({SLOW: block(0.010), QUICK: quick, THIRD: other}, window=0)
     race.next_look = len(race.shape.loads)
     race.look()
     assert race.shape.stop is None
