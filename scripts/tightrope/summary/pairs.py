@@ -210,7 +210,8 @@ def rows_of(record: LatencyRecord) -> list[ActivationRow]:
         "status": record.status,
         "reason": reason_of(record),
     }
-    return [{**common, **latency_entry(shape, record)} for shape in record.shapes] or [common]
+    places = range(len(record.shapes))
+    return [{**common, **latency_entry(record, place)} for place in places] or [common]
 
 
 def reason_of(record: LatencyRecord) -> str | None:

@@ -3,12 +3,13 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import asdict
 
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import GpuState, fewest_pairs, gpu_disturbance
+from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
     LatencyRecord,
@@ -180,10 +181,9 @@ def latency_rows(
 ) -> list[LatencyRow]:
     """Return a row per shape, as if the variant had not raced."""
     rows: list[LatencyRow] = []
-    for place, shape in enumerate(latency.shapes):
+    for place in range(len(latency.shapes)):
         spread = machine.spread(latency, place)
-        kept = latency.undisturbed_pairs[place]
-        row = latency_entry(shape, latency, spread, kept=kept, accept_disturbed=accept_disturbed)
+        row = latency_entry(latency, place, spread, accept_disturbed=accept_disturbed)
         rows.append({**row, "raced": False, "paired_s": None})
     return rows
 
@@ -239,38 +239,29 @@ def shape_of(row: Mapping[str, Any]) -> Shape:
 
 
 def latency_entry(
-    shape: TimedShape,
-    record: LatencyRecord,
-    spread: float = 0.0,
-    *,
-    kept: Sequence[int] | None = None,
-    accept_disturbed: bool = False,
+    record: LatencyRecord, place: int, spread: float = 0.0, *, accept_disturbed: bool = False
 ) -> LatencyFields:
-    """Return the latency statistics of one shape.
+    """Return the latency statistics of the shape with index `place`.
 
     `speedup` is None for the baseline and without one; for `spread` see `MachineSpeed`. Only
-    undisturbed pairs of blocks count, `kept` where they are known. With too few, `disturbed` gives
-    the reason and statistics are None; with `accept_disturbed` all count, the row is `provisional`.
+    undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
+    None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    kept = shape.undisturbed() if kept is None else kept
-    disturbed_pairs = len(shape.pairs) - len(kept)
-    fewest = fewest_pairs(len(shape.pairs), record.plan)
-    reasons, disturbed = why_noisy(shape, record.reference), None
-    if len(kept) < fewest:
-        disturbed = why_disturbed(shape, len(kept), fewest, record.busiest)
-    numbers = disturbed is None or accept_disturbed
-    if disturbed and accept_disturbed:
-        kept = list(range(len(shape.pairs)))
+    shape = record.shapes[place]
+    why = partial(why_disturbed, shape, record.busiest)
+    kept = record.kept(place, why, accept=accept_disturbed)
+    calls = [] if kept.disturbed and not kept.provisional else kept.calls
+    reasons = why_noisy(shape, record.reference)
     return {
         **shape_of(shape.sizes),
-        "pairs": len(kept),
-        "disturbed_pairs": disturbed_pairs,
-        "disturbed": disturbed,
-        "provisional": bool(disturbed and accept_disturbed),
+        "pairs": len(kept.calls),
+        "disturbed_pairs": kept.disturbed_calls,
+        "disturbed": kept.disturbed,
+        "provisional": kept.provisional,
         "stop": shape.stop,
-        **times(shape, kept if numbers else []),
+        **times(shape, calls),
         "first_call_s": shape.first_call_s,
-        "speedup": speedup_entry(shape, kept if numbers else [], record.plan, spread),
+        "speedup": speedup_entry(shape, calls, record.plan, spread),
         "machine_spread": spread,
         "threads_busy": shape.threads_busy,
         "cores_used": shape.cores_used,
