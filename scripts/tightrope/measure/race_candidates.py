@@ -61,23 +61,23 @@ class Measured(NamedTuple):
 
 def read_measured(
     engines: Iterable[Path | str], latencies: Iterable[Path | str], accuracies: Iterable[Path | str]
-) -> dict[str, Measured]:
-    """Return the variants whose latency and accuracy records are both ok.
+) -> tuple[dict[str, Measured], str | None]:
+    """Return the variants whose records are both ok, and the first other one with the reason.
 
     Raises ArtifactError for a record of another engine.
     """
-    found = {}
+    found, failed = {}, None
     for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
         records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
         for path, record in zip((latency, accuracy), records, strict=True):
             require_engine(path, record.engine_sha256, sha256(engine))
+            if record.status != "ok":
+                failed = failed or f"{record.variant}: {record.reason}"
         if all(record.status == "ok" for record in records):
-            size = sum(
-                file["size_bytes"]
-                for file in open_manifest(engine, EngineManifest)["files"].values()
-            )
+            files = open_manifest(engine, EngineManifest)["files"].values()
+            size = sum(file["size_bytes"] for file in files)
             found[records[0].variant] = Measured(Path(engine), *records, size)
-    return found
+    return found, failed
 
 
 def candidates(measured: Mapping[str, Measured], race: RaceSettings, place: int) -> list[Candidate]:
