@@ -116,7 +116,7 @@ def compared(
     compare_loads(engines, [shape], settings, threads, LIMITS, machine)
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
     facts = {"threads": threads, "plan": settings, "processors": processors}
-    row = latency_entry(shape, LatencyRecord(**identity, **facts))
+    row = latency_entry(LatencyRecord(**identity, **facts, shapes=[shape]), 0)
     return {**row, "seconds": shape.seconds, "logs": log_ratios(shape)}
 
 

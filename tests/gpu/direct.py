@@ -271,16 +271,18 @@ class Bench:
             plan=plan,
             processors=processors,
             busiest=machine.busiest,
+            shapes=shapes,
         )
         return [
-            {**row_of(shape, record, config, peaks), "against": case.against, **facts}
-            for shape in shapes
+            {**row_of(record, place, config, peaks), "against": case.against, **facts}
+            for place in range(len(shapes))
         ]
 
 
-def row_of(shape: TimedShape, record: LatencyRecord, config: Part, peaks: Part) -> Part:
+def row_of(record: LatencyRecord, place: int, config: Part, peaks: Part) -> Part:
     """Return the statistics of a shape, and the `share_of_peak` of the precision's products."""
-    entry: Part = {**latency_entry(shape, record, accept_disturbed=True)}
+    shape = record.shapes[place]
+    entry: Part = {**latency_entry(record, place, accept_disturbed=True)}
     peak = peaks.get(parse(record.variant).precision)
     work = operations(config, shape.batch, entry["sequence"], entry["sequence"])
     share = work / entry["mean_s"] / peak if peak and entry["mean_s"] else None

@@ -1,7 +1,7 @@
 """Time the engines of a family of models in the same rounds in one job, and record them."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +17,8 @@ from tightrope.measure.race_candidates import Measured, RaceSettings, candidates
 from tightrope.measure.race_rounds import RaceAtShape
 from tightrope.measure.run import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, Roles, engine_name
 from tightrope.records.finalists import Finalists, best
-from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord, race_choice, ratio
 from tightrope.variants import QUANTIZED, parse
 
@@ -79,27 +77,19 @@ def read_members(files: FamilyFiles) -> dict[str, Member]:
     for race, checkpoint, split in zip(files.races, files.checkpoints, files.data, strict=True):
         manifest = open_manifest(checkpoint, CheckpointManifest)
         name = Path(checkpoint).parent.parent.name
-        own = [run for run in runs if LatencyRecord.read(run[1]).model == name]
+        own = [run for run in runs if Path(run[1]).parent.name == name]
+        measured, failed = read_measured(*zip(*own, strict=True)) if own else ({}, None)
         found[name] = Member(
             model=name,
             parent=parent_of(manifest),
             task=manifest["task"],
             checkpoint=Path(checkpoint),
             data=Path(split),
-            measured=read_measured(*zip(*own, strict=True)) if own else {},
+            measured=measured,
             race=RaceRecord.read(race),
-            lacks=first_failure(own) or "no variant has an undisturbed latency at a shape",
+            lacks=failed or "no variant has an undisturbed latency at a shape",
         )
     return found
-
-
-def first_failure(runs: Iterable[tuple[Path | str, Path | str, Path | str]]) -> str | None:
-    """Return the first variant whose latency or accuracy failed, with the reason."""
-    for _, latency, accuracy in runs:
-        for record in (LatencyRecord.read(latency), AccuracyRecord.read(accuracy)):
-            if record.status != "ok":
-                return f"{record.variant}: {record.reason}"
-    return None
 
 
 def roles_of(members: Mapping[str, Member], root: str, race: RaceSettings, place: int) -> Roles:

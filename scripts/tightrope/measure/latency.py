@@ -3,10 +3,9 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from msgspec import convert
@@ -27,7 +26,8 @@ ROUNDS = 20
 # about 5 ms per round on a CPU with SHA-256 instructions
 WORK = bytes(8 << 20)
 LIMITS = Limits(memory_bytes=8e9, seconds=120)
-BASELINE = "baseline "
+# roles of the engines, which prefix the reason of a failure
+OWN, BASELINE = "", "baseline "
 
 
 def reference_workload(processors: list[int]) -> Workload:
@@ -84,68 +84,49 @@ def measure_latency(
         record.baseline_failed = f"not built: {beside['reason']}"
     elif artifacts.engine != Path(baseline):
         record.baseline = beside["variant"]
-    time_engines(record, artifacts, Path(baseline), settings)
+    machine = settings.machine(record.processors)
+    before = reference_workload(record.processors)
+    engines = {OWN: artifacts.engine} | ({BASELINE: Path(baseline)} if record.baseline else {})
+    try:
+        time_engines(record, artifacts, engines, settings, machine)
+    except WorkFailed as error:
+        record.shapes = []
+        set_failure(record, error, record.variant, execution.limits)
+    record.lost_s, record.busiest = machine.lost_s, machine.busiest
+    record.reference = Reference(before=before, after=reference_workload(record.processors))
     record.write(target)
 
 
 def time_engines(
-    record: LatencyRecord, artifacts: Artifacts, baseline: Path, settings: TimingSettings
-) -> None:
-    """Fill in `record` from the measurement, or from its failure."""
-    limits = settings.execution.limits
-    machine = settings.machine(record.processors)
-    before = reference_workload(record.processors)
-    try:
-        paired = partial(measure_side_by_side, record, artifacts, settings, machine)
-        measure(record, [artifacts.engine, baseline], paired, limits)
-    except WorkFailed as error:
-        record.shapes = []
-        set_failure(record, error, record.variant, limits)
-    record.lost_s, record.busiest = machine.lost_s, machine.busiest
-    record.reference = Reference(before=before, after=reference_workload(record.processors))
-
-
-def measure(
-    record: LatencyRecord, engines: list[Path], paired: Callable[[list[Path]], None], limits: Limits
-) -> None:
-    """Fill in `record` paired with the baseline, or alone without a baseline or if that fails.
-
-    `engines` are the variant's and the baseline's; `paired` fills in the record from its argument.
-    """
-    if record.baseline is None:
-        return paired(engines[:1])
-    try:
-        paired(engines)
-    except WorkFailed as error:
-        if error.role != BASELINE:
-            raise
-        failure(error, record.variant, limits)
-        record.baseline, record.baseline_failed = None, error.reason
-        paired(engines[:1])
-
-
-def measure_side_by_side(
     record: LatencyRecord,
     artifacts: Artifacts,
+    engines: Mapping[str, Path],
     settings: TimingSettings,
     machine: QuietMachine,
-    engines: list[Path],
 ) -> None:
-    """Fill in `record` for all shapes, one process per engine and load.
+    """Fill in `record` for all shapes, paired with the baseline, or alone if that fails.
 
-    The engines share the memory limit of the job.
+    `engines` are by role; each has one process per load, and they share the memory limit of the
+    job. Raises WorkFailed where the variant itself fails.
     """
     limits, threads = settings.execution.limits, record.threads
     batches = batches_of(settings, artifacts.checkpoint, artifacts.data)
     timed = {
         role: timed_engine(path, artifacts.checkpoint, batches, threads=threads)
-        for path, role in zip(engines, ("", BASELINE), strict=False)
+        for role, path in engines.items()
     }
-    limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
+    shared = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
     record.shapes = convert(settings.shapes, list[TimedShape])
-    facts = compare_loads(
-        timed, record.shapes, record.plan, threads, limits, machine, settings.streams
-    )
+    known = record.shapes, record.plan, threads, shared, machine, settings.streams
+    try:
+        facts = compare_loads(timed, *known)
+    except WorkFailed as error:
+        if error.role != BASELINE:
+            raise
+        failure(error, record.variant, limits)
+        record.baseline, record.baseline_failed = None, error.reason
+        alone = {OWN: engines[OWN]}
+        return time_engines(record, artifacts, alone, settings, machine)
     for name, value in facts.items():
         setattr(record, name, value)
     record.first_call_s = record.shapes[0].first_call_s

@@ -61,7 +61,7 @@ def race_finalists(
 ) -> None:
     """Write the RaceRecord of `model` on `device`."""
     began = time.monotonic()
-    measured = read_measured(entrants.engines, entrants.latencies, entrants.accuracies)
+    measured, _ = read_measured(entrants.engines, entrants.latencies, entrants.accuracies)
     record = RaceRecord(
         **facts_of_race(settings, race, device),
         model=model,

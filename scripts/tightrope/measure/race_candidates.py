@@ -61,23 +61,23 @@ class Measured(NamedTuple):
 
 def read_measured(
     engines: Iterable[Path | str], latencies: Iterable[Path | str], accuracies: Iterable[Path | str]
-) -> dict[str, Measured]:
-    """Return the variants whose latency and accuracy records are both ok.
+) -> tuple[dict[str, Measured], str | None]:
+    """Return the variants whose records are both ok, and the first other one with the reason.
 
     Raises ArtifactError for a record of another engine.
     """
-    found = {}
+    found, failed = {}, None
     for engine, latency, accuracy in zip(engines, latencies, accuracies, strict=True):
         records = LatencyRecord.read(latency), AccuracyRecord.read(accuracy)
         for path, record in zip((latency, accuracy), records, strict=True):
             require_engine(path, record.engine_sha256, sha256(engine))
+            if record.status != "ok":
+                failed = failed or f"{record.variant}: {record.reason}"
         if all(record.status == "ok" for record in records):
-            size = sum(
-                file["size_bytes"]
-                for file in open_manifest(engine, EngineManifest)["files"].values()
-            )
+            files = open_manifest(engine, EngineManifest)["files"].values()
+            size = sum(file["size_bytes"] for file in files)
             found[records[0].variant] = Measured(Path(engine), *records, size)
-    return found
+    return found, failed
 
 
 def candidates(measured: Mapping[str, Measured], race: RaceSettings, place: int) -> list[Candidate]:
@@ -105,14 +105,14 @@ def speed(
     its job, is compared with the baseline's times of other minutes, with the uncertainty
     `UNPAIRED`. Without a `reference` the value is calls per second.
     """
-    shape, kept = one.latency.shapes[place], counted(one.latency, place)
-    if one.latency.is_disturbed(place) and not accept_disturbed:
+    shape, kept = one.latency.shapes[place], one.latency.kept(place, accept=accept_disturbed)
+    if kept.disturbed and not kept.provisional:
         return None
     if one is reference:
         return Interval(1.0, 1.0, 1.0)
-    own = [shape.blocks_s[index] for index in kept]
+    own = [shape.blocks_s[index] for index in kept.calls]
     if shape.baseline_blocks_s is not None:
-        theirs = [shape.baseline_blocks_s[index] for index in kept]
+        theirs = [shape.baseline_blocks_s[index] for index in kept.calls]
         return speedup(own, theirs, loads=one.latency.plan["loads"], unsteady=unsteady)
     theirs = reference.latency.shapes[place].blocks_s if reference else [[1.0]]
     ratio = mean_seconds(theirs) / mean_seconds(own)
@@ -160,7 +160,8 @@ def needs(goal: Mapping[str, Any], one: Measured, place: int) -> float | None:
     """Return the memory or energy that a goal minimizes, in MB or J, None if it is not known."""
     if goal["minimize"] == "memory":
         return memory_mb(one.latency)
-    return joules_per_call(one.latency.shapes[place], counted(one.latency, place))
+    kept = one.latency.kept(place, accept=True)  # a candidate that was accepted disturbed
+    return joules_per_call(one.latency.shapes[place], kept.calls)
 
 
 def meets(bounds: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
@@ -174,17 +175,15 @@ def meets(bounds: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
 
 
 def p99_ms(record: LatencyRecord, place: int) -> float | None:
-    """Return the p99 of the calls of undisturbed blocks at a shape in ms, None with too few."""
+    """Return the p99 of the calls of undisturbed blocks at a shape in ms, None with too few.
+
+    Of a candidate that was accepted disturbed all blocks count.
+    """
     blocks = record.shapes[place].blocks_s
-    samples = [sample for index in counted(record, place) for sample in blocks[index]]
+    kept = record.kept(place, accept=True).calls
+    samples = [sample for index in kept for sample in blocks[index]]
     seconds = percentile(samples, 99)
     return None if seconds is None else MILLISECONDS * seconds
-
-
-def counted(record: LatencyRecord, place: int) -> list[int]:
-    """Return the undisturbed blocks at a shape, all of a candidate that was accepted disturbed."""
-    every = list(range(len(record.shapes[place].pairs)))
-    return every if record.is_disturbed(place) else record.undisturbed_pairs[place]
 
 
 def memory_mb(record: LatencyRecord) -> float | None:

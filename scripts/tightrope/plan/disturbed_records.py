@@ -35,7 +35,7 @@ def is_disturbed(path: Path) -> bool:
 
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
-    return any(record.is_disturbed(place) for place in range(len(record.shapes)))
+    return any(record.kept(place).disturbed for place in range(len(record.shapes)))
 
 
 def any_ratio(record: FamilyRecord) -> bool:

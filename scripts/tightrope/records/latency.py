@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from tightrope.machine.interference import (
     fewest_pairs,
     gpu_disturbance,
 )
+from tightrope.records.kept import Kept, kept_of
 from tightrope.records.record import Sized, TimedRecord, WarmUp
 
 # share of a change of machine speed that shows in the ratio of two engines:
@@ -138,10 +139,20 @@ class LatencyRecord(TimedRecord, kw_only=True, dict=True):
         """For each shape the indices of its undisturbed pairs."""
         return [shape.undisturbed() for shape in self.shapes]
 
-    def is_disturbed(self, place: int) -> bool:
-        """Return whether other load left too few pairs of a shape, by its index, for numbers."""
-        pairs = len(self.shapes[place].pairs)
-        return len(self.undisturbed_pairs[place]) < fewest_pairs(pairs, self.plan)
+    def kept(
+        self,
+        place: int,
+        why: Callable[[int, int], str] = lambda quiet, fewest: f"{quiet} of {fewest} pairs",
+        *,
+        accept: bool = False,
+    ) -> Kept[int]:
+        """Return which pairs of a shape count, by their index, see `kept_of`.
+
+        `place` is that of the shape; `why` is told how many are undisturbed, and have to be.
+        """
+        quiet, pairs = self.undisturbed_pairs[place], range(len(self.shapes[place].pairs))
+        fewest = fewest_pairs(len(pairs), self.plan)
+        return kept_of(pairs, quiet, fewest, lambda: why(len(quiet), fewest), accept=accept)
 
 
 def joules_per_call(shape: TimedShape, kept: Sequence[int]) -> float | None:

@@ -183,10 +183,10 @@ def winner(shape: RacedShape, names: list[str]) -> str | None:
     """Return the fastest of the remaining engines, None where other load prevents a decision.
 
     That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
-    or more were disturbed.
+    or more were disturbed. A single one has nobody to be compared with.
     """
     first = leader(shape, names)
-    if first is None or shape.stop != TIME_LIMIT:
+    if first is None or len(names) == 1 or shape.stop != TIME_LIMIT:
         return first
     many = [
         2 * len(common_rounds(shape, first, name))

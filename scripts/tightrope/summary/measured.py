@@ -61,7 +61,7 @@ def measured_entry(record: Record) -> dict[str, Any]:
     }
 
 
-def why_disturbed(shape: TimedShape, kept: int, fewest: int, busiest: dict[str, float]) -> str:
+def why_disturbed(shape: TimedShape, busiest: dict[str, float], kept: int, fewest: int) -> str:
     """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
     return (
         f"only {kept} of {len(shape.pairs)} pairs of blocks were undisturbed, {fewest} are needed: "

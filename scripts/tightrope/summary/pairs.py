@@ -177,5 +177,6 @@ def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     """Return a row per shape of a record, or one row without times if it failed."""
     failed = record.baseline_failed
     reason = f"the reference: {failed}" if failed else record.reason
-    times: list[LatencyRow | None] = [latency_entry(shape, record) for shape in record.shapes]
+    places = range(len(record.shapes))
+    times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
     return [ActivationRow(record.variant, record.status, reason, one) for one in times or [None]]

@@ -3,10 +3,11 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.interference import GpuState, fewest_pairs, gpu_disturbance
+from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
     LatencyRecord,
@@ -175,13 +176,9 @@ def latency_rows(
     """Return a row per shape, as if the variant had not raced."""
     return [
         latency_entry(
-            shape,
-            latency,
-            machine.spread(latency, place),
-            kept=latency.undisturbed_pairs[place],
-            accept_disturbed=accept_disturbed,
+            latency, place, machine.spread(latency, place), accept_disturbed=accept_disturbed
         )
-        for place, shape in enumerate(latency.shapes)
+        for place in range(len(latency.shapes))
     ]
 
 
@@ -207,38 +204,29 @@ def parts_of(variant: str) -> dict[str, Any]:
 
 
 def latency_entry(
-    shape: TimedShape,
-    record: LatencyRecord,
-    spread: float = 0.0,
-    *,
-    kept: Sequence[int] | None = None,
-    accept_disturbed: bool = False,
+    record: LatencyRecord, place: int, spread: float = 0.0, *, accept_disturbed: bool = False
 ) -> LatencyRow:
-    """Return the latency statistics of one shape.
+    """Return the latency statistics of the shape with index `place`.
 
     `speedup` is None for the baseline and without one; for `spread` see `MachineSpeed`. Only
-    undisturbed pairs of blocks count, `kept` where they are known. With too few, `disturbed` gives
-    the reason and statistics are None; with `accept_disturbed` all count, the row is `provisional`.
+    undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
+    None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    kept = shape.undisturbed() if kept is None else kept
-    disturbed_pairs = len(shape.pairs) - len(kept)
-    fewest = fewest_pairs(len(shape.pairs), record.plan)
-    reasons, disturbed = why_noisy(shape, record.reference), None
-    if len(kept) < fewest:
-        disturbed = why_disturbed(shape, len(kept), fewest, record.busiest)
-    numbers = disturbed is None or accept_disturbed
-    if disturbed and accept_disturbed:
-        kept = list(range(len(shape.pairs)))
+    shape = record.shapes[place]
+    why = partial(why_disturbed, shape, record.busiest)
+    kept = record.kept(place, why, accept=accept_disturbed)
+    calls = [] if kept.disturbed and not kept.provisional else kept.calls
+    reasons = why_noisy(shape, record.reference)
     return LatencyRow(
         shape=Shape(**shape.sizes),
-        pairs=len(kept),
-        disturbed_pairs=disturbed_pairs,
-        disturbed=disturbed,
-        provisional=bool(disturbed and accept_disturbed),
+        pairs=len(kept.calls),
+        disturbed_pairs=kept.disturbed_calls,
+        disturbed=kept.disturbed,
+        provisional=kept.provisional,
         stop=shape.stop,
-        **times(shape, kept if numbers else []),
+        **times(shape, calls),
         first_call_s=shape.first_call_s,
-        speedup=speedup_entry(shape, kept if numbers else [], record.plan, spread),
+        speedup=speedup_entry(shape, calls, record.plan, spread),
         machine_spread=spread,
         threads_busy=shape.threads_busy,
         cores_used=shape.cores_used,

@@ -75,8 +75,7 @@ def test_nobody_drops_out_and_rounds_end_when_all_ratios_are_precise() -> None:
         shape, pairs = RacedShape(batch=1, foreign_cores=[0.0]), [("a", "b"), ("a", "c")]
         race = FamilyAtShape(0, shape, Finalists([], pairs), within, PLAN, 1)
         counted = {"seconds": 1.0, "waited_s": 0.0, "stolen_s": 0.0, "preempted": 0}
-        times = {"a": 0.01, "b": 0.02, "c": 0.03}
-        blocks = {name: Block(samples_s=[one], **counted) for name, one in times.items()}
+        blocks = {one: Block(samples_s=[ord(one) / 1e4], **counted) for one in "abc"}
         for number in range(20):
             if shape.stop is None:
                 race.begin(number % 2, 0.0)

@@ -103,10 +103,9 @@ def test_those_that_do_not_fit_the_memory_together_race_in_heats(heats: Any) -> 
     record, _ = heats(Finalists(["a"], [("b", "a"), ("c", "b")]), 6.5e9)
     assert record.heats[0].shapes[0].pairs == [("b", "a")]
     # those of a family's root run in each heat, however slow they are
-    each = Finalists(["a", "b", "c"], [])
-    record, _ = heats(each, 6.5e9, ["b"])
+    record, _ = heats(Finalists(["a", "b", "c"], []), 6.5e9, ["b"])
     assert [sorted(one.shapes[0].blocks_s) for one in record.heats] == [["a", "b"], ["b", "c"]]
-    assert len(heats(each, 6.5e9, ["a", "b", "c"])[0].heats) == 1
+    assert len(heats(Finalists(["a", "b"], []), 6.5e9, ["a", "b"])[0].heats) == 1
     # one that dies is left out with its reason
     dying = {"before": fails("block", 1, dies)}
     record, _ = heats(Finalists(["a", "b", "c"], []), 9e9, c=dying)

@@ -109,8 +109,8 @@ def write(folder: Path, variant: str, failed: Any = None, other: Any = None) -> 
 def test_failed_variants_and_records_of_other_engines_are_left_out(tmp_path: Path) -> None:
     every = {BASELINE: None, QUICK: LatencyRecord, OTHER: AccuracyRecord}
     paths = [write(tmp_path / name, name, failed) for name, failed in every.items()]
-    known = read_measured(*zip(*paths, strict=True))
-    assert list(known) == [BASELINE]
+    known, reason = read_measured(*zip(*paths, strict=True))
+    assert (list(known), reason) == ([BASELINE], f"{QUICK}: None")
     assert known[BASELINE].size_bytes == 70
     assert known[BASELINE].engine == tmp_path / BASELINE / "engine.json"
     for kind in (LatencyRecord, AccuracyRecord):

@@ -53,7 +53,7 @@ def test_few_jobs_and_those_of_another_model_host_or_baseline_say_nothing(change
 def test_a_speed_up_is_told_less_exactly_on_a_machine_that_changes_its_speed() -> None:
     one = record(0.01)
     shape = one.shapes[0]
-    steady, unsteady = (latency_entry(shape, one, spread) for spread in (0.0, 0.2))
+    steady, unsteady = (latency_entry(one, 0, spread) for spread in (0.0, 0.2))
     assert (steady["machine_spread"], unsteady["machine_spread"]) == (0.0, 0.2)
     assert steady["speedup"]["ratio"] == unsteady["speedup"]["ratio"] == pytest.approx(2.0)
     exact = speedup(

@@ -39,7 +39,7 @@ def shape(**changes: Any) -> Any:
     ],
 )
 def test_a_row_without_a_number_says_what_took_its_pairs(pairs, busiest, words):
-    found = why_disturbed(shape(pairs=pairs, foreign_cores=[1.0]), 1, 3, busiest)
+    found = why_disturbed(shape(pairs=pairs, foreign_cores=[1.0]), busiest, 1, 3)
     assert words in found and ("busiest" in found) == ("busiest" in words)
 
 

@@ -70,11 +70,12 @@ def test_who_was_beaten_or_died_is_not_chosen_though_its_time_was_short() -> Non
     assert not is_undecided(race_record())
 
 
-def test_of_a_pair_that_does_not_contend_neither_wins() -> None:
-    shape = raced({QUICK: 0.01, INT8: 0.005, SLOW: 0.01}, contenders=[SLOW], pairs=[(INT8, QUICK)])
-    found = entry(shape)
+@pytest.mark.parametrize("rest", [{}, {"disturbed": 30, "stop": "time limit"}])
+def test_of_a_pair_that_does_not_contend_neither_wins(rest: dict[str, Any]) -> None:
+    known, pair = {QUICK: 0.01, INT8: 0.005, SLOW: 0.01}, (INT8, QUICK)
+    found = entry(raced(known, contenders=[SLOW], pairs=[pair], **rest))
     assert (found.variant, found.raced) == (SLOW, [QUICK, INT8, SLOW])
-    assert ratio_between(found, INT8, QUICK).ratio == pytest.approx(2, rel=0.01)
+    assert ratio_between(found, *pair).ratio == pytest.approx(2, rel=0.01)
 
 
 def test_a_disturbed_race_has_no_winner_but_a_reason_with_the_loudest() -> None:

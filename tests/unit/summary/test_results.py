@@ -25,9 +25,9 @@ def latency(**changes: Any) -> LatencyRecord:
     return latency_record("cpu-onnxruntime-fp32", **{"plan": PLAN, **changes})
 
 
-def row(one: TimedShape, **changes: Any) -> LatencyRow:
+def row(one: TimedShape, *, accept: bool = False, **changes: Any) -> LatencyRow:
     """The entry of one shape."""
-    return latency_entry(one, latency(**changes))
+    return latency_entry(latency(shapes=[one], **changes), 0, accept_disturbed=accept)
 
 
 def test_latency_statistics_are_those_of_all_samples() -> None:
@@ -90,9 +90,8 @@ def test_without_more_than_half_of_the_pairs_there_is_no_number(disturbed, enoug
     numbers = [getattr(found, name) for name in (*TIMES, "samples")] + [found.speedup.ratio]
     assert all(numbers) if enough else not any(numbers)
     assert (found.disturbed is None) == enough
-    if enough:
-        one = disturbed_shape(disturbed, 16 - disturbed)
-        assert latency_entry(one, latency(plan=plan), accept_disturbed=True) == found
+    accepted = row(disturbed_shape(disturbed, 16 - disturbed), plan=plan, accept=True)
+    assert (accepted == found) == enough
     assert (found.speedup.verdict == "disturbed") == (not enough)
     # of more pairs than were asked for, half of those asked for and one
     found = row(disturbed_shape(11, 5), plan={"pairs": 8, "calls": None, "loads": 2})
@@ -113,7 +112,7 @@ def test_a_disturbed_row_has_no_number_but_the_reason_unless_it_is_accepted() ->
     )
     assert (found.samples, found.provisional) == (0, False)
     # accepted, all count
-    found = latency_entry(one, latency(), accept_disturbed=True)
+    found = row(one, accept=True)
     assert (found.pairs, found.samples, found.disturbed_pairs) == (16, 64, 12)
     assert found.provisional and found.disturbed.startswith("only 4 of 16")
     expected = speedup(one.blocks_s, one.baseline_blocks_s)
@@ -151,7 +150,7 @@ def test_energy_is_per_call_over_the_undisturbed_pairs_alone() -> None:
         assert row(shape(long_blocks=blocks)).energy_j == pytest.approx(joules)
     one = disturbed_shape(12, 4, energy_j=[4.0] * 16)
     assert row(one).energy_j is None
-    assert latency_entry(one, latency(), accept_disturbed=True).energy_j == pytest.approx(1.0)
+    assert row(one, accept=True).energy_j == pytest.approx(1.0)
 
 
 def test_a_row_on_a_gpu_has_its_state_also_where_it_is_disturbed() -> None:
