@@ -24,7 +24,6 @@ from tightrope.signature import SEQUENCE
 from tightrope.summary.document import read_summary
 from tightrope.summary.measured import StudyEntry
 from tightrope.summary.result_types import Result
-from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant, parse
 
 README = "README.md"
@@ -94,7 +93,7 @@ def write_triton(
         made["labels"],
         result,
         document["studies"].get("throughput", []),
-        document["traffic"],
+        document["studies"].get("traffic", []),
         templates=templates,
         isa=host["isa"] if host else (),
     )
@@ -113,7 +112,7 @@ def triton_files(
     labels: list[str],
     result: Result,
     throughput: list[StudyEntry],
-    traffic: list[Traffic],
+    traffic: list[StudyEntry],
     *,
     templates: Templates,
     isa: Sequence[str] = (),
@@ -253,14 +252,14 @@ def require_result(model: str, engine: EngineManifest, labels: list[str], result
         raise TightropeError(f"{name}: the checkpoint has no labels; prepare it again")
 
 
-def lengths(engine: EngineManifest, result: Result, traffic: list[Traffic]) -> list[int]:
+def lengths(engine: EngineManifest, result: Result, traffic: list[StudyEntry]) -> list[int]:
     """Return the lengths in tokens to pad texts to; empty for images.
 
     The edges of the length buckets under traffic, else of the engine's buckets, else those
     measured.
     """
     load = own(traffic, result)
-    edges = load["edges"] if load else []
+    edges = load["rows"][0]["edges"] if load else []
     buckets = (engine["options"].get("buckets") or {}).get("sequence", [])
     measured = {row["sequence"] for row in result["latency"] if "sequence" in row}
     return sorted(edges or buckets or measured)

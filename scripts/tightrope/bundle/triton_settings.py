@@ -9,7 +9,6 @@ from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH
 from tightrope.summary.measured import Measured, StudyEntry
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.traffic import Traffic
 
 # share of a lone request's latency that it may wait for others
 WAITING = 0.1
@@ -60,7 +59,7 @@ def settings_of(
     options: dict[str, Any],
     result: Result,
     throughput: Sequence[StudyEntry],
-    traffic: Sequence[Traffic],
+    traffic: Sequence[StudyEntry],
 ) -> Settings:
     """Return the settings for an engine with these `options` (their buckets or profiles limit it).
 
@@ -74,8 +73,11 @@ def settings_of(
     entry, load = own(throughput, result), own(traffic, result)
     curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
     batches = {one.batch for one in curve.points} | {one["batch"] for one in rows_of(result, limit)}
-    if load and load["batch"] <= limit and any(one["samples_per_s"] for one in load["rows"]):
-        batches.add(load["batch"])
+    batches |= {
+        one["batch"]
+        for one in (load["rows"] if load else ())
+        if one["samples_per_s"] and one["batch"] <= limit
+    }
     delay_us, why = delay_of(curve)
     chosen = curve.chosen
     compared = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))

@@ -17,7 +17,7 @@ from tightrope.report.style.numbers import shape_of
 from tightrope.summary.document import Summary
 from tightrope.summary.result_types import LatencyRow, Result, interval_of
 
-SCHEMA = 5
+SCHEMA = 6
 # the largest summary of docs/results/operations.md, of 10,000 variants, has a tenth of that
 LARGEST_BYTES = 2**30
 

@@ -22,14 +22,12 @@ from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.requested import (
     Place,
     asked_for,
-    failures,
     measured_on_request,
     of_model,
     place_of,
 )
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
-from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import shape_of, sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
@@ -64,7 +62,6 @@ def sections(summary: Summary) -> dict[str, Any]:
     figures += [figure for table in tables for figure in table["figures"]]
     studies = study_sections(summary, hosts)
     figures += [one for study in studies for model in study["models"] for one in model["figures"]]
-    traffic = summary["traffic"]
     statuses = [result["status"] for result in results]
     return {
         "models": models,
@@ -75,9 +72,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "disturbed": disturbed_section(summary),
         "not_run": not_run(results),
         "host_names": hosts,
-        "real_traffic": bool(traffic),
         **asked_for(summary),
-        "traffic_failed": failures(traffic),
         "activations": activations,
         "families": families,
         "studies": studies,
@@ -93,7 +88,7 @@ def sections(summary: Summary) -> dict[str, Any]:
 
 def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
-    named = [entry["model"] for entry in (*summary["results"], *summary["traffic"])]
+    named = [entry["model"] for entry in summary["results"]]
     return list(dict.fromkeys([*summary["models"], *named]))
 
 
@@ -117,8 +112,7 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     if model["int8"]:
         figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
         figures += model["int8"]["sensitivities"]
-    traffic = model["traffic"]["figures"] if model["traffic"] else []
-    return [*figures, *traffic]
+    return figures
 
 
 def host_names(hosts: Mapping[str, Record]) -> dict[str, str]:
@@ -144,7 +138,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     model: Record = summary["models"].get(name) or {}
     results = of_model(summary["results"], name)
     measured = [result for result in results if result["status"] == "ok"]
-    traffic = of_model(summary["traffic"], name)
     quantization = of_model(summary["quantization"], name)
     baselines = model.get("baselines") or {}
     recommendations = of_model(summary["recommendations"], name)
@@ -180,8 +173,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
             for result in measured
             if result["baseline_failed"]
         ),
-        "traffic": traffic_section(traffic, (model.get("data") or {}).get("evaluation_samples")),
-        "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 

@@ -46,7 +46,6 @@ from tightrope.summary.measured import StudyEntry
 from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile
 from tightrope.summary.result_types import Host, Model, Result
-from tightrope.summary.traffic import Traffic
 from tightrope.summary.training import Training
 
 # made once: of thousands of entries each would make its own
@@ -72,7 +71,7 @@ def partial_type(kind: Any) -> Any:
 class About(TypedDict):
     """What wrote the summary, when, and from which configuration."""
 
-    schema: Literal[5]
+    schema: Literal[6]
     tightrope: str
     created: str
     configuration: list[str]
@@ -90,7 +89,6 @@ class Summary(About):
     recommendations: list[Recommendation]
     races: list[Race]
     quantization: list[Quantization]
-    traffic: list[Traffic]
     profiles: list[Profile]
     explanations: list[Explanation]
     causes: list[Causes]

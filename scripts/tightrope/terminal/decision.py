@@ -28,7 +28,7 @@ COLUMNS = {
     "verdict": ("left", 11),
 }
 # of other lists in summary.json, the entries that other load may have disturbed
-PARTS = {"traffic": "rows", "families": "shapes"}
+PARTS = {"families": "shapes"}
 Entry = dict[str, Any]
 
 

@@ -12,11 +12,11 @@ from tightrope.summary.document import json_schema, read_summary
 
 ROOT = Path(__file__).parents[3]
 EMPTY = {
-    **{"schema": 5, "tightrope": "0.1.0", "created": "2026-11-23T12:00:00+00:00"},
+    **{"schema": 6, "tightrope": "0.1.0", "created": "2026-11-23T12:00:00+00:00"},
     **{"configuration": ["config/config.yaml"], "overrides": [], "accuracy_budget_points": 1.0},
     **{"studies": {}, "code": {}, "hosts": {}, "models": {}, "goal": None},
     **{key: [] for key in ("results", "recommendations", "races", "quantization", "goals")},
-    **{key: [] for key in ("traffic", "profiles", "explanations", "costs")},
+    **{key: [] for key in ("profiles", "explanations", "costs")},
     **{key: [] for key in ("causes", "training", "activations", "families")},
 }
 PICK = {
@@ -64,6 +64,6 @@ def test_every_part_is_required_and_a_broken_file_is_named(tmp_path: Path) -> No
     for missing in EMPTY:
         with pytest.raises(ArtifactError, match=missing):
             read(tmp_path, {name: value for name, value in EMPTY.items() if name != missing})
-    (tmp_path / "summary.json").write_text('{"schema": 5,')
+    (tmp_path / "summary.json").write_text('{"schema": 6,')
     with pytest.raises(ArtifactError, match=r"summary\.json: without a digest of its content"):
         read_summary(tmp_path / "summary.json")

@@ -62,7 +62,7 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
     reasons = ["no NVIDIA GPU", '{"a": [],\n "b": 1e-07}']
     document: Any = {
         **{key: [] for key in lists},
-        **{"schema": 5, "tightrope": "1", "created": "now", "accuracy_budget_points": 1e-07},
+        **{"schema": 6, "tightrope": "1", "created": "now", "accuracy_budget_points": 1e-07},
         **{"hosts": {}, "models": {}, "code": {}, "goal": None, "configuration": words},
         "studies": {},
         "results": [

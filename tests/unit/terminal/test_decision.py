@@ -28,7 +28,7 @@ def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def document(recommendations: list[Any], results: list[Any]) -> dict[str, Any]:
-    lists = ("goals", "races", "traffic", "families", "training")
+    lists = ("goals", "races", "families", "training")
     told = {"recommendations": recommendations, "results": results, "models": {}, "studies": {}}
     return told | {name: [] for name in lists}
 

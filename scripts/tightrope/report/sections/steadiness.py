@@ -9,8 +9,6 @@ from tightrope.summary.document import Summary, remeasure_command
 from tightrope.summary.result_types import Result
 
 Record = Mapping[str, Any]
-# entries of the summary on what decides nothing: their parts, a word for one, and what it is of
-OTHERS = {"traffic": ("rows", "row", "of real traffic")}
 
 
 class Remark(NamedTuple):
@@ -69,9 +67,6 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
 def disturbed_others(summary: Record) -> list[tuple[list[Record], str]]:
     """Return what was disturbed of all that no decision needs, and how much it is in words."""
     found: list[tuple[list[Record], str]] = []
-    for key, (parts, word, what) in OTHERS.items():
-        disturbed = [one for entry in summary[key] for one in entry[parts] if one.get("disturbed")]
-        found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
     for name, entries in summary["studies"].items():
         disturbed = [one for entry in entries for one in entry["rows"] if one["disturbed"]]
         found.append((disturbed, f"{plural(len(disturbed), 'row')} of {name}"))
