@@ -7,8 +7,6 @@ from itertools import accumulate
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from msgspec import Struct
-
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, length, stack
 
@@ -16,20 +14,14 @@ from tightrope.inputs.arrays import Arrays, length, stack
 Answer = Callable[[Arrays], list[tuple[int, float]]]
 
 
-class Query(Struct):
-    """Query for one sample, with the same two attributes as LoadGen's QuerySample."""
-
-    id: int
-    index: int
-
-
 class Serving:
     """Engine that answers queries in batches, in the thread that calls `work`.
 
-    Other threads put lists of queries into `inbox`, and None after the last. They wait in order of
-    arrival, in one queue per length of `padded`, to which the sample of that index is padded (None:
-    to the longest of its batch). The next batch, of at most `batch` samples, comes from the queue
-    whose first sample has waited longest, so no sample waits forever, and never mixes lengths.
+    Other threads put lists of LoadGen's `QuerySample` into `inbox`, and None after the last. They
+    wait in order of arrival, in one queue per length of `padded`, to which the sample of that index
+    is padded (None: to the longest of its batch). The next batch, of at most `batch` samples, comes
+    from the queue whose first sample has waited longest, so no sample waits forever, and never
+    mixes lengths.
 
     For each index of `rows`, `predictions` and `margins` hold the latest answer, -1 and 0 before
     the first. `tokens` counts tokens of samples, `padded_tokens` those added by padding; of images

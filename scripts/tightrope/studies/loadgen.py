@@ -16,7 +16,7 @@ from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.inputs.arrays import PIXELS, Arrays, length
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
-from tightrope.studies.batching import Answer, Query, Serving, bucket_edges, padded_lengths
+from tightrope.studies.batching import Answer, Serving, bucket_edges, padded_lengths
 from tightrope.studies.traffic import UNPADDED, Rehearsal, Sent, Settings
 
 PREFIX = ":::MLLOG "
@@ -125,7 +125,7 @@ class LoadGen:
     def served(self, padding: str, indices: Sequence[int]) -> tuple[Serving, float]:
         """Serve these samples, all queued at once, without LoadGen; return also the seconds."""
         serving = self.serving(padding)
-        serving.inbox.put([Query(id=0, index=index) for index in indices])
+        serving.inbox.put([mlperf_loadgen.QuerySample(0, index) for index in indices])
         serving.inbox.put(None)
         few = len(indices) < len(self.rows)
         with tqdm(total=len(indices), desc=f"answering, {padding}", disable=few) as bar:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -31,11 +31,7 @@ TIE = 1e-3
 class Settings(study.Settings, kw_only=True, frozen=True):
     """Which scenarios, with which paddings, and for how long."""
 
-    scenarios: Annotated[tuple[Scenario, ...], study.DISTINCT] = (
-        "single_stream",
-        "offline",
-        "server",
-    )
+    scenarios: Annotated[tuple[Scenario, ...], study.DISTINCT] = get_args(Scenario)
     padding: Annotated[
         tuple[Padding, ...],
         study.DISTINCT,
@@ -43,7 +39,7 @@ class Settings(study.Settings, kw_only=True, frozen=True):
             "Texts; to max_sequence, to the longest of a batch, or to the edge of a bucket of "
             "lengths."
         ),
-    ] = ("fixed", "longest", "bucketed")
+    ] = get_args(Padding)
     batch: Annotated[int, msgspec.Meta(ge=1, le=1_000_000), doc("Largest dynamic batch.")] = 32
     buckets: Annotated[int, msgspec.Meta(ge=1), doc("Buckets of lengths of texts.")] = 4
     seconds: Annotated[
@@ -220,14 +216,15 @@ def in_rounds(calls: Iterable[Any], kind: type[LoadGenTest], *, accept: bool = F
     quiet = [tests for tests in valid if most_cores(tests) <= MAX_FOREIGN_CORES]
     few = len(quiet) < min(FEWEST_ROUNDS, len(valid))
     counting = valid if few and accept else quiet
-    enough = len(counting) >= FEWEST_ROUNDS
+    tests = [*chain(*counting)] if len(counting) >= FEWEST_ROUNDS else []
+    paddings = dict.fromkeys(one.padding for one in tests)
     scenario = str(kind.__struct_config__.tag).replace("_", " ")
     words = (
         f"{scenario} ({len(quiet)} of {len(rounds)} rounds were undisturbed, {FEWEST_ROUNDS} are "
         "needed)"
     )
     return Counted(
-        by_padding(chain(*counting)) if enough else {},
+        {padding: [one for one in tests if one.padding == padding] for padding in paddings},
         words if few else None,
         most_cores(chain(*rounds.values())),
     )
@@ -239,19 +236,9 @@ def searched(calls: Iterable[Any], padding: str, *, accept: bool) -> Counted:
     Those of which other load disturbed one count with `accept` alone.
     """
     rates = [one for one in calls if isinstance(one, Server) and one.padding == padding]
-    cores = most_cores(rates)
-    loud = cores > MAX_FOREIGN_CORES
-    return Counted(
-        {} if loud and not accept else {padding: rates}, "server" if loud else None, cores
-    )
-
-
-def by_padding(tests: Iterable[LoadGenTest]) -> dict[str, list[Any]]:
-    """Return the tests of each padding."""
-    found: dict[str, list[Any]] = {}
-    for one in tests:
-        found.setdefault(one.padding, []).append(one)
-    return found
+    loud = most_cores(rates) > MAX_FOREIGN_CORES
+    tests = {} if loud and not accept else {padding: rates}
+    return Counted(tests, "server" if loud else None, most_cores(rates))
 
 
 def most_cores(tests: Iterable[LoadGenTest]) -> float:
@@ -306,8 +293,8 @@ def row(record: StudyRecord, padding: str, counted: Sequence[Counted], accept: b
         samples_per_s=median([one.samples_per_s for one in together]),
         gain=Estimate.of(gain),
         gain_verdict=speed_verdict(gain) if gain and padding != FIXED else None,
-        padding_gain=fixed.per_sample / own.per_sample if own and fixed else None,
-        padding_share=own.padding_share if own else None,
+        padding_gain=fixed[0] / own[0] if own and fixed else None,
+        padding_share=own[1] if own else None,
         single_stream_p90_s=median([one.p90_s for one in alone]),
         single_stream_p99_s=median([one.p99_s for one in alone]),
         server_per_s=best.issued_per_s if best else None,
@@ -336,19 +323,15 @@ def median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-class Tokens(NamedTuple):
-    """The mean tokens of a sample, padding included, and the share of padding in all tokens."""
+def tokens_of(calls: Iterable[Any], padding: str) -> tuple[float, float] | None:
+    """Return the mean tokens of a sample in offline tests, padding included, and padding's share.
 
-    per_sample: float
-    padding_share: float
-
-
-def tokens_of(calls: Iterable[Any], padding: str) -> Tokens | None:
-    """Return the tokens of all offline tests of a padding; None without any, and for images."""
+    None without any such test, and for images.
+    """
     tests = [one for one in calls if isinstance(one, Offline) and one.padding == padding]
     added = sum(one.padded_tokens for one in tests)
     tokens = sum(one.tokens for one in tests) + added
-    return Tokens(tokens / sum(one.samples for one in tests), added / tokens) if tokens else None
+    return (tokens / sum(one.samples for one in tests), added / tokens) if tokens else None
 
 
 def why_no_rate(rates: Sequence[Server], rehearsal: Rehearsal, bound_s: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlperf_loadgen import QuerySample
 from played_engines import nowhere
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
@@ -14,7 +15,7 @@ from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.answers import answers
 from tightrope.studies import scenarios
-from tightrope.studies.batching import Query, Serving, bucket_edges, padded_lengths
+from tightrope.studies.batching import Serving, bucket_edges, padded_lengths
 from tightrope.studies.traffic import Rehearsal, Sent, Settings
 
 CLASSES = 3
@@ -42,7 +43,7 @@ def served(padded: list[int | None], batch: int, engine: Callable[..., Any] = ru
 
 def ask(serving: Serving, indices: list[int]) -> list[int]:
     """Ask for these samples, ids counted from 1000; the ids that were completed."""
-    serving.inbox.put([Query(1000 + place, index) for place, index in enumerate(indices)])
+    serving.inbox.put([QuerySample(1000 + place, index) for place, index in enumerate(indices)])
     serving.inbox.put(None)
     completed: list[int] = []
     serving.work(completed.extend)
@@ -97,13 +98,13 @@ def test_what_comes_while_the_engine_is_busy_fills_the_next_batch(batch, waiting
     def engine(inputs: Arrays) -> np.ndarray:
         if not found:
             for index in range(len(waiting), 4):
-                serving.inbox.put([Query(index, index)])
+                serving.inbox.put([QuerySample(index, index)])
             serving.inbox.put(None)
         found.append(len(inputs["input_ids"]))
         return run(inputs)
 
     serving = served([None] * 11, batch, engine)
-    serving.inbox.put([Query(index, index) for index in waiting])
+    serving.inbox.put([QuerySample(index, index) for index in waiting])
     completed: list[int] = []
     serving.work(completed.extend)
     assert (completed, found) == ([0, 1, 2, 3], sizes)
@@ -120,8 +121,8 @@ def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_th
         return run(inputs)
 
     serving = served([None] * 11, 4, engine)
-    serving.inbox.put([Query(index, index) for index in range(11)])
-    serving.inbox.put([Query(11, 0)])
+    serving.inbox.put([QuerySample(index, index) for index in range(11)])
+    serving.inbox.put([QuerySample(11, 0)])
     serving.inbox.put(None)
     completed: list[int] = []
     with pytest.raises(type(error)) as caught:
