@@ -36,7 +36,6 @@ rule render_report:
                     "answers",
                     "int8",
                     "inside",
-                    "traffic",
                     "study",
                     "profile",
                     "causes",

@@ -4,7 +4,6 @@ rule summarize:
         latencies=paths_of("reports/{model}/{variant}.latency.json", PLAN.jobs),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", PLAN.jobs),
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
-        traffic=paths_of("reports/{model}/{variant}.traffic.json", PLAN.traffic),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.profile),
         studies=of_wildcards(plan.study_records, PLAN),
         causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.causes),

@@ -1,39 +1,4 @@
-rule measure_traffic:
-    input:
-        engine="artifacts/{model}/engines/{variant}/engine.json",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
-    output:
-        record=report(
-            "reports/{model}/{variant}.traffic.json",
-            caption="captions/traffic.rst",
-            category="Traffic",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
-    log:
-        "<logs>/measure_traffic/{model}-{variant}.log",
-    conda:
-        environment_of_variant
-    threads: WHOLE_MACHINE
-    resources:
-        mem_mb=8000,
-        runtime=60,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
-    params:
-        code=code_with("measure_traffic.py", own_variant),
-        host=host_of_variant,
-        traffic=traffic_settings,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
-        libraries=traffic_libraries,
-    script:
-        "../scripts/measure_traffic.py"
-
-
-# A study measures a variant in its own way: measure_throughput, measure_idleness.
+# A study measures a variant in its own way: measure_traffic, measure_throughput.
 for study in STUDIES:
 
     rule:
@@ -69,6 +34,6 @@ for study in STUDIES:
             settings=settings_of_study(study),
             max_sequence=of_model("max_sequence"),
             threads=config["threads"],
-            libraries=libraries_with(own_variant),
+            libraries=libraries_of_study(study),
         script:
             "../scripts/measure_study.py"

@@ -17,7 +17,7 @@ FORMS = {"python": "", "triton": ".triton"}
 
 def bundles(summary: Summary, form: str) -> list[str]:
     """Return the paths, each once, in the order of the recommendations."""
-    chosen = ((one["model"], one["variant"]) for one in summary["recommendations"])
+    chosen = ((one.model, one.variant) for one in summary.recommendations)
     paths = (
         f"artifacts/{model}/bundle/{variant}{FORMS[form]}.tar.gz"
         for model, variant in chosen

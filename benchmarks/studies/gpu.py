@@ -23,6 +23,7 @@ from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
 from tightrope.measure.peaks import operations_per_s, types_on
+from tightrope.summary.result_types import Shape
 from tightrope.terminal.decision import size_label
 
 SIZE = 8192
@@ -60,7 +61,7 @@ def peaks(device: str = "cuda", size: int = SIZE) -> dict[str, float]:
 def rows_of(path: Path) -> Rows:
     """Each shape of each variant on a GPU that was measured, by model, variant and shape."""
     return {
-        (one["model"], one["variant"], size_label(row)): {**one, **row}
+        (one["model"], one["variant"], size_label(Shape(**row["shape"]))): {**one, **row}
         for one in read_json(path)["results"]
         if one["device"] == "cuda"
         for row in one["latency"]

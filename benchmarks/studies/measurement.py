@@ -383,7 +383,7 @@ def runs(options: argparse.Namespace) -> None:
     """How the verdicts and speed-ups of two whole runs differ."""
     first, second = (
         {
-            (result["variant"], row["batch"], row["sequence"]): row["speedup"]
+            (result["variant"], row["shape"]["batch"], row["shape"]["sequence"]): row["speedup"]
             for result in json.loads(path.read_text())["results"]
             for row in result["latency"]
             if row["speedup"] and row["speedup"]["ratio"]

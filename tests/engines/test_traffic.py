@@ -15,18 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 from busy import PROCESSORS, busy_child
-from msgspec import to_builtins
 from studies import STUDIES, measured, spoil
 from tightrope.artifacts.files import sha256
 from tightrope.errors import TightropeError
 from tightrope.jobs.child import Limits
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.traffic_loadgen import read_log
-from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
+from tightrope.studies.loadgen import results
+from tightrope.studies.study import StudyRecord
+from tightrope.studies.traffic import (
+    FEWEST_ROUNDS,
+    LoadGenTest,
+    Offline,
+    Server,
+    SingleStream,
+    rows,
+)
 from tightrope.variants import Variant
 from tiny_model import LIMITS, TinyModel, build_variant, name_variant
 
-Measure = Callable[..., TrafficRecord]
+Measure = Callable[..., StudyRecord]
 SLOW_S = 0.01
 FIRST = replace(LIMITS, seconds=60, last_attempt=False)
 
@@ -55,9 +62,15 @@ def logs_beside(target: Path) -> dict[str, str]:
     return {str(file.relative_to(target.parent)): sha256(file) for file in files}
 
 
-def only(record: TrafficRecord, scenario: str) -> dict[str, Any]:
-    """The last test of the scenario."""
-    return [test for test in to_builtins(record.tests) if test["scenario"] == scenario][-1]
+def last(record: StudyRecord, kind: type[LoadGenTest]) -> Any:
+    """The last test of that kind."""
+    return [one for one in record.calls if isinstance(one, kind)][-1]
+
+
+def logs_in(record: StudyRecord) -> dict[str, str]:
+    """The logs of all tests."""
+    tests = [one for one in record.calls if isinstance(one, LoadGenTest)]
+    return {path: digest for one in tests for path, digest in one.logs.items()}
 
 
 def asked_by_loadgen(target: Path, scenario: str) -> Callable[[int], bool]:
@@ -106,21 +119,21 @@ def test_logs_of_before_are_replaced(measure: Measure, target: Path) -> None:
     measure(scenarios=["single_stream", "offline"])
     before = logs_beside(target)
     record = measure()
-    assert {scenario_of(path) for path in record.logs} == {"fixed-offline"}
-    assert record.logs == logs_beside(target)
+    assert {scenario_of(path) for path in logs_in(record)} == {"fixed-offline"}
+    assert logs_in(record) == logs_beside(target)
     assert {scenario_of(path) for path in before} == {"fixed-offline", "fixed-single_stream"}
     detail = "v.traffic/fixed-offline-1/mlperf_log_detail.txt"
-    assert before[detail] != record.logs[detail]
+    assert before[detail] != logs_in(record)[detail]
     assert other.read_text() == "of another variant"
 
 
 def test_no_time_is_less_than_what_the_engine_takes(measure: Measure, harm: Any) -> None:
     harm(is_slow)
     record = measure(scenarios=["single_stream", "offline"], padding=["longest"])
-    offline = only(record, "offline")
-    assert only(record, "single_stream")["p50_s"] >= SLOW_S
-    assert offline["samples_per_s"] <= 4 / SLOW_S
-    assert offline["batches"] == math.ceil(offline["samples"] / 4)
+    offline = last(record, Offline)
+    assert last(record, SingleStream).p50_s >= SLOW_S
+    assert offline.samples_per_s <= 4 / SLOW_S
+    assert offline.batches == math.ceil(offline.samples / 4)
 
 
 # logits of another shape are seen where those that are not numbers are:
@@ -152,9 +165,10 @@ def test_a_broken_engine_is_a_failed_record_with_the_cause(
     assert reason in record.reason
     assert "\n" not in record.reason
     assert record.transient is transient
-    assert (record.tests, record.answers) == ([], {})
-    assert any(scenario in path for path in record.logs) if scenario else record.logs == {}
-    assert record.logs == logs_beside(target)
+    tests = [one for one in record.calls if isinstance(one, LoadGenTest)]
+    assert tests == []
+    # those of the test that failed stay
+    assert any(scenario in path for path in logs_beside(target)) == bool(scenario)
     assert multiprocessing.active_children() == []
 
 
@@ -197,18 +211,19 @@ def test_an_engine_that_was_not_built_is_a_failed_record_of_each_study(
     assert record.status == "failed"
     assert record.reason == "not built: ran in fp32: no matrix product ran in int8"
     if study == "traffic":
-        assert (record.tests, record.logs, logs_beside(target)) == ([], {}, {})
+        assert (record.calls, logs_beside(target)) == ([], {})
 
 
 def test_a_bound_that_one_sample_alone_breaks_has_no_rate_and_none_is_tried(
     measure: Measure,
 ) -> None:
     record = measure(scenarios=["server"], padding=["longest"], p99_bound_s=1e-6)
-    server = only(record, "server")
     assert record.status == "ok"
-    assert (server["highest_per_s"], server["issued_per_s"], server["rates"]) == (None, None, [])
-    assert server["reason"].startswith("one long sample alone takes")
-    assert server["reason"].endswith("the bound of p99 is 1e-06 s")
+    assert not [one for one in record.calls if isinstance(one, Server)]
+    (row,) = rows(record, False)
+    assert row.server_per_s is None
+    assert row.reason.startswith("one long sample alone takes")
+    assert row.reason.endswith("the bound of p99 is 1e-06 s")
 
 
 def test_a_log_without_a_result_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -216,7 +231,7 @@ def test_a_log_without_a_result_is_an_error_that_names_it(tmp_path: Path) -> Non
     log.write_text(':::MLLOG {"key": "loadgen_version", "value": "6"}\n')
     for path in (log, tmp_path / "none.txt"):
         with pytest.raises(RuntimeError, match=f"{path.name}: LoadGen wrote no result"):
-            read_log(path)
+            results("Offline", path)
 
 
 def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
@@ -224,7 +239,7 @@ def test_a_rehearsal_that_was_hit_by_other_load_does_not_make_the_test_invalid(
 ) -> None:
     begun = asked_by_loadgen(target, "")
     harm(is_slow, lambda threads: not begun(threads))
-    assert only(measure(padding=["longest"]), "offline")["valid"] is True
+    assert last(measure(padding=["longest"]), Offline).valid
 
 
 def test_a_disturbed_test_is_repeated_while_time_may_be_lost(measure: Measure) -> None:
@@ -232,5 +247,5 @@ def test_a_disturbed_test_is_repeated_while_time_may_be_lost(measure: Measure) -
         found = measure(quiet_seconds=1.0)
     assert found.lost_s >= 1.0
     assert any(name.startswith("python") for name in found.busiest)
-    assert only(found, "offline")["foreign_cores"] > MAX_FOREIGN_CORES
-    assert len({test.round for test in found.tests}) >= FEWEST_ROUNDS
+    assert last(found, Offline).foreign_cores > MAX_FOREIGN_CORES
+    assert last(found, Offline).round >= FEWEST_ROUNDS

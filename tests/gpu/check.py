@@ -183,12 +183,10 @@ def pipeline(chosen: argparse.Namespace, keep: Callable[[Part], None]) -> Part:
 
 def in_words(result: dict) -> str:
     """One line of the table: the variant, and its times or why it has none."""
-    from tightrope.summary.results import shape_of
-
     if result["status"] != "ok":
         return f"{result['variant']}: {result['status']}: {result['reason']}"
     times = [
-        f"{shape_in_words(tuple(shape_of(row).values()))} {row['mean_s'] * 1e3:.3f} ms"
+        f"{shape_in_words(tuple(row['shape'].values()))} {row['mean_s'] * 1e3:.3f} ms"
         + (f" ({row['device_p50_s'] * 1e3:.3f} on the GPU)" if row["device_p50_s"] else "")
         for row in result["latency"]
     ]

@@ -15,6 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks/studies"))
 
+from msgspec import to_builtins
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
@@ -282,9 +283,9 @@ class Bench:
 def row_of(record: LatencyRecord, place: int, config: Part, peaks: Part) -> Part:
     """Return the statistics of a shape, and the `share_of_peak` of the precision's products."""
     shape = record.shapes[place]
-    entry: Part = {**latency_entry(record, place, accept_disturbed=True)}
+    entry: Part = to_builtins(latency_entry(record, place, accept_disturbed=True))
     peak = peaks.get(parse(record.variant).precision)
-    work = operations(config, shape.batch, entry["sequence"], entry["sequence"])
+    work = operations(config, shape.batch, shape.sequence, shape.sequence)
     share = work / entry["mean_s"] / peak if peak and entry["mean_s"] else None
     kept = {name: entry[name] for name in KEPT}
     return {**shape.sizes, **kept, "share_of_peak": share, "speedup": entry["speedup"]}

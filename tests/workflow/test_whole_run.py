@@ -78,11 +78,11 @@ def test_each_section_of_the_page_is_there(page: str) -> None:
 
 
 def test_traffic_has_the_gain_of_each_padding(summary: Any) -> None:
-    (entry,) = summary["traffic"]
+    (entry,) = summary["studies"]["traffic"]
     fixed, longest, bucketed = entry["rows"]
-    assert fixed["gain"] == fixed["padding_gain"] == 1
+    assert fixed["gain"]["value"] == fixed["padding_gain"] == 1
     for row in (longest, bucketed):
-        assert row["gain_low"] < row["gain"] < row["gain_high"]
+        assert row["gain"]["low"] < row["gain"]["value"] < row["gain"]["high"]
 
 
 def test_throughput_has_each_division_of_the_cores_at_each_batch(whole: Project) -> None:

@@ -8,10 +8,11 @@ import pytest
 from msgspec import to_builtins
 from tightrope.artifacts.files import sha256
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.measure.traffic_padding import bucket_edges
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.traffic import FEWEST_ROUNDS, TrafficRecord
-from tightrope.summary.traffic import TIE
+from tightrope.studies.batching import bucket_edges
+from tightrope.studies.study import StudyRecord
+from tightrope.studies.table import STUDIES
+from tightrope.studies.traffic import FEWEST_ROUNDS, TIE, LoadGenTest, Rehearsal
 from tiny_project import LEARNT, SMALL, WHOLE, Project
 
 SCENARIOS, PADDINGS = ("single_stream", "offline", "server"), ("fixed", "longest", "bucketed")
@@ -25,14 +26,18 @@ def target(whole: Project) -> Path:
 
 
 @pytest.fixture(scope="module")
-def record(target: Path) -> TrafficRecord:
-    return TrafficRecord.read(target)
+def record(target: Path) -> StudyRecord:
+    return STUDIES["traffic"].read(target)
+
+
+def tests_in(record: StudyRecord) -> list[dict[str, Any]]:
+    return [to_builtins(one) for one in record.calls if isinstance(one, LoadGenTest)]
 
 
 @pytest.fixture(scope="module")
-def last(record: TrafficRecord) -> dict[tuple[str, str], dict[str, Any]]:
+def last(record: StudyRecord) -> dict[tuple[str, str], dict[str, Any]]:
     """The last test of each padding and scenario."""
-    return {(test["name"], test["scenario"]): test for test in to_builtins(record.tests)}
+    return {(test["padding"], test["call"]): test for test in tests_in(record)}
 
 
 def from_loadgens_summary(target: Path, name: str, label: str) -> float:
@@ -45,33 +50,35 @@ def from_loadgens_summary(target: Path, name: str, label: str) -> float:
 
 @pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_paddings_alternate_in_rounds_with_another_one_first_each_time(record, scenario) -> None:
-    tests = [test for test in to_builtins(record.tests) if test["scenario"] == scenario]
+    tests = [test for test in tests_in(record) if test["call"] == scenario]
     numbers = [test["round"] for test in tests]
     assert numbers == sorted(numbers)
-    rounds = [[test["name"] for test in tests if test["round"] == one] for one in {*numbers}]
+    rounds = [[test["padding"] for test in tests if test["round"] == one] for one in {*numbers}]
     assert len(rounds) >= FEWEST_ROUNDS
     assert all(sorted(one) == sorted(PADDINGS) for one in rounds)
     assert {one[0] for one in rounds} == {*PADDINGS}
 
 
-def test_the_record_says_what_was_measured_with_what(whole: Project, record: TrafficRecord) -> None:
+def test_the_record_says_what_was_measured_with_what(whole: Project, record: StudyRecord) -> None:
     encode = load_encoder(whole / f"{MADE}/checkpoint/checkpoint.json", max_sequence=LONGEST)
     split = whole / f"{MADE}/splits/timing.json"
     lengths = [len(row["input_ids"]) for row in encode(read_split(split))]
-    assert record.lengths == lengths
-    assert record.edges == bucket_edges(lengths, WHOLE["traffic"]["buckets"])
-    assert (record.longest, record.threads, record.plan["batch"]) == (LONGEST, 2, BATCH)
+    sent = record.calls[0]
+    assert (sent.samples, sent.of, sent.longest) == (len(lengths), len(lengths), LONGEST)
+    assert sent.lengths == lengths
+    assert sent.edges == bucket_edges(lengths, WHOLE["traffic"]["buckets"])
+    assert (record.threads, record.settings["batch"], record.shape) == (2, BATCH, {})
     assert record.engine_sha256 == sha256(whole / f"{MADE}/engines/{LEARNT}/engine.json")
-    assert record.data_sha256 == sha256(split)
 
 
-def test_padding_is_that_of_the_kind_of_padding(record: TrafficRecord, last: dict) -> None:
+def test_padding_is_that_of_the_kind_of_padding(record: StudyRecord, last: dict) -> None:
     fixed, longest, bucketed = (last[padding, "offline"] for padding in PADDINGS)
     assert fixed["tokens"] + fixed["padded_tokens"] == LONGEST * fixed["samples"]
     of_longest, of_fixed = (one["padded_tokens"] / one["samples"] for one in (longest, fixed))
-    needed = sum(min(e for e in record.edges if e >= n) - n for n in record.lengths)
+    sent = record.calls[0]
+    needed = sum(min(e for e in sent.edges if e >= n) - n for n in sent.lengths)
     share = bucketed["padded_tokens"] / bucketed["samples"]
-    assert share == pytest.approx(needed / len(record.lengths), rel=0.5)
+    assert share == pytest.approx(needed / sent.samples, rel=0.5)
     assert max(share, of_longest) < of_fixed
 
 
@@ -85,17 +92,14 @@ def test_numbers_are_those_that_loadgen_wrote_for_people(target, record, last, p
     name = f"{padding}-single_stream-{single['round']}"
     late_ns = from_loadgens_summary(target, name, "90.00 percentile latency (ns)")
     assert single["p90_s"] == pytest.approx(late_ns / 1e9)
-    server = last[padding, "server"]
-    for test in server["rates"]:
+    rates = [t for t in tests_in(record) if (t["padding"], t["call"]) == (padding, "server")]
+    for test in rates:
         name = f"{padding}-server-{test['target_per_s']:g}"
         late_ns = from_loadgens_summary(target, name, "99.00 percentile latency (ns)")
         assert test["p99_s"] == pytest.approx(late_ns / 1e9)
-    valid = [rate for rate in server["rates"] if rate["valid"]]
-    assert 1 <= len(valid) <= len(server["rates"]) <= 9
-    assert all(rate["p99_s"] <= record.plan["p99_bound_s"] for rate in valid)
-    best = max(valid, key=lambda rate: rate["target_per_s"])
-    assert server["highest_per_s"] == best["target_per_s"]
-    assert (server["issued_per_s"], server["reason"]) == (best["issued_per_s"], None)
+    valid = [test for test in rates if test["valid"]]
+    assert 1 <= len(valid) <= len(rates) <= 9
+    assert all(test["p99_s"] <= record.settings["p99_bound_s"] for test in valid)
 
 
 def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, record) -> None:
@@ -104,8 +108,9 @@ def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, rec
         [one["text"] for one in read_split(whole / f"{MADE}/splits/{split}.json")]
         for split in ("timing", "evaluation")
     )
-    assert {*record.answers} == {*PADDINGS}
-    for answers in record.answers.values():
+    rehearsals = [one for one in record.calls if isinstance(one, Rehearsal)]
+    assert [one.padding for one in rehearsals] == [*PADDINGS]
+    for answers in rehearsals:
         found = [answers.predictions[sent.index(text)] for text in judged]
         for one, other, margin in zip(found, alone.predictions, alone.margins, strict=True):
             assert one == other or margin <= TIE
@@ -113,19 +118,14 @@ def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, rec
 
 def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(target, record) -> None:
     files = [one for one in target.with_suffix("").rglob("*") if one.is_file()]
-    assert record.logs == {str(one.relative_to(target.parent)): sha256(one) for one in files}
-    tests = to_builtins(record.tests)
-    names = {
-        f"{test['name']}-{test['scenario']}-{test['round']}"
-        for test in tests
-        if test["scenario"] != "server"
-    }
-    names |= {
-        f"{test['name']}-server-{rate['target_per_s']:g}"
-        for test in tests
-        for rate in test.get("rates", ())
-    }
-    assert {Path(path).parent.name for path in record.logs} == names
+    logs: dict[str, str] = {}
+    for test in tests_in(record):
+        logs |= test["logs"]
+        number = test.get("target_per_s", test["round"])
+        assert {Path(path).parent.name for path in test["logs"]} == {
+            f"{test['padding']}-{test['call']}-{number:g}"
+        }
+    assert logs == {str(one.relative_to(target.parent)): sha256(one) for one in files}
 
 
 def test_the_log_tells_which_test_runs_and_how_far_the_job_is(whole: Project) -> None:

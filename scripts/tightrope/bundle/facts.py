@@ -17,18 +17,11 @@ from tightrope.machine.distributions import licence_of
 from tightrope.measure.answers import largest_batch
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 from tightrope.report.style.marks import code_span, plain_text
-from tightrope.report.style.numbers import (
-    milliseconds,
-    moment,
-    ratio,
-    ratio_interval,
-    shape_label,
-    shape_of,
-)
+from tightrope.report.style.numbers import milliseconds, moment, ratio, ratio_interval, shape_label
 from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
 from tightrope.statistics import LEVEL
-from tightrope.summary.result_types import LatencyRow
+from tightrope.summary.result_types import LatencyRow, Shape
 
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand
@@ -52,8 +45,8 @@ def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
     latency, variant = subject.latency, subject.variant
     folder = subject.paths.artifacts.checkpoint.parent
     images = load_settings(folder) if subject.checkpoint["task"] == IMAGE else None
-    rows = {shape_of(row): row for row in subject.result["latency"]}
-    intervals = (interval(shape, rows[shape_of(shape.sizes)]) for shape in latency.shapes)
+    rows = {row.shape: row for row in subject.result.latency}
+    intervals = (interval(shape, rows[Shape(**shape.sizes)]) for shape in latency.shapes)
     both = latency.reference
     workload = both and statistics.median(both.before.rounds_s + both.after.rounds_s)
     return {
@@ -97,19 +90,18 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
     `provisional` where other load disturbed them, and the configuration accepts that. None where it
     left less than two blocks.
     """
-    provisional = row.get("provisional", False)
+    provisional = row.provisional
     kept = range(len(shape.pairs)) if provisional else shape.undisturbed()
     logs = [math.log(statistics.median(shape.blocks_s[at])) for at in kept]
     if len(logs) < 2:
         return None
-    spread = row.get("machine_spread", 0.0)
-    seconds = row.get("paired_s")
+    spread = row.machine_spread
+    seconds = row.paired_s
     middle = math.log(seconds) if seconds else statistics.median(logs)
     deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
-    sizes = shape_of(shape.sizes)
     return {
-        "name": shape_label(sizes),
-        "shape": dict(sizes),
+        "name": shape_label(row.shape),
+        "shape": row.shape.sizes,
         "latency_s": math.exp(middle),
         "low_s": math.exp(middle - WIDTH * deviation),
         "high_s": math.exp(middle + WIDTH * deviation),
@@ -120,12 +112,12 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
 
 def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
     """Return the text of README.md, from `facts` of bundle.json and the summary."""
-    rows = {shape_of(row): row.get("speedup") for row in subject.result["latency"]}
-    speedups = [rows.get(shape_of(one["shape"])) for one in facts["latency"]]
+    rows = {row.shape: row.speedup for row in subject.result.latency}
+    speedups = [rows.get(Shape(**one["shape"])) for one in facts["latency"]]
     words = (filter(None, [ratio(one), ratio_interval(one)]) for one in speedups)
     packages = imported(subject.variant.engine, subject.checkpoint["task"])
     values = {
-        "accuracy": subject.result["accuracy"],
+        "accuracy": subject.result.accuracy,
         "bucketed": bool(subject.engine["options"].get("buckets")),
         "checkpoint": subject.checkpoint,
         "data": subject.data,
@@ -137,7 +129,7 @@ def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
             "data": of_source(subject.data["source"]),
             "packages": {name: licence_of(name) for name in packages},
         },
-        "model": subject.summary["models"][subject.model],
+        "model": subject.summary.models[subject.model],
         "python": ".".join(platform.python_version_tuple()[:2]),
         "result": subject.result,
         "speedups": [" ".join(one) or "not known" for one in words],
@@ -158,16 +150,16 @@ def decisions(subject: Subject) -> list[dict[str, Any]]:
     """Return the recommendation for each shape on the variant's host, and why not others there."""
     return [
         {
-            "shape": shape_label(shape_of(one["shape"])),
-            "chosen": one["variant"],
-            "provisional": one["provisional"],
-            "why": one["why"],
+            "shape": shape_label(one.shape),
+            "chosen": one.variant,
+            "provisional": one.provisional,
+            "why": one.why,
             "rejected": [
-                other for other in one["rejected"] if not other["reason"].startswith(UNAVAILABLE)
+                other for other in one.rejected if not other.reason.startswith(UNAVAILABLE)
             ],
         }
-        for one in subject.summary["recommendations"]
-        if (one["model"], one["host"]) == (subject.model, subject.result["host"])
+        for one in subject.summary.recommendations
+        if (one.model, one.host) == (subject.model, subject.result.host)
     ]
 
 

@@ -128,7 +128,7 @@ def require_own_program(variant: Variant, folder: Path) -> None:
 
 def result_of(summary: Summary, model: str, variant: str) -> Result:
     """Return the result of a variant; raise TightropeError where the summary has none."""
-    for one in summary["results"]:
-        if (one["model"], one["variant"]) == (model, variant):
+    for one in summary.results:
+        if (one.model, one.variant) == (model, variant):
             return one
     raise TightropeError(f"reports/summary.json has no {model}/{variant}; run snakemake first")

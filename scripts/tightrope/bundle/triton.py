@@ -10,7 +10,9 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tightrope.artifacts.files import json_bytes
 from tightrope.artifacts.manifest import read_manifest
@@ -23,9 +25,8 @@ from tightrope.errors import TightropeError, printable
 from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
-from tightrope.summary.measured import Measured, StudyEntry
+from tightrope.summary.measured import StudyEntry
 from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.traffic import Traffic
 from tightrope.variants import Variant, parse
 
 README = "README.md"
@@ -37,7 +38,6 @@ BF16 = ("bf16", "int8-bf16")
 FOR_CLIENTS = ("tokenizer.json", "preprocessor_config.json")
 # share of a lone request's latency that it may wait for others
 WAITING = 0.1
-Entry = TypeVar("Entry", bound=Measured)
 
 
 class Templates(NamedTuple):
@@ -91,23 +91,23 @@ def write_triton(
     require_built(built)
     made, document = read_manifest(checkpoint, CheckpointManifest), read_summary(summary)
     result = result_of(document, model, built["variant"])
-    host = document["hosts"].get(result["host"] or "")
+    host = document.hosts.get(result.host or "")
     texts = triton_files(
         model,
         built,
         made["labels"],
         result,
-        document["studies"].get("throughput", []),
-        document["traffic"],
+        document.studies.get("throughput", []),
+        document.studies.get("traffic", []),
         templates=templates,
-        isa=host["isa"] if host else (),
+        isa=host.isa if host else (),
     )
     files: dict[str, bytes | Path] = {name: text.encode() for name, text in texts.items()}
     files |= {path: engine.parent / name for path, name in engine_files(model, built).items()}
     for name in FOR_CLIENTS:
         if name in made["files"]:
             files[f"{model}/{name}"] = checkpoint.parent / name
-    files[f"{model}/result.json"] = json_bytes(dict(result))
+    files[f"{model}/result.json"] = json_bytes(msgspec.to_builtins(result))
     write_archive(target, f"{model}-{built['variant']}-triton", files)
 
 
@@ -117,7 +117,7 @@ def triton_files(
     labels: list[str],
     result: Result,
     throughput: list[StudyEntry],
-    traffic: list[Traffic],
+    traffic: list[StudyEntry],
     *,
     templates: Templates,
     isa: Sequence[str] = (),
@@ -133,7 +133,7 @@ def triton_files(
     variant, backend = backend_of(model, engine)
     require_precision(model, variant, isa)
     require_result(model, engine, labels, result)
-    settings, rows = settings_of(engine["options"], result, throughput, traffic), result["latency"]
+    settings, rows = settings_of(engine["options"], result, throughput, traffic), result.latency
     values = {
         "backend": backend,
         "bf16": variant.precision in BF16,
@@ -150,7 +150,7 @@ def triton_files(
         # each shape whose latency was measured, within the largest batch
         "shapes": [
             shape
-            for shape in dict.fromkeys((one["batch"], one.get("sequence")) for one in rows)
+            for shape in dict.fromkeys((one.shape.batch, one.shape.sequence) for one in rows)
             if shape[0] <= settings.largest
         ],
         "signature": [
@@ -235,26 +235,26 @@ def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
 def require_result(model: str, engine: EngineManifest, labels: list[str], result: Result) -> None:
     """Raise TightropeError unless the result is of this engine, and there are labels."""
     name = f"{model} {engine['variant']}"
-    if (result["model"], result["variant"]) != (model, engine["variant"]):
-        other = f"{result['model']} {result['variant']}"
+    if (result.model, result.variant) != (model, engine["variant"]):
+        other = f"{result.model} {result.variant}"
         raise TightropeError(f"{name}: the result is of {other}; take that of the engine")
-    if result["status"] != "ok":
-        reason = result["reason"] or "it was not measured"
+    if result.status != "ok":
+        reason = result.reason or "it was not measured"
         raise TightropeError(f"{name}: {reason}; bundle a variant that was measured")
     if not labels:
         raise TightropeError(f"{name}: the checkpoint has no labels; prepare it again")
 
 
-def lengths(engine: EngineManifest, result: Result, traffic: list[Traffic]) -> list[int]:
+def lengths(engine: EngineManifest, result: Result, traffic: list[StudyEntry]) -> list[int]:
     """Return the lengths in tokens to pad texts to; empty for images.
 
     The edges of the length buckets under traffic, else of the engine's buckets, else those
     measured.
     """
     load = own(traffic, result)
-    edges = load["edges"] if load else []
+    edges = load.rows[0]["edges"] if load else []
     buckets = (engine["options"].get("buckets") or {}).get("sequence", [])
-    measured = {row["sequence"] for row in result["latency"] if "sequence" in row}
+    measured = {size for row in result.latency if (size := row.shape.sequence)}
     return sorted(edges or buckets or measured)
 
 
@@ -302,7 +302,7 @@ def settings_of(
     options: dict[str, Any],
     result: Result,
     throughput: Sequence[StudyEntry],
-    traffic: Sequence[Traffic],
+    traffic: Sequence[StudyEntry],
 ) -> Settings:
     """Return the settings for an engine with these `options` (their buckets or profiles limit it).
 
@@ -315,9 +315,14 @@ def settings_of(
         limit = max(options["buckets"][BATCH])
     entry, load = own(throughput, result), own(traffic, result)
     curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
-    batches = {one.batch for one in curve.points} | {one["batch"] for one in rows_of(result, limit)}
-    if load and load["batch"] <= limit and any(one["samples_per_s"] for one in load["rows"]):
-        batches.add(load["batch"])
+    batches = {one.batch for one in curve.points} | {
+        one.shape.batch for one in rows_of(result, limit)
+    }
+    batches |= {
+        one["batch"]
+        for one in (load.rows if load else ())
+        if one["samples_per_s"] and one["batch"] <= limit
+    }
     delay_us, why = delay_of(curve)
     chosen = curve.chosen
     compared = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))
@@ -338,18 +343,17 @@ def settings_of(
     )
 
 
-def own(entries: Iterable[Entry], result: Result) -> Entry | None:
+def own(entries: Iterable[StudyEntry], result: Result) -> StudyEntry | None:
     """Return the entry of the variant of `result` on the same host, None without one."""
-    names = ("model", "variant", "host")
-    wanted = [result["model"], result["variant"], result["host"]]
-    found = (one for one in entries if [one[name] for name in names] == wanted)  # type: ignore[literal-required]  # the names are literals
-    return next((one for one in found if one["status"] == "ok"), None)
+    wanted = (result.model, result.variant, result.host)
+    found = (one for one in entries if (one.model, one.variant, one.host) == wanted)
+    return next((one for one in found if one.status == "ok"), None)
 
 
 def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
     """Return the points with the division of the best one, the best within the bound if any."""
-    within = [row for row in entry["rows"] if row["best_within_bound"]]
-    best = next(iter(within or [row for row in entry["rows"] if row["best"]]), None)
+    within = [row for row in entry.rows if row["best_within_bound"]]
+    best = next(iter(within or [row for row in entry.rows if row["best"]]), None)
     if best is None or best["batch"] > limit:
         return None
     instances, threads = best["instances"], best["threads"]
@@ -361,13 +365,13 @@ def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
             one["p99_s"],
             one["provisional"],
         )
-        for one in entry["rows"]
+        for one in entry.rows
         if (one["instances"], one["threads"]) == (instances, threads)
         and (rate := one["samples_per_s"])
         and one["batch"] <= limit
     ]
     chosen = next(one for one in points if one.batch == best["batch"])
-    shape = size(*(entry["shape"].get(axis) for axis in ("sequence", "height", "width")))
+    shape = size(*(entry.shape.get(axis) for axis in ("sequence", "height", "width")))
     why = "of those within the bound on p99" if within else "of all"
     source = f"`studies.throughput` of summary.json at {shape}"
     division = f"the division with the most samples per second, {why}, in {source}"
@@ -378,29 +382,28 @@ def curve_of_latency(result: Result, limit: float) -> Curve:
     """Return the points of the shape with most batches, of several such that with most tokens."""
     groups: dict[tuple[int | None, int | None, int | None], list[LatencyRow]] = {}
     for row in rows_of(result, limit):
-        shape = (row.get("sequence"), row.get("height"), row.get("width"))
+        shape = (row.shape.sequence, row.shape.height, row.shape.width)
         groups.setdefault(shape, []).append(row)
     shape = max(groups, key=lambda one: (len(groups[one]), one[0] or 0))
-    best = max(groups[shape], key=lambda row: row["throughput_per_s"] or 0.0)
+    best = max(groups[shape], key=lambda row: row.throughput_per_s or 0.0)
     points = [point_of(row) for row in groups[shape]]
-    streams = best.get("streams")
-    count = (streams and streams["best"]) or 1
+    count = (best.streams.best if best.streams else None) or 1
     source = f"`latency` of summary.json at {size(*shape)}, one call at a time"
-    by_streams = f"the fastest of the measured `streams` at batch {best['batch']}"
+    by_streams = f"the fastest of the measured `streams` at batch {best.shape.batch}"
     why = by_streams if count > 1 else f"one, as in {source}: no better number was measured"
-    return Curve(points, point_of(best), count, result["threads"] or 1, None, source, why)
+    return Curve(points, point_of(best), count, result.threads or 1, None, source, why)
 
 
 def rows_of(result: Result, limit: float) -> list[LatencyRow]:
     """Return the rows that have times and no padding; raise TightropeError without one."""
     rows = [
         row
-        for row in result["latency"]
-        if row.get("throughput_per_s") and not row.get("tokens") and row["batch"] <= limit
+        for row in result.latency
+        if row.throughput_per_s and not row.shape.tokens and row.shape.batch <= limit
     ]
     if not rows:
         raise TightropeError(
-            f"{result['model']} {result['variant']}: no undisturbed latency from which a server "
+            f"{result.model} {result.variant}: no undisturbed latency from which a server "
             "could be set up; measure it again on a quiet machine"
         )
     return rows
@@ -408,9 +411,8 @@ def rows_of(result: Result, limit: float) -> list[LatencyRow]:
 
 def point_of(row: LatencyRow) -> Point:
     """Return a row of `latency` as a point."""
-    rate = row["throughput_per_s"] or 0.0
-    call_s = row.get("paired_s") or row["batch"] / rate
-    return Point(row["batch"], rate, call_s, row.get("p99_s"), row.get("provisional", False))
+    rate, batch = row.throughput_per_s or 0.0, row.shape.batch
+    return Point(batch, rate, row.paired_s or batch / rate, row.p99_s, row.provisional)
 
 
 def size(sequence: int | None, height: int | None, width: int | None) -> str:

@@ -57,7 +57,7 @@ def write_bundle(
     own = [path for path in programs if path.parent.name != ENGINES]
     # the settings of images are in bundle.json
     encoders = [name for name in (TOKENIZER,) if name in subject.checkpoint["files"]]
-    result: dict[str, Any] = dict(subject.result)
+    result: dict[str, Any] = to_builtins(subject.result)
     engine, task = subject.variant.engine, subject.checkpoint["task"]
     packages = pinned(engine, task, subject.engine["libraries"])
     pins = "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))

@@ -1,5 +1,7 @@
 """Measure a study of a variant: hand it the engine, keep its calls or why there are none."""
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,16 +12,20 @@ from typing import Any
 
 import msgspec
 
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.files import storage_errors
+from tightrope.artifacts.manifest import classes_of, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.artifacts.paths import Artifacts
+from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
+from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import require_sequence
 from tightrope.jobs.child import Child, set_failure
-from tightrope.machine.cores import pinned_processors
+from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.machine.quiet import QuietMachine
+from tightrope.measure.answers import answers
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
 from tightrope.signature import IMAGE
@@ -34,6 +40,7 @@ class EngineBench:
     settings: TimingSettings
     processors: list[int]
     machine: QuietMachine
+    folder: Path = Path()
     shape: Shape = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     # of the last shapes
@@ -80,6 +87,24 @@ class EngineBench:
                 worker.ask("load")
             yield workers
 
+    @contextmanager
+    def serving(self, server: Callable[..., Any]) -> Iterator[Child]:
+        """Start a server of the engine, see `Bench`."""
+        self.processors = self.machine.processors = sorted(os.sched_getaffinity(0))
+        checkpoint, longest = self.artifacts.checkpoint, self.settings.max_sequence
+
+        def load() -> tuple[Callable[[Arrays], Any], Sequence[Arrays]]:
+            """Return the engine, with its outputs checked, and the examples; in the child."""
+            rows = load_encoder(checkpoint, max_sequence=longest)(read_split(self.artifacts.data))
+            classes = classes_of(checkpoint)
+            let_threads_spin()
+            run, _ = load_engine(self.artifacts.engine, threads=self.threads)
+            return lambda inputs: answers(run(inputs), inputs, classes=classes), rows
+
+        limits = self.settings.execution.limits
+        with Child(server(load, longest), limits, began=self.began) as worker:
+            yield worker
+
     def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
         """Yield what is measured, again while other load disturbs it and time may be lost."""
         while True:
@@ -103,7 +128,8 @@ def measure_study(
 ) -> None:
     """Write the StudyRecord of `variant`, also if it cannot run; `settings.plan` are the study's.
 
-    A transient failure raises TightropeError unless this is the last attempt. Raises TightropeError
+    Its other files are in the folder with its name without `.json`; both are deleted first. A
+    transient failure raises TightropeError unless this is the last attempt. Raises TightropeError
     for settings that the model does not take.
     """
     # by its name, so that another study makes nothing of this one stale
@@ -118,7 +144,12 @@ def measure_study(
         settings=settings.plan,
     )
     asked = msgspec.convert({**settings.plan}, study.Settings)
-    bench = EngineBench(artifacts, settings, processors, settings.machine(processors))
+    folder = Path(target).with_suffix("")
+    with storage_errors(folder):
+        Path(target).unlink(missing_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+    bench = EngineBench(artifacts, settings, processors, settings.machine(processors), folder)
     if can_be_timed(record, artifacts.engine):
         try:
             for call in study.measure(bench, asked):
@@ -126,5 +157,6 @@ def measure_study(
         except WorkFailed as error:
             set_failure(record, error, variant, execution.limits)
         record.shape, record.spent_s = bench.shape, bench.spent_s
+        record.processors = bench.processors
         record.lost_s, record.busiest = bench.machine.lost_s, bench.machine.busiest
     record.write(target)

@@ -132,7 +132,7 @@ def configured_variants(config: Document) -> list[Variant]:
 def check_named_variants(config: Document) -> None:
     """Traffic, profiles and studies are measured for configured variants only."""
     known = names_of(configured_variants(config))
-    for key in ("traffic", "profile", *STUDIES):
+    for key in ("profile", *STUDIES):
         names = config[key]["variants"]
         for name in names if names != "auto" else ():
             if name not in known:

@@ -11,13 +11,11 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
 from tightrope.records.race import RaceRecord, kept_rounds
 from tightrope.records.record import Record
-from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
 from tightrope.summary.pairs import counted_rounds
 from tightrope.summary.races import is_undecided
-from tightrope.summary.traffic import why_disturbed as why_traffic_was
 from tightrope.summary.training import why_disturbed as why_training_was
 
 
@@ -55,10 +53,6 @@ KINDS: dict[str, tuple[Callable[[Path], Record], Callable[[Any], bool]]] = {
     "activation": (LatencyRecord.read, any_latency),
     "race": (RaceRecord.read, is_undecided),
     "family": (FamilyRecord.read, any_ratio),
-    "traffic": (
-        TrafficRecord.read,
-        lambda record: any(why_traffic_was(record, one) for one in record.plan["padding"]),
-    ),
     "causes": (
         CausesRecord.read,
         lambda record: any(

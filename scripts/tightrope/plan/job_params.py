@@ -10,6 +10,7 @@ from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.shapes import buckets_of, free_sizes, has_profiles, profiles_of, shapes_of_model
+from tightrope.studies.table import STUDIES
 from tightrope.variants import Variant, parse
 
 Document = dict[str, Any]
@@ -164,9 +165,9 @@ def variants_libraries(
     return engine_libraries(*variants_of(wildcards))
 
 
-def traffic_libraries(wildcards: Any) -> dict[str, str | None]:
-    """Return installed versions of the runtime of the variant and of LoadGen."""
-    return engine_libraries(wildcards.variant) | library_versions("mlcommons-loadgen")
+def study_libraries(name: str, wildcards: Any) -> dict[str, str | None]:
+    """Return installed versions of the runtime of the variant and of what measures the study."""
+    return engine_libraries(wildcards.variant) | library_versions(*STUDIES[name].libraries)
 
 
 def build_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:

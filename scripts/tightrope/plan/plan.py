@@ -31,20 +31,18 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place (a
-    device, or a device of one of `hosts`), `traffic` those also measured under traffic, `profile`
-    those whose operators are timed too, `causes` those also measured without the causes of their
-    time, `activations` those timed paired with the same variant of the model's reference in
-    `references`, `families` the models of each family by root and place, `studies` those that each
-    study measures too, `training` the models whose training is measured, `baselines` the name of
-    the baseline per model and place; `host` and `numerics` are the host keys per place.
-    `unavailable` and `failed` are the variants that are not planned, each with the reason: `failed`
-    those of models without data or checkpoint.
+    device, or a device of one of `hosts`), `profile` those whose operators are timed too, `causes`
+    those also measured without the causes of their time, `activations` those timed paired with the
+    same variant of the model's reference in `references`, `families` the models of each family by
+    root and place, `studies` those that each study measures too, `training` the models whose
+    training is measured, `baselines` the name of the baseline per model and place; `host` and
+    `numerics` are the host keys per place. `unavailable` and `failed` are the variants that are not
+    planned, each with the reason: `failed` those of models without data or checkpoint.
     """
 
     models: list[str]
     jobs: Jobs
     variants: dict[tuple[str, str], list[Variant]]
-    traffic: Jobs
     profile: Jobs
     causes: Jobs
     activations: Jobs
@@ -79,7 +77,6 @@ def make_plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
         variants=by_place(jobs),
-        traffic=requested(config, "traffic", jobs),
         profile=profiled(config, jobs),
         # the settings that remove a cause are those of a CPU
         causes=[job for job in profiled(config, jobs) if job[1].device == "cpu"]
@@ -194,7 +191,6 @@ def variant_suffixes(plan: Plan) -> set[str]:
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """Return the files of each planned variant, of trainings and families."""
     measured = {
-        "traffic": {*plan.traffic},
         "profile": {*plan.profile},
         "causes": {*plan.causes},
         "activation": {*plan.activations},

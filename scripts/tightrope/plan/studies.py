@@ -5,7 +5,6 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.measure.traffic_padding import UNPADDED
 from tightrope.plan.hosts import Jobs, names_of, planning_host
 from tightrope.plan.shapes import buckets_of, check_measured, is_of_images, shapes_of
 from tightrope.plan.variants import configured
@@ -18,6 +17,9 @@ Document = dict[str, Any]
 WITH_OPERATORS = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")
 # keys of a recipe that the measurement of a training sets itself
 SET_BY_MEASUREMENT = ("epochs", "seed", "validate")
+
+# settings of studies that images have not
+OF_TEXTS = ("sequence", "padding", "buckets")
 
 
 def requested(config: Document, key: str, jobs: Jobs) -> Jobs:
@@ -52,20 +54,13 @@ def without(settings: Document, *keys: str) -> Document:
     return {key: value for key, value in settings.items() if key not in keys}
 
 
-def traffic_settings(config: Document, wildcards: Any) -> Document:
-    """Return the `traffic` settings of a model; for images, which are not padded, unpadded."""
-    if is_of_images(config, wildcards.model):
-        return {**without(config["traffic"], "variants", "buckets"), "padding": [UNPADDED]}
-    return without(config["traffic"], "variants")
-
-
 def study_settings(config: Document, name: str, wildcards: Any) -> Document:
-    """Return the settings of a study for a model, for images without `sequence`.
+    """Return the settings of a study for a model, for images without those of texts.
 
     A `shape` is the one that is named, or the first of a model that is not measured at it.
     """
     images = is_of_images(config, wildcards.model)
-    found = without(config[name], "variants", *["sequence"] * images)
+    found = without(config[name], "variants", *OF_TEXTS if images else ())
     if "shape" in found:
         known = shapes_of(config, wildcards.model)
         found["shape"] = found["shape"] if found["shape"] in known else known[0]

@@ -136,9 +136,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     jinja.filters.update({one.__name__: one for one in FILTERS})
-    jinja.globals.update(
-        {one.__name__: one for one in FUNCTIONS}, unknown=Unknown(), Ratio=numbers.Ratio
-    )
+    jinja.globals.update({one.__name__: one for one in FUNCTIONS}, unknown=Unknown())
     return jinja
 
 

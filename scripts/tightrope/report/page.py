@@ -22,14 +22,12 @@ from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.sections.requested import (
     Place,
     asked_for,
-    failures,
     measured_on_request,
     of_model,
     place_of,
 )
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
-from tightrope.report.sections.traffic import traffic_section
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
@@ -58,7 +56,6 @@ def sections(summary: Summary) -> dict[str, Any]:
     figures += [figure for table in tables for figure in table["figures"]]
     studies = study_sections(summary, hosts)
     figures += [one for study in studies for model in study["models"] for one in model["figures"]]
-    traffic = summary.traffic
     statuses = [result.status for result in results]
     return {
         "models": models,
@@ -69,14 +66,12 @@ def sections(summary: Summary) -> dict[str, Any]:
         "disturbed": disturbed_section(summary),
         "not_run": not_run(results),
         "host_names": hosts,
-        "real_traffic": bool(traffic),
         **asked_for(summary),
-        "traffic_failed": failures(traffic),
         "activations": activations,
         "families": families,
         "studies": studies,
         "training": training,
-        "training_failed": failures(summary.training),
+        "training_failed": sum(one.status == "failed" for one in summary.training),
         "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
@@ -88,7 +83,7 @@ def sections(summary: Summary) -> dict[str, Any]:
 
 def model_names(summary: Summary) -> list[str]:
     """Return the models in summary order, those without an entry in `models` last."""
-    named = [*(one.model for one in summary.results), *(one.model for one in summary.traffic)]
+    named = [one.model for one in summary.results]
     return list(dict.fromkeys([*summary.models, *named]))
 
 
@@ -112,8 +107,7 @@ def model_figures(model: Record) -> list[dict[str, Any]]:
     if model["int8"]:
         figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
         figures += model["int8"]["sensitivities"]
-    traffic = model["traffic"]["figures"] if model["traffic"] else []
-    return [*figures, *traffic]
+    return figures
 
 
 def host_names(hosts: Mapping[str, Host]) -> dict[str, str]:
@@ -139,7 +133,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     model = summary.models.get(name)
     results: list[Result] = of_model(summary.results, name)
     measured = [result for result in results if result.status == "ok"]
-    traffic = of_model(summary.traffic, name)
     quantization = of_model(summary.quantization, name)
     baselines = model.baselines if model else {}
     recommendations = of_model(summary.recommendations, name)
@@ -175,10 +168,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
             for result in measured
             if result.baseline_failed
         ),
-        "traffic": traffic_section(
-            traffic, model.data.get("evaluation_samples") if model else None
-        ),
-        "traffic_not_run": not_run(traffic),
         **measured_on_request(summary, name, hosts),
     }
 

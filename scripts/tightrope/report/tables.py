@@ -19,23 +19,20 @@ def table(
     style: str = "",
     *,
     tall: bool = False,
-    grouped: bool = False,
     caller: Callable[[Any], str],
 ) -> Markup:
     """Return a table in a region that scrolls, which is named `label`.
 
     A title that begins with # is that of numbers, | breaks its line, and an empty one has no
-    column. `style` are CSS classes; `caller` returns the cells of a row, or if `grouped` all rows
-    of a group.
+    column. `style` are CSS classes; `caller` returns the cells of a row.
     """
     kinds = (f' class="{style}"' if style else "", " tall" if tall else "")
     heads = Markup().join(map(title_cell, filter(None, titles)))
-    wrap = Markup("<tbody>{}</tbody>\n" if grouped else "<tr>{}</tr>\n")
-    body = Markup().join(wrap.format(Markup(caller(row))) for row in rows)
+    body = Markup().join(Markup("<tr>{}</tr>\n").format(Markup(caller(row))) for row in rows)
     return Markup(
         f'<div class="scroll{kinds[1]}" role="region" tabindex="0" aria-label="{escape(label)}">\n'
         f"<table{kinds[0]}>\n<thead><tr>{heads}</tr></thead>\n"
-        f"{body if grouped else f'<tbody>{body}</tbody>'}</table>\n</div>\n"
+        f"<tbody>{body}</tbody></table>\n</div>\n"
     )
 
 

@@ -182,7 +182,7 @@ def slowdown(calls: Sequence[Call]) -> Interval:
     return Interval(*map(math.exp, trimmed_mean(logs)))
 
 
-def words(rows: Sequence[Row]) -> list[str]:
+def words(rows: Sequence[Row], _: StudyRecord) -> list[str]:
     """Say after which pauses the first call is slower by so much that it matters.
 
     Provisional numbers are not told.

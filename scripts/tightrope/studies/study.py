@@ -51,13 +51,14 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
 class Column(NamedTuple):
     """A column of the page: its title, and the unit in which it shows a field.
 
-    Units: `ms` of seconds, `s`, `count`, `rate`, `ratio`, `text`. A ratio whose interval is above
-    `slower` is marked.
+    Units: `ms` of seconds, `s`, `count`, `rate`, `rough rate`, `ratio`, `percent` of a fraction,
+    `text`. A ratio whose interval is above `slower` is marked, or as the field `verdict` says.
     """
 
     title: str
     unit: str
     slower: float | None = None
+    verdict: str = ""
 
 
 class Estimate(msgspec.Struct):
@@ -106,13 +107,14 @@ class Bench(Protocol):
     """What a study measures with: an engine that is loaded as often as it asks.
 
     `processors` are those of the job's `threads`, `machine` holds the time that other load may
-    cost. `shape` is what the record says of the inputs.
+    cost. `shape` is what the record says of the inputs, `folder` is for files beside the record.
     """
 
     threads: int
     processors: list[int]
     machine: QuietMachine
     shape: Shape
+    folder: Path
 
     @property
     def spent_s(self) -> float:
@@ -133,6 +135,13 @@ class Bench(Protocol):
         `measure.timed_engine.TimedEngine` about inputs of these shapes, by their index.
         """
 
+    def serving(self, server: Callable[..., Any]) -> AbstractContextManager[Child]:
+        """Start a child that answers with `server(load, longest)`, on all processors.
+
+        `load`, called there, returns the engine, from inputs to the class and the margin of each
+        row, and the encoded examples of the split, which have at most `longest` tokens.
+        """
+
     def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
         """Yield what is measured, again while other load disturbs it and time may be lost."""
 
@@ -143,14 +152,15 @@ class Study(NamedTuple):
     Its module also has `measure(bench, settings)`, which yields the calls, each of type `call` with
     its `foreign_cores`; an engine that fails ends it. It is found by its name, so that what shows a
     study does not depend on how it measures. `rows(record, accept)` returns the rows of the calls
-    that count, of disturbed ones too if those are to be accepted. `words(rows)` are sentences on
-    all of them; where it has a `remark`, a word, they also stand at the variant's row of latency.
-    `chart` has a mark per row, above the folded table. `cpu_only` says what to use on a GPU.
+    that count, of disturbed ones too if those are to be accepted. `words(rows, record)` are
+    sentences on all of them; where it has a `remark`, a word, they stand at the variant's row of
+    latency. `chart` has a mark per row, above the folded table. `cpu_only` says what to use on a
+    GPU, `libraries` are those that measure it besides the engine's.
     """
 
     name: str
     settings: type[Settings]
-    call: type[Any]
+    call: Any
     row: type[Row]
     rows: Callable[[StudyRecord, bool], list[Any]]
     about: str
@@ -158,10 +168,11 @@ class Study(NamedTuple):
     title: str
     lead: str
     note: str = ""
-    words: Callable[[Sequence[Any]], Words] = lambda rows: ()
+    words: Callable[[Sequence[Any], StudyRecord], Words] = lambda rows, record: ()
     remark: str = ""
     chart: "Heat | Lines | None" = None
     cpu_only: str = ""
+    libraries: Sequence[str] = ()
 
     @property
     def columns(self) -> dict[str, Column]:

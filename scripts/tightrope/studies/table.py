@@ -2,5 +2,6 @@
 
 from tightrope.studies.idleness import STUDY as IDLENESS
 from tightrope.studies.throughput import STUDY as THROUGHPUT
+from tightrope.studies.traffic import STUDY as TRAFFIC
 
-STUDIES = {one.name: one for one in (THROUGHPUT, IDLENESS)}
+STUDIES = {one.name: one for one in (TRAFFIC, THROUGHPUT, IDLENESS)}

@@ -384,7 +384,7 @@ def in_words(division: Division) -> str:
     return f"1 instance, {each}" if instances == 1 else f"{instances} instances, {each} each"
 
 
-def words(rows: Sequence[Row]) -> list[str]:
+def words(rows: Sequence[Row], _: StudyRecord) -> list[str]:
     """Say which point is the best, by what factor it beats one instance with all threads.
 
     And which is the best within the bound of p99, if there is one.

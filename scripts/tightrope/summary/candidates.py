@@ -8,7 +8,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.manifest import open_manifest
@@ -16,9 +16,9 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 from tightrope.summary.decision_types import Bound, Cost, Goal, Miss, Scenario
+from tightrope.summary.measured import StudyEntry
 from tightrope.summary.recommend import unkept
 from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
-from tightrope.summary.traffic import Traffic, TrafficRow
 
 # positions in the list of files, by model and variant
 Prepared = Mapping[str, Mapping[str, Sequence[int]]]
@@ -277,17 +277,17 @@ def under_traffic(
     goal: Goal,
     scenario: Scenario,
     results: Iterable[Result],
-    traffic: Iterable[Traffic],
+    traffic: Iterable[StudyEntry],
     price: float | None,
 ) -> Iterator[Candidate]:
     """Yield each variant with each padding with which it was measured under the traffic."""
-    entries = {entry["variant"]: entry for entry in traffic}
+    entries = {entry.variant: entry for entry in traffic}
     for result in results:
         entry = entries.get(result.variant)
-        for row in entry["rows"] if entry else ():
+        for row in entry.rows if entry else ():
             value = value_under(goal, scenario, result, row, price)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
-            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else row["server_reason"]
+            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else row["reason"]
             words = None if value is not None else lacks or f"not measured with {scenario}"
             yield Candidate(
                 result, None, row["padding"], value, in_ms(p99), words, row["provisional"]
@@ -295,7 +295,7 @@ def under_traffic(
 
 
 def value_under(
-    goal: Goal, scenario: Scenario, result: Result, row: TrafficRow, price: float | None
+    goal: Goal, scenario: Scenario, result: Result, row: Mapping[str, Any], price: float | None
 ) -> float | None:
     """Return what the goal minimizes under traffic, None if it is not known."""
     match goal.minimize:

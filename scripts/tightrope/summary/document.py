@@ -34,7 +34,6 @@ from tightrope.summary.measured import StudyEntry
 from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile
 from tightrope.summary.result_types import Entry, Host, Model, Result
-from tightrope.summary.traffic import Traffic
 from tightrope.summary.training import Training
 
 # made once: of thousands of entries each would make its own
@@ -60,7 +59,6 @@ class Summary(Entry):
     recommendations: list[Recommendation]
     races: list[Race]
     quantization: list[Quantization]
-    traffic: list[Traffic]
     profiles: list[Profile]
     explanations: list[Explanation]
     causes: list[Causes]

@@ -27,9 +27,9 @@ from tightrope.summary.decision_types import (
     Recommendation,
     Rejected,
 )
+from tightrope.summary.measured import StudyEntry
 from tightrope.summary.recommend import of_models, shapes_of
 from tightrope.summary.result_types import Result, Shape
-from tightrope.summary.traffic import Traffic
 
 NAMES: Mapping[Bound, str] = {
     "p99_ms": "p99",
@@ -160,7 +160,7 @@ def decisions(
     goal: Goal | None,
     results: Sequence[Result],
     raced: Sequence[Recommendation],
-    traffic: Sequence[Traffic],
+    traffic: Sequence[StudyEntry],
     *,
     prices: Prices,
     budget_points: float,

@@ -215,6 +215,6 @@ def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = F
         shape=record.shape,
         threads=record.threads,
         spent_s=record.spent_s,
-        words=[*study.words(rows)] if rows else [],
+        words=[*study.words(rows, record)] if rows else [],
         rows=msgspec.to_builtins(rows),
     )

@@ -13,25 +13,7 @@ Status = Literal["ok", "failed", "unavailable"]
 Attempt = Literal["ok", "failed"]
 
 
-class Bridge:
-    """TEMPORARY bridge."""
-
-    __struct_fields__: Any
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return getattr(self, name, default)
-
-    def keys(self) -> Any:
-        return self.__struct_fields__
-
-    def items(self) -> Any:
-        return [(n, getattr(self, n)) for n in self.__struct_fields__]
-
-
-class Entry(Bridge, msgspec.Struct, forbid_unknown_fields=True):
+class Entry(msgspec.Struct, forbid_unknown_fields=True):
     """An entry of summary.json; None means not known."""
 
 
@@ -138,7 +120,7 @@ class Model(Entry):
     sensitivity: dict[str, Sensitivity]
 
 
-class Shape(Bridge, msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
 
     `tokens` is how many of the sequence are no padding; without it all of them.

@@ -68,7 +68,6 @@ class Inputs:
     logits: Paths = ()
     checkpoints: Paths
     splits: Paths
-    traffic: Paths = ()
     profiles: Paths = ()
     causes: Paths = ()
     searches: Paths = ()

@@ -24,7 +24,6 @@ from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.race import RaceRecord
-from tightrope.records.traffic import TrafficRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
@@ -52,7 +51,6 @@ from tightrope.summary.recommend import of_models, recommendations
 from tightrope.summary.result_types import Entry, LatencyRow, Model, Result, Shape
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
-from tightrope.summary.traffic import traffic_entry
 from tightrope.summary.training import training_entries
 
 # pictures of images that are answered otherwise: how many a model has, and how they are made
@@ -226,9 +224,8 @@ def without(entry: Entry, names: Iterable[str]) -> dict[str, Any]:
 
 
 class Requested(NamedTuple):
-    """Records of traffic, operators, causes and trainings."""
+    """Records of operators, causes and trainings."""
 
-    traffic: list[TrafficRecord]
     profiles: list[ProfileRecord]
     causes: list[CausesRecord]
     training: list[TrainingRecord]
@@ -237,7 +234,6 @@ class Requested(NamedTuple):
 def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
     """Return the records of what was measured on request; raises as `read_own` does."""
     return Requested(
-        [read_own(path, TrafficRecord, in_use) for path in inputs.traffic],
         [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
         [read_own(path, CausesRecord, in_use) for path in inputs.causes],
         [read_own(path, TrainingRecord, in_use) for path in inputs.training],
@@ -272,19 +268,22 @@ def document_of(
     fastest = recommendations(results, raced)
     requested = requested_records(inputs, in_use)
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
-    traffic = [traffic_entry(one, **accept) for one in requested.traffic]
     profiles = [profile_entry(one) for one in requested.profiles]
+    records = read_studies(inputs.studies, in_use)
+    studies = {
+        name: [study_entry(STUDIES[name], one, **accept) for one in own]
+        for name, own in records.items()
+    }
     goals = decisions(
         settings.goal,
         results,
         fastest,
-        traffic,
+        studies["traffic"],
         prices=settings.prices,
         budget_points=settings.budget_points,
     )
-    studies = read_studies(inputs.studies, in_use)
-    others: Any = (*requested, *studies.values())
-    add_hosts(machines, [Machine.of(one) for records in others for one in records])
+    others: Any = (*requested, *records.values())
+    add_hosts(machines, [Machine.of(one) for own in others for one in own])
     priced = settings.goal or settings.prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
     document = Summary(
@@ -295,17 +294,13 @@ def document_of(
         recommendations=for_goal(fastest, goals),
         races=list(raced.values()),
         quantization=quantizations(results, raced),
-        traffic=traffic,
         profiles=profiles,
         explanations=explanations(profiles, settings.baselines),
         causes=[causes_entry(one, **accept) for one in requested.causes],
         training=training_entries(requested.training, **accept),
         activations=activations_of(inputs, settings, judged, in_use),
         families=families_of(inputs, results, judged, settings, in_use),
-        studies={
-            name: [study_entry(STUDIES[name], one, **accept) for one in records]
-            for name, records in studies.items()
-        },
+        studies=studies,
         goal=settings.goal,
         goals=goals,
         costs=costs(results, settings.prices, prepared) if priced else [],

@@ -22,8 +22,6 @@ COLUMNS = {
     "accuracy": ("left", 8),
     "verdict": ("left", 11),
 }
-# of other lists in summary.json, the entries that other load may have disturbed
-PARTS = {"traffic": "rows", "families": "shapes"}
 
 
 def closing_words(
@@ -150,12 +148,8 @@ def disturbed(document: Summary) -> int:
         bool(row.disturbed or (row.speedup and row.speedup.verdict == "disturbed")) for row in rows
     )
     count += sum(race.status == "disturbed" for race in document.races)
-    parts = [
-        one
-        for name, part in PARTS.items()
-        for entry in getattr(document, name)
-        for one in entry[part]
-    ]
-    parts += [row for found in document.studies.values() for one in found for row in one.rows]
-    found = [one["disturbed"] for one in parts] + [one.disturbed for one in document.training]
+    families = [shape.disturbed for family in document.families for shape in family.shapes]
+    studies = [row for found in document.studies.values() for one in found for row in one.rows]
+    trainings = [one.disturbed for one in document.training]
+    found = [*families, *trainings, *(row["disturbed"] for row in studies)]
     return count + sum(map(bool, found))

@@ -213,7 +213,7 @@ def test_which_measurements_count() -> None:
         ({"throughput": [throughput(POINTS, ONNX, model="another")]}, (16, 1)),
         ({"throughput": [throughput(POINTS, ONNX, status="failed")]}, (16, 1)),
         # batches under traffic count
-        ({"traffic": EXAMPLE["traffic"]}, (32, 1)),
+        ({"traffic": EXAMPLE["studies"]["traffic"]}, (32, 1)),
         # disturbed and padded rows do not
         ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "throughput_per_s": None}])}, (1, 1)),
         ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "tokens": 16}])}, (1, 1)),

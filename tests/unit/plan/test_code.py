@@ -25,7 +25,7 @@ RACES = {"race_family", "race_finalists"}
 STUDIED = {f"study: {one}" for one in STUDIES}
 TIMES = {"measure_latency", *RACES}
 GROUPS = {
-    "LOADS": TIMES | {"measure_accuracy", "measure_profile", "measure_study", "measure_traffic"},
+    "LOADS": TIMES | {"measure_accuracy", "measure_profile", "measure_study"},
     "BUILDS": {"choose_structure", "measure_structures", "verify_causes"},
     "LOADED": {f"load {engine}" for engine in ENGINES},
     "TRAINS": {"choose_structure", "measure_training", "train_model"},
@@ -49,9 +49,9 @@ inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 int8:in_qdq -> quantize_onnx, search_operators
 jobs:INTERVAL_SECONDS -> BUILDS, STUDIED, TIMES, calibrate, measure_accuracy,
-    measure_costs, measure_traffic, search_operators
+    measure_costs, search_operators
 machine:disturbance -> RACES, bundle, measure_latency, summarize
-machine:QuietMachine -> BUILDS, STUDIED, TIMES, measure_study, measure_traffic, measure_training
+machine:QuietMachine -> BUILDS, STUDIED, TIMES, measure_study, measure_training
 measure:StopRule -> measure_latency
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
@@ -60,15 +60,18 @@ onnx:text_inputs -> choose_structure, export_onnx, measure_structures, simplify_
 plan:make_plan -> nothing
 records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
-report:traffic_section -> render_report
+report:study_sections -> render_report
 runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
     build tensorrt, build torchscript, build tvm, measure_profile
 sources:archive_errors -> data: local_images
 sources:fetch_error -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
+studies/batching:bucket_edges -> study: traffic
 studies/idleness:words -> render_report, summarize
-statistics:speedup -> RACES, choose_structure, measure_latency, measure_traffic, summarize
+studies/loadgen:SEEDS -> study: traffic
+statistics:speedup -> RACES, choose_structure, measure_latency, render_report, study: traffic,
+    summarize
 summary:beaten -> summarize
 training:flip_crop -> TRAINS
 training:fine_tune -> measure_training, train_model, training: qat

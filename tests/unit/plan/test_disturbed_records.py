@@ -13,10 +13,10 @@ from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.record import Record
-from tightrope.records.traffic import OfflineTest, Rate, ServerTest, Test, TrafficRecord
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.studies.idleness import FEWEST, Call
 from tightrope.studies.throughput import Point
+from tightrope.studies.traffic import LoadGenTest, Offline, Rehearsal, Sent, Server
 
 QUICK, SLOW = "cpu-onnxruntime-fp32", "cpu-openvino-fp32"
 WHERE: dict[str, Any] = {"model": "m", "host": HOST, "libraries": {}}
@@ -38,23 +38,24 @@ def race(*disturbed: int, **changes: Any) -> Record:
     return race_record([race_shape(times, disturbed=one) for one in disturbed], **changes)
 
 
-def traffic(*tests: Test) -> Record:
-    own = {"threads": 1, "plan": {"padding": ["fixed"]}, "longest": 16}
-    return TrafficRecord(**IDENTITY, **own, tests=list(tests))
+def traffic(*tests: LoadGenTest, scenario: str) -> Record:
+    told = Rehearsal(padding="fixed", short_s=0.1, long_s=0.1, samples_per_s=1.0)
+    settings = {"scenarios": [scenario], "batch": 4, "p99_bound_s": 0.1}
+    return study_record("traffic", [Sent(samples=1, of=1), told, *tests], settings)
 
 
 def server(cores: float) -> Record:
     known = {"target_per_s": 1.0, "issued_per_s": 1.0, "p99_s": 0.1, "queries": 662, "late": 0}
-    known |= {"duration_s": 1.0, "valid": True}
-    rates = [Rate(**known, foreign_cores=one) for one in (0.0, cores)]
-    return traffic(ServerTest(name="fixed", duration_s=2.0, rates=rates))
+    known |= {"padding": "fixed", "duration_s": 1.0, "valid": True}
+    rates = [Server(**known, round=at, foreign_cores=one) for at, one in ((1, 0.0), (2, cores))]
+    return traffic(*rates, scenario="server")
 
 
 def offline(*cores: float) -> Record:
     sent = {"duration_s": 1.0, "samples": 1, "samples_per_s": 1.0, "batches": 1}
-    known = {"name": "fixed", "valid": True, **sent}
-    rounds = enumerate(cores, start=1)
-    return traffic(*(OfflineTest(**known, round=at, foreign_cores=one) for at, one in rounds))
+    known = {"padding": "fixed", "valid": True, **sent}
+    tests = [Offline(**known, round=at, foreign_cores=one) for at, one in enumerate(cores, start=1)]
+    return traffic(*tests, scenario="offline")
 
 
 def throughput(cores: float) -> Record:

@@ -8,7 +8,7 @@ from snakemake.iocontainers import Wildcards
 from tightrope.plan import shapes as plan_shapes
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import make_plan
-from tightrope.plan.studies import traffic_settings
+from tightrope.plan.studies import study_settings
 from tightrope.runtimes.buckets import Buckets
 from tightrope.variants import parse
 
@@ -73,13 +73,13 @@ def test_traffic_is_of_texts_and_of_images_which_are_not_padded() -> None:
     names = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
     asked = {"variants": names, "padding": ["fixed"], "batch": 4}
     config = whole(engines={"openvino": ["fp32"]}, traffic=asked, devices=["cpu"])
-    planned = [(model, str(variant)) for model, variant in make_plan(config).traffic]
+    planned = [(model, str(variant)) for model, variant in make_plan(config).studies["traffic"]]
     assert planned == [(model, name) for model in MODELS for name in names]
-    words = traffic_settings(config, WORDS)
-    digits = traffic_settings(config, Wildcards(fromdict={"model": "digits"}))
+    words = study_settings(config, "traffic", WORDS)
+    digits = study_settings(config, "traffic", Wildcards(fromdict={"model": "digits"}))
     assert (words["padding"], words["buckets"]) == (["fixed"], 4)
-    assert digits == {name: words[name] for name in digits} | {"padding": ["none"]}
-    assert set(words) - set(digits) == {"buckets"}
+    assert digits == {name: words[name] for name in digits}
+    assert set(words) - set(digits) == {"padding", "buckets"}
     assert "variants" not in words
 
 

@@ -44,7 +44,7 @@ def many(models: int) -> tuple[dict[str, Any], Plan]:
     config = {"models": own, **others}
     variants = [parse(f"cpu-onnxruntime-int8-minmax-16-r{one}") for one in range(REPAIRS)]
     jobs: list[tuple[str, Variant]] = [(name, one) for name in parents for one in variants]
-    kinds = ("jobs", "traffic", "profile", "causes", "activations")
+    kinds = ("jobs", "profile", "causes", "activations")
     own = {"training": [], "families": families(config, jobs), "variants": by_place(jobs)}
     own["studies"] = {"throughput": jobs, "idleness": jobs}
     return config, Plan(**{**dict.fromkeys(Plan._fields), **dict.fromkeys(kinds, jobs), **own})

@@ -15,7 +15,6 @@ from tightrope.errors import ArtifactError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RacedShape
-from tightrope.records.traffic import OfflineTest, TrafficRecord
 
 SAME: dict[str, Any] = {
     **{"model": "m", "variant": "cpu-onnxruntime-fp32", "host": HOST},
@@ -34,17 +33,13 @@ LATENCY = latency_record(
 )
 ANSWERS = {"labels": [0, 1], "predictions": [0, 0], "margins": [0.5, 0.1]}
 ACCURACY = accuracy_record(**SAME, **ANSWERS, logits=[[1.25, 0.75], [-0.1, -0.2]])
-SENT = {"samples": 1, "batches": 1, "samples_per_s": 0.1 + 0.2, "duration_s": 1.0}
-TEST = OfflineTest(name="fixed", round=1, valid=True, foreign_cores=0.0, **SENT)
-FIXED = {"threads": 2, "plan": {"padding": ["fixed"]}, "longest": 64}
-TRAFFIC = TrafficRecord(**SAME, **FIXED, tests=[TEST])
 RACED = race_record(
     [RacedShape(batch=1, sequence=64, blocks_s={"a": [[0.1 + 0.2], None]})],
     left_out={"cpu-openvino-fp32": "killed by SIGKILL"},
     busiest={"python3 train.py": 0.97},
 )
 ALL = pytest.mark.parametrize(
-    "record", [LATENCY, ACCURACY, TRAFFIC, RACED], ids=["latency", "accuracy", "traffic", "race"]
+    "record", [LATENCY, ACCURACY, RACED], ids=["latency", "accuracy", "race"]
 )
 
 
@@ -91,7 +86,6 @@ def test_a_record_of_another_version_or_kind_is_refused(record, tmp_path):
         (LATENCY, {"shapes": [{"batch": "1"}]}, r".* got `str` - at `\$\.shapes\[0\]\.batch`"),
         (LATENCY, {"shapes": [{"batch": 1, "p50_s": 1}]}, ".* unknown field `p50_s`"),
         (RACED, {"heats": [{"shapes": [{"out": {"v": {"round": 3}}}]}]}, ".* field `by`"),
-        (TRAFFIC, {"tests": [{"scenario": "server", "duration_s": "no"}]}, ".* got `str`"),
     ],
 )
 def test_a_value_of_another_type_is_refused_and_named(record, change, words, tmp_path):

@@ -11,7 +11,6 @@ from colour_vision import SIGHT, contrast, lab, linear
 from drawn_charts import drawn
 from tightrope.report.charts import log_ticks
 from tightrope.report.sections.figures import accuracy_latency_chart, speedup_chart
-from tightrope.report.sections.traffic import BARS, length_bars, length_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES
 
 ROOT = Path(__file__).parents[3]
@@ -41,11 +40,6 @@ def row(variant, ratio, tie=False):
     return {**point(variant, 1, 0), **ends, **words, "verdict": "tie" if tie else "faster"}
 
 
-def histogram(edges, longest):
-    bars = length_bars({"tokens": [5, 6, 40], "samples": [10, 30, 20]})
-    return length_chart(bars, edges=edges, longest=longest, description="words")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_engine_and_precision_is_drawn_in_its_own_colour_and_shape(scheme):
     engines = [point(f"cpu-{engine}-fp32", 5 + i, 0) for i, engine in enumerate(COLOURS)]
@@ -69,7 +63,7 @@ def test_front_numbers_too_close_to_be_read_share_one_text():
     svg = drawn(chart)
     assert ">1, 2<" in svg and ">3<" in svg and "accuracy budget" in svg
     charts = [chart, speedup_chart([row("cpu-openvino-bf16", 4)], extent=[], description="")]
-    assert not re.search(r"#[0-9a-f]{6}", json.dumps([*charts, histogram([24, 48], 48)]))
+    assert not re.search(r"#[0-9a-f]{6}", json.dumps(charts))
     # one that fell far does not squeeze the others together
     points = [point("cpu-openvino-int8", 2, -58), point("cpu-openvino-bf16", 3, 0.1)]
     svg = drawn(accuracy_latency_chart(points, budget_points=None, description=""))
@@ -95,35 +89,10 @@ def test_the_line_at_one_crosses_no_name_and_no_number_of_a_row():
         assert (len(outlined), len(filled)) == ((1, 1) if tie else (0, 0))
 
 
-def test_axes_have_a_few_round_ticks_and_bars_are_no_thinner_than_can_be_seen():
+def test_axes_have_a_few_round_ticks():
     for low, high in ((0.2, 15), (21, 75), (9.1, 9.9), (0.8, 4.9), (1, 1e6)):
         ticks = log_ticks(low, high)
         assert 2 <= len(ticks) <= 10 and all(low <= tick <= high for tick in ticks)
-    for last in (6, 70, 4096):
-        bars = length_bars({"tokens": [5, 6, last + 1], "samples": [1, 2, 3]})
-        assert sum(bar["samples"] for bar in bars) == 6
-        assert len(bars) <= BARS and all(bar["samples"] for bar in bars)
-        assert len({bar["high"] - bar["low"] for bar in bars}) == 1
-        assert bars[0]["low"] < 5 and bars[-1]["high"] > last + 1
-
-
-def test_the_histogram_draws_edges_and_the_fixed_length_apart():
-    svg = drawn(histogram([24, 48], 48))
-    assert svg.count('stroke-dasharray="2,3"') == 1
-    assert "fixed: 48" in svg and ">24<" in svg and ">48<" in svg
-    plain = drawn(histogram([], None))
-    assert "fixed" not in plain and "stroke-dasharray" not in plain
-    # bars are as high as their counts
-    ink = INKS["light"]["quiet"]
-    bars = re.findall(rf'd="M[\d.]+,[\d.]+h[\d.]+v([\d.]+)h[^"]*" fill="{ink}"', plain)
-    heights = np.array(sorted(map(float, bars)))
-    assert np.allclose(heights / heights[0], [1, 2, 3], rtol=0.01)
-    # few samples are counted in whole numbers, none twice
-    for most in (1, 3):
-        bars = length_bars({"tokens": [5, 6], "samples": [1, most]})
-        svg = drawn(length_chart(bars, edges=[], longest=40, description=""))
-        ticks = [text for text in re.findall(r">(\d+)</text>", svg) if text != "40"]
-        assert ticks.count("1") <= 1 and ticks.count("0") == 2 and str(min(most, 2)) in ticks
 
 
 @pytest.mark.parametrize("pairs", [COLOURS, METHOD_COLOURS])

@@ -219,7 +219,7 @@ def test_a_disturbed_variant_that_may_be_better_makes_the_decision_provisional()
 def traffic(variant: str, **changes: Any) -> StudyEntry:
     """Traffic of a variant with one padding."""
     numbers = {"samples_per_s": 100.0, "single_stream_p90_s": 0.01, "single_stream_p99_s": 0.02}
-    server = {"server_per_s": 50.0, "server_p99_s": 0.03, "server_reason": None}
+    server = {"server_per_s": 50.0, "server_p99_s": 0.03, "reason": None}
     told = {"padding": "fixed", "disturbed": None, "provisional": False}
     rows = [{**told, **numbers, **server}, {**told, **numbers, **server, **changes}]
     return StudyEntry("m", variant, PLACE, "ok", None, "", SHAPE, 1, 1.0, words=[], rows=rows)

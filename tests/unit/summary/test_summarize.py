@@ -21,7 +21,8 @@ from tightrope.records.family import FAMILY, FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
-from tightrope.records.traffic import Answers, OfflineTest, TrafficRecord
+from tightrope.studies.study import StudyRecord
+from tightrope.studies.traffic import Offline, Rehearsal, Sent
 from tightrope.summary.document import TRAINING, exit_with_failures, failures, read_summary
 from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
@@ -117,17 +118,20 @@ def write_traffic(folder: Path, host: Document) -> Path:
     """traffic.json of the baseline of model m, one padding, offline alone."""
     path = folder / f"reports/m/{BASELINE}.traffic.json"
     offline = {"samples": 400, "samples_per_s": 80.0, "tokens": 30, "padded_tokens": 10}
-    offline |= {"name": "fixed", "valid": True, "foreign_cores": 0.0, "duration_s": 5.0}
-    plan = {"scenarios": ["offline"], "padding": ["fixed"], "batch": 4, "p99_bound_s": 0.1}
+    offline |= {"padding": "fixed", "valid": True, "foreign_cores": 0.0, "duration_s": 5.0}
+    told = {"predictions": [0, 1], "margins": [1.0, 1.0], "samples_per_s": 80.0}
     known = {
-        **{"model": "m", "variant": BASELINE, "threads": 2, "host": host, "plan": plan},
-        "libraries": {"mlcommons-loadgen": "6.0.17"},
+        **{"model": "m", "variant": BASELINE, "threads": 2, "host": host, "study": "traffic"},
+        **{"libraries": {"mlcommons-loadgen": "6.0.17"}, "processors": [0, 1]},
+        "settings": {"scenarios": ["offline"], "batch": 4, "p99_bound_s": 0.1},
         "engine_sha256": sha256(write_run(folder, BASELINE)[0]),
-        **{"longest": 20, "lengths": [20, 10]},
-        "tests": [OfflineTest(**offline, batches=100, round=one) for one in (1, 2, 3)],
-        "answers": {"fixed": Answers(predictions=[0, 1], margins=[1.0, 1.0])},
+        "calls": [
+            Sent(samples=2, of=2, lengths=[20, 10], longest=20),
+            Rehearsal(padding="fixed", short_s=0.1, long_s=0.2, **told),
+            *(Offline(**offline, batches=100, round=one) for one in (1, 2, 3)),
+        ],
     }
-    TrafficRecord(**known).write(path)
+    StudyRecord(**known).write(path)
     return path
 
 
@@ -219,7 +223,7 @@ def full(everything: Path) -> Document:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with all that may be asked for."""
     path = tmp_path_factory.mktemp("everything")
-    records = {"traffic": (write_traffic(path, OTHER),), **write_int8(path)}
+    records = {"studies": (write_traffic(path, OTHER),), **write_int8(path)}
     variants, race = (BASELINE, QUICK, PLAIN, AUTO), {"quick": 4.0, "plain": 5.0}
     loads = {QUICK: {**facts(0, 10), "energy_j": [2.0] * 10, "gpu": STATES * 5}}
     options = {"goal": GOAL, "prices": {"*": 0.36}, "prepared": {"m": {BASELINE: [], QUICK: []}}}
@@ -233,7 +237,7 @@ def by_variant(summary: Document) -> dict[str, Document]:
 
 
 def test_it_has_every_field_of_the_contract(summary: Document) -> None:
-    assert summary["schema"] == 5
+    assert summary["schema"] == 6
     (host,) = summary["hosts"].values()
     assert set(host) == {*HOST, "gpu_uuids", "libraries"}
     assert host.libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
@@ -241,7 +245,7 @@ def test_it_has_every_field_of_the_contract(summary: Document) -> None:
     assert (model.chance, model.thumbnails) == (0.5, {})
     assert model.baselines == {"cpu": BASELINE}, "of devices that ran something"
     assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
-    assert summary["quantization"] == summary.traffic == []
+    assert summary["quantization"] == summary["studies"]["traffic"] == []
     assert [one.shape for one in summary["recommendations"]] == [SHAPE, LARGE]
     assert {one.variant for one in summary["recommendations"]} == {QUICK}
     rejected = {one.variant for one in summary["recommendations"][0].rejected}
@@ -415,10 +419,10 @@ def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cell
 def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
     assert full["configuration"] == ["config/mine.yaml"]
     assert full["overrides"] == ["calibration={samples: [256]}"]
-    (entry,) = full.traffic
+    (entry,) = full["studies"]["traffic"]
     assert (entry.model, entry.variant, entry.status) == ("m", BASELINE, "ok")
-    (row,) = entry["rows"]
-    assert (row.padding, row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
+    (row,) = entry.rows
+    assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
     assert entry.host == fingerprint(OTHER) != fingerprint(HOST)
     assert set(full["hosts"]) == {fingerprint(HOST), fingerprint(OTHER)}
     assert full["hosts"][fingerprint(OTHER)].libraries == {"mlcommons-loadgen": "6.0.17"}

@@ -8,8 +8,6 @@ from tightrope.summary.document import Summary, remeasure_command
 from tightrope.summary.result_types import LatencyRow, Result
 
 Record = Mapping[str, Any]
-# entries of the summary on what decides nothing: their parts, a word for one, and what it is of
-OTHERS = {"traffic": ("rows", "row", "of real traffic")}
 
 
 class Remark(NamedTuple):
@@ -44,7 +42,7 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     kind of measurement, `reasons` the distinct reasons, `command` measures them again.
     """
     rows = [row for one in summary.results for row in one.latency]
-    disturbed_rows: list[Any] = [row for row in rows if row.disturbed]
+    disturbed_rows = [(row.disturbed, row.provisional) for row in rows if row.disturbed]
     races = [race for race in summary.races if race.status == "disturbed"]
     others = disturbed_others(summary)
     counted = (
@@ -53,30 +51,30 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         *others,
     )
     marked = disturbed_rows + [one for entries, _ in others for one in entries]
-    reasons = [entry["disturbed"] for entry in marked] + [race.reason for race in races]
+    reasons = [reason for reason, _ in marked] + [race.reason for race in races]
     if not reasons:
         return None
     return {
         "undecided": any(entry.provisional for entry in summary.recommendations),
         "what": [text for items, text in counted if items],
-        "provisional": any(entry.get("provisional") for entry in marked),
+        "provisional": any(provisional for _, provisional in marked),
         "command": remeasure_command(summary),
         "reasons": list(dict.fromkeys(filter(None, reasons))),
     }
 
 
-def disturbed_others(summary: Summary) -> list[tuple[list[Any], str]]:
-    """Return what was disturbed of all that no decision needs, and how much it is in words."""
-    found: list[tuple[list[Any], str]] = []
-    for key, (parts, word, what) in OTHERS.items():
-        known = [one for entry in getattr(summary, key) for one in entry[parts]]
-        disturbed = [one for one in known if one.get("disturbed")]
-        found.append((disturbed, f"{plural(len(disturbed), word)} {what}"))
+def disturbed_others(summary: Summary) -> list[tuple[list[tuple[str, bool]], str]]:
+    """Return what was disturbed of all that no decision needs, and how much it is in words.
+
+    Of each there is the reason, and whether it is provisional.
+    """
+    found = []
     for name, entries in summary.studies.items():
-        disturbed = [one for entry in entries for one in entry.rows if one["disturbed"]]
-        found.append((disturbed, f"{plural(len(disturbed), 'row')} of {name}"))
-    disturbed = [one for one in summary.training if one.get("disturbed")]
-    return [*found, (disturbed, plural(len(disturbed), "training"))]
+        rows = [row for entry in entries for row in entry.rows if row["disturbed"]]
+        marked = [(row["disturbed"], row["provisional"]) for row in rows]
+        found.append((marked, f"{plural(len(rows), 'row')} of {name}"))
+    trained = [(one.disturbed, one.provisional) for one in summary.training if one.disturbed]
+    return [*found, (trained, plural(len(trained), "training"))]
 
 
 def plural(count: int, word: str) -> str:

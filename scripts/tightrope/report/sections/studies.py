@@ -24,6 +24,7 @@ from tightrope.report.style.numbers import (
     TIMES,
     ends,
     milliseconds,
+    percentage,
     shape_label,
     shape_of,
     significant,
@@ -66,33 +67,43 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
 def model_section(
     study: Study, model: str, entries: Sequence[StudyEntry], hosts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the rows of a model's variants, their figures, and what could not be measured."""
+    """Return the rows of a model's variants, their figures, and what could not be measured.
+
+    A column without a value in any row is left out. `sentences` are what stands nowhere else.
+    """
     measured = [entry for entry in entries if entry.status == "ok"]
-    titles = [
-        f"#{one.title}" if one.unit != "text" else one.title for one in study.columns.values()
-    ]
+    known = [row for entry in measured for row in entry.rows]
+    columns = {
+        name: column
+        for name, column in study.columns.items()
+        if any(row[name] is not None for row in known)
+    }
+    titles = [f"#{one.title}" if one.unit != "text" else one.title for one in columns.values()]
     rows = [
         {"variant": entry.variant, "host": hosts.get(entry.host), "cells": cells}
         for entry in measured
-        for cells in cells_of(study, entry)
+        for cells in cells_of(columns, entry)
     ]
+    drawn = figures(study, model, measured, hosts)
+    words = [] if drawn or study.remark else [word for one in measured for word in one.words]
     return {
         "name": model,
         "titles": ["Variant", "Shape", *titles, "#Calls", "Note"],
         "rows": rows,
-        "figures": figures(study, model, measured, hosts),
+        "figures": drawn,
+        "sentences": list(dict.fromkeys(words)),
         "not_run": not_run(entries),
     }
 
 
-def cells_of(study: Study, entry: StudyEntry) -> list[Markup]:
+def cells_of(columns: Mapping[str, Column], entry: StudyEntry) -> list[Markup]:
     """Return the cells of each row of an entry, after the variant's."""
     shape = cell(shape_label(shape_of(entry.shape)))
     return [
         Markup().join(
             [
                 shape,
-                *(shown(column, row[name], row) for name, column in study.columns.items()),
+                *(shown(column, row[name], row) for name, column in columns.items()),
                 number(whole(row["calls"]), why_none(row)),
                 cell(why_none(row) or ""),
             ]
@@ -116,7 +127,8 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
         return number(in_unit(column.unit, found), why)
     text = with_interval(in_unit(column.unit, found["value"]), span(column.unit, found))
     slower = column.slower is not None and found["low"] > column.slower
-    word = verdict("slower" if slower and not row["provisional"] else "")
+    said = row[column.verdict] if column.verdict else "slower" if slower else ""
+    word = verdict(said if not row["provisional"] else "")
     return Markup('<td class="number">{} {}{}</td>').format(
         value(text, why), word, provisional(row["provisional"])
     )
@@ -132,6 +144,10 @@ def in_unit(unit: str, found: float | None) -> str | None:
         return f"{found:g}{JOINED}s"
     if unit == "ratio":
         return f"{found:,.2f}{TIMES}"
+    if unit == "percent":
+        return percentage(found)
+    if unit == "rough rate":
+        return significant(found, 2)
     return whole(found) if unit == "count" else significant(found)
 
 

@@ -1,31 +1,27 @@
-"""Traffic: padding and batches, answers of the server, rounds, rates, samples, and the bar."""
+"""Traffic: padding and batches, answers of the server, rounds, rates and samples."""
 
 import sys
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from mlperf_loadgen import QuerySample
 from played_engines import nowhere
 from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import text_arrays
-from tightrope.jobs import progress as bars
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure import traffic_scenarios as scenarios
-from tightrope.measure.traffic_loadgen import Bench
-from tightrope.measure.traffic_padding import bucket_edges, padded_lengths
-from tightrope.measure.traffic_serving import Query, Serving
-from tightrope.records.traffic import OfflineTest
-from tightrope.terminal.jobs import progress_in
+from tightrope.measure.answers import answers
+from tightrope.studies import scenarios
+from tightrope.studies.batching import Serving, bucket_edges, padded_lengths
+from tightrope.studies.traffic import Rehearsal, Sent, Settings
 
 CLASSES = 3
 LENGTHS = [5, 2, 9, 9, 1, 7, 3, 4, 8, 6, 2]
 BUCKETS = [5, 5, 9, 9, 5, 9, 5, 5, 9, 9, 5]
 WEIGHTS = np.random.default_rng(1).normal(size=(100, CLASSES))
-PLAN = {"batch": 4, "seconds": 3.0}
 
 
 def rows() -> list[Arrays]:
@@ -39,12 +35,15 @@ def run(inputs: Arrays) -> np.ndarray:
 
 
 def served(padded: list[int | None], batch: int, engine: Callable[..., Any] = run) -> Serving:
-    return Serving(engine, rows(), padded, batch=batch, classes=CLASSES)
+    def answer(inputs: Arrays) -> list[tuple[int, float]]:
+        return answers(engine(inputs), inputs, classes=CLASSES)
+
+    return Serving(answer, rows(), padded, batch=batch)
 
 
 def ask(serving: Serving, indices: list[int]) -> list[int]:
     """Ask for these samples, ids counted from 1000; the ids that were completed."""
-    serving.inbox.put([Query(1000 + place, index) for place, index in enumerate(indices)])
+    serving.inbox.put([QuerySample(1000 + place, index) for place, index in enumerate(indices)])
     serving.inbox.put(None)
     completed: list[int] = []
     serving.work(completed.extend)
@@ -99,13 +98,13 @@ def test_what_comes_while_the_engine_is_busy_fills_the_next_batch(batch, waiting
     def engine(inputs: Arrays) -> np.ndarray:
         if not found:
             for index in range(len(waiting), 4):
-                serving.inbox.put([Query(index, index)])
+                serving.inbox.put([QuerySample(index, index)])
             serving.inbox.put(None)
         found.append(len(inputs["input_ids"]))
         return run(inputs)
 
     serving = served([None] * 11, batch, engine)
-    serving.inbox.put([Query(index, index) for index in waiting])
+    serving.inbox.put([QuerySample(index, index) for index in waiting])
     completed: list[int] = []
     serving.work(completed.extend)
     assert (completed, found) == ([0, 1, 2, 3], sizes)
@@ -122,8 +121,8 @@ def test_after_an_error_every_query_is_completed_once_and_the_error_raised_at_th
         return run(inputs)
 
     serving = served([None] * 11, 4, engine)
-    serving.inbox.put([Query(index, index) for index in range(11)])
-    serving.inbox.put([Query(11, 0)])
+    serving.inbox.put([QuerySample(index, index) for index in range(11)])
+    serving.inbox.put([QuerySample(11, 0)])
     serving.inbox.put(None)
     completed: list[int] = []
     with pytest.raises(type(error)) as caught:
@@ -163,15 +162,31 @@ def test_each_padding_gives_its_own_lengths() -> None:
             bucket_edges(none, count)
 
 
-def benches(lengths: list[int], quiet_seconds: float = 0.0) -> list[Bench]:
-    """Two paddings on no processor, which no other program can use."""
-    machine = nowhere(quiet_seconds, sys.__stderr__)
-    samples = [text_arrays(np.arange(length)) for length in lengths]
-    padded: list[int | None] = [None] * len(samples)
-    return [
-        Bench(lambda _: None, samples, padded, PLAN, 2, Path("none"), padding, machine)
-        for padding in ("fixed", "longest")
-    ]
+class Played:
+    """A bench and a worker of no processor, which no other program can use."""
+
+    processors: list[int] = []
+    machine: Any
+
+    def __init__(self, quiet_seconds: float, answer: Callable[[str, str], Any]) -> None:
+        self.machine = nowhere(quiet_seconds, sys.__stderr__)
+        self.answer = answer
+
+    def ask(self, request: str, name: str, padding: str, *_: Any) -> Any:
+        """The facts of a test that took a second."""
+        return {"duration_s": 1.0, "valid": True, **self.answer(name, padding)}
+
+    def quietly(self, once: Callable[[], Any]) -> Any:
+        yield once()
+
+
+def played(answer: Callable[[str, str], Any], quiet_seconds: float = 0.0, **more: Any) -> Any:
+    """Scenarios of two paddings, whose tests have these answers."""
+    bench: Any = Played(quiet_seconds, answer)
+    settings = Settings(**{"seconds": 3.0, "batch": 4, **more})
+    told = {"short_s": 0.01, "long_s": 0.02, "samples_per_s": 100.0}
+    both = [Rehearsal(padding=one, **told) for one in ("fixed", "longest")]
+    return scenarios.Scenarios(bench, bench, settings, Sent(samples=50, of=50), both)
 
 
 LOUD, WILD = 0.9, (1.5, 0.5) * 99
@@ -195,77 +210,66 @@ NEARLY = (0.95, 1.05, *[1.0] * 99)
     ],
 )
 def test_rounds_go_on_until_the_gain_is_known(gains, foreign, quiet_seconds, expected, lost):
-    both = benches([3, 5], quiet_seconds)
-
-    def test(bench: Bench, number: int) -> OfflineTest:
-        """An offline test that took a second."""
-        fixed = bench.name == "fixed"
+    def answer(name: str, padding: str) -> dict[str, Any]:
+        number, fixed = int(name.removeprefix("offline-")), padding == "fixed"
         cores = foreign[number - 1] if fixed and number <= len(foreign) else MAX_FOREIGN_CORES
         rate = 100.0 if fixed else 150.0 * gains[number - 1]
-        own = {"name": bench.name, "round": number, "valid": True, "foreign_cores": cores}
-        return OfflineTest(**own, duration_s=1.0, samples=1, batches=1, samples_per_s=rate)
+        return {"samples": 1, "batches": 1, "samples_per_s": rate, "foreign_cores": cores}
 
-    tests = scenarios.Rounds(OfflineTest, both, scenarios.Progress("serving", 1.0)).run(test)
-    assert len(tests) / len(both) in expected
-    assert both[0].machine.lost_s == pytest.approx(lost, abs=0.5)
+    run = played(answer, quiet_seconds, scenarios=["offline"])
+    tests = [*run.run()]
+    assert len(tests) / 2 in expected
+    # another padding first each time
+    assert [one.padding for one in tests[:4]] == ["fixed", "longest", "longest", "fixed"]
+    assert run.bench.machine.lost_s == pytest.approx(lost, abs=0.5)
 
 
-def test_some_samples_have_lengths_in_proportion_and_fill_some_batches() -> None:
-    lengths = list(np.random.default_rng(0).integers(1, 100, size=1000))
-    (bench, _) = benches(lengths)
-    sent = scenarios.sent_samples(bench, 200)
-    assert len(sent) == 200 and sent == sorted(set(sent))
-    mean = np.mean([lengths[index] for index in sent])
+def test_the_searches_of_a_rate_alternate_and_none_begins_above_the_bound() -> None:
+    def answer(name: str, padding: str) -> dict[str, Any]:
+        rate = float(name.removeprefix("server-"))
+        facts = {"issued_per_s": rate, "p99_s": 0.1, "queries": 662, "late": 0}
+        return {**facts, "target_per_s": rate, "valid": rate <= 200, "foreign_cores": 0.0}
+
+    tests = [*played(answer, scenarios=["server"], p99_bound_s=0.05).run()]
+    assert [one.padding for one in tests[:4]] == ["fixed", "longest", "fixed", "longest"]
+    assert [one.target_per_s for one in tests[::2]] == [100, 150, 225, 184, 203, 193, 198]
+    assert [*played(answer, scenarios=["server"], p99_bound_s=0.01).run()] == []
+
+
+def test_some_samples_have_lengths_in_proportion() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, size=1000).tolist()
+    sent = Sent(samples=1000, of=1000, lengths=lengths)
+    some = scenarios.in_proportion(sent, 200)
+    assert len(some) == 200 and some == sorted(set(some))
+    mean = np.mean([lengths[index] for index in some])
     assert mean == pytest.approx(np.mean(lengths), rel=0.02)
-    assert len(scenarios.sent_samples(bench, 1)) == scenarios.FEWEST_BATCHES * PLAN["batch"]
-    assert scenarios.sent_samples(bench, 10**6) == list(range(1000))
+    images = Sent(samples=1000, of=1000)
+    assert scenarios.in_proportion(images, 10**6) == list(range(1000))
 
 
-def searched(threshold, start, least=0.0) -> tuple[float | None, list[float]]:
-    """The highest rate that passed in a whole search, rates up to a threshold, and all rates."""
-    search, asked = scenarios.RateSearch(start, least=least), []
-    while search.rate is not None:
-        asked.append(search.rate)
-        search.record(search.rate <= threshold)
-    return search.low, asked
+def searched(passes: Callable[[float], bool], start: float, least: float = 0.0) -> Any:
+    """The highest rate that passed in a whole search, None without one, and all rates."""
+    tried: list[tuple[float, bool]] = []
+    while (rate := scenarios.next_rate(tried, start, least)) is not None:
+        tried.append((rate, passes(rate)))
+    passed = [rate for rate, good in tried if good]
+    return max(passed, default=None), [rate for rate, _ in tried]
 
 
 def test_the_threshold_is_found_within_5_percent_by_rates_of_three_digits() -> None:
     for start in (0.013, 1.0, 100.0, 4321.0):
         for factor in np.geomspace(1 / 7.9, 4, 25):
             threshold = float(factor * start)
-            found, asked = searched(threshold, start)
-            assert found is not None and found in asked and len(asked) <= scenarios.RUNS
+            found, asked = searched(threshold.__ge__, start)
+            assert found in asked and len(asked) <= scenarios.RATES
             assert found <= threshold < 1.05 * found
     # it stops as soon as it is within 5 percent
-    assert searched(100, 100) == (100, [100, 150, 122, 110, 105])
+    assert searched((100.0).__ge__, 100) == (100, [100, 150, 122, 110, 105])
     # where nothing passes there is no rate, and none below the least is tried but the first
-    assert searched(0, 512) == (None, [512 / 2**halved for halved in range(scenarios.RUNS)])
-    assert searched(0, 512, 60) == (None, [512, 256, 128, 64])
-    assert searched(0, 512, 1000) == (None, [512])
-    found, asked = searched(1e9, 100)
+    assert searched((0.0).__ge__, 512) == (None, [512 / 2**half for half in range(scenarios.RATES)])
+    assert searched((0.0).__ge__, 512, 60) == (None, [512, 256, 128, 64])
+    assert searched((0.0).__ge__, 512, 1000) == (None, [512])
+    found, asked = searched((1e9).__ge__, 100)
     assert found == max(asked) > 2000
-    _, asked = searched(700, 1234.5678)
+    _, asked = searched((700.0).__ge__, 1234.5678)
     assert asked == [1230, *(float(f"{rate:.3g}") for rate in asked[1:])]
-    # of a test that is not steady it is the highest rate that passed
-    search, passed, draw = scenarios.RateSearch(100), [], np.random.default_rng(3)
-    while search.rate is not None:
-        good = bool(draw.random() < 0.5)
-        passed += [search.rate] * good
-        search.record(good)
-    assert search.low == max(passed)
-
-
-def test_the_terminal_shows_each_test_and_the_share_that_is_done(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bars, "INTERVAL_SECONDS", 0.0)
-    log = tmp_path / "job.log"
-    # tests that take longer, are omitted or added never fill the bar
-    with scenarios.Progress("serving", 100.0) as progress:
-        progress.begin("server, fixed", 40.0)
-        progress.end()
-        for expected, percent in ((-20.0, 50), (80.0, 25), (-130.0, 99)):
-            progress.expect(expected)
-            progress.begin("server, longest", 60.0)
-            with log.open("a") as stream:
-                stream.write(capsys.readouterr().err)
-            assert progress_in(log).words.startswith(f"server, longest {percent} %")
