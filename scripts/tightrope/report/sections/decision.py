@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from tightrope.records.record import TRAINING
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.style.numbers import shape_label
@@ -12,7 +13,6 @@ from tightrope.summary.decision_types import Cost, GoalDecision, Recommendation
 from tightrope.summary.document import Summary
 from tightrope.summary.result_types import LatencyRow, Result, Shape
 
-Record = Mapping[str, Any]
 # of a latency without a measurement
 UNKNOWN = LatencyRow(Shape(batch=0))
 NOT_TIMED = "a job before its build was not timed"
@@ -117,9 +117,9 @@ def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
         status: [
             (reason, grouped(pairs))
             for reason, pairs in grouped(
-                (result.get("reason"), (result.get("model"), result.get("variant")))
-                for result in listed
-                if result.get("status") == status
+                (one.reason, (one.model, getattr(one, "variant", TRAINING)))
+                for one in listed
+                if one.status == status
             )
         ]
         for status in ("failed", "unavailable")

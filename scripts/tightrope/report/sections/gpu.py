@@ -1,39 +1,38 @@
 """The GPU in the report: how steady it was, memory of each variant, throughput on streams."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tightrope.machine.interference import SLOWDOWNS
-from tightrope.report.style.numbers import ends, shape_of, whole
+from tightrope.report.style.numbers import ends, whole
+from tightrope.summary.result_types import Gpu, Result
 
-Record = Mapping[str, Any]
 
-
-def gpu_steadiness(results: Iterable[Any]) -> list[tuple[str, str]]:
+def gpu_steadiness(results: Iterable[Result]) -> list[tuple[str, str]]:
     """Return titles and sentences on the GPU's clocks, throttling and other processes.
 
     They are over all rows that were timed on a GPU; empty without any.
     """
-    rows = [
-        row["gpu"] for result in results for row in result.get("latency") or () if row.get("gpu")
-    ]
+    rows = [row.gpu for result in results for row in result.latency if row.gpu]
     if not rows:
         return []
     return [clocks(rows), throttling(rows), *other_processes(rows)]
 
 
-def clocks(rows: list[Record]) -> tuple[str, str]:
+def clocks(rows: list[Gpu]) -> tuple[str, str]:
     """Return whether the clocks were locked, as far as NVML tells, their range, and the heat."""
-    told = {row["clocks_locked"] for row in rows}
+    told = {row.clocks_locked for row in rows}
     title = "GPU clocks held by a setting" if told == {True} else "GPU clocks, locked or not"
     if False in told:
         title = "GPU clocks not locked"
-    lowest = [row["lowest_sm_clock_mhz"] for row in rows]
+    lowest = [row.lowest_sm_clock_mhz for row in rows]
     facts = [
-        measured("SM clock", lowest + [row["sm_clock_mhz"] for row in rows], "MHz"),
-        measured("beside it the baseline's", [row["baseline_sm_clock_mhz"] for row in rows], "MHz"),
-        measured("memory clock", [row["memory_clock_mhz"] for row in rows], "MHz"),
-        measured("highest temperature", [row["temperature_c"] for row in rows], "°C"),
+        measured("SM clock", lowest + [row.sm_clock_mhz for row in rows], "MHz"),
+        measured("beside it the baseline's", [row.baseline_sm_clock_mhz for row in rows], "MHz"),
+        measured("memory clock", [row.memory_clock_mhz for row in rows], "MHz"),
+        measured("highest temperature", [row.temperature_c for row in rows], "°C"),
     ]
     sentence = "; ".join(filter(None, facts)) or "the driver reports neither clocks nor temperature"
     remedy = " Locked clocks repeat better: nvidia-smi --lock-gpu-clocks." if False in told else ""
@@ -49,9 +48,9 @@ def measured(name: str, values: list[float | None], unit: str) -> str | None:
     return f"{name} {' to '.join(map(str, ends))} {unit}"
 
 
-def throttling(rows: list[Record]) -> tuple[str, str]:
+def throttling(rows: list[Gpu]) -> tuple[str, str]:
     """Return why the GPU was throttled and in how many rows, and what that means."""
-    known = [row["throttled"] for row in rows if row["throttled"] is not None]
+    known = [row.throttled for row in rows if row.throttled is not None]
     reasons = sorted({reason for throttled in known for reason in throttled})
     if not reasons:
         title = "GPU not throttled" if known else "GPU throttling not known"
@@ -69,9 +68,9 @@ def throttling(rows: list[Record]) -> tuple[str, str]:
     return f"GPU throttled: {', '.join(counts)}", meaning
 
 
-def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
+def other_processes(rows: list[Gpu]) -> list[tuple[str, str]]:
     """Return that other processes were on the GPU or may have been, empty without any."""
-    known = [row["other_processes"] for row in rows if row["other_processes"] is not None]
+    known = [row.other_processes for row in rows if row.other_processes is not None]
     if not known:
         sentence = "The driver does not list the process that was timed, as within a container. "
         sentence += "Nothing tells whether the GPU was shared."
@@ -83,38 +82,38 @@ def other_processes(rows: list[Record]) -> list[tuple[str, str]]:
     return [("Other processes on the GPU", sentence)] if max(known) else []
 
 
-def gpu_memory(results: Iterable[Any]) -> dict[tuple[str | None, str], int]:
+def gpu_memory(results: Iterable[Result]) -> dict[tuple[str | None, str], int]:
     """Return the most GPU memory at any shape, in bytes by host and variant, where it is known."""
     found: dict[tuple[str | None, str], int] = {}
     for result in results:
-        states = [row["gpu"] for row in result.get("latency") or () if row.get("gpu")]
-        known = [state["memory_bytes"] for state in states if state["memory_bytes"] is not None]
+        states = [row.gpu for row in result.latency if row.gpu]
+        known = [one.memory_bytes for one in states if one.memory_bytes is not None]
         if known:
-            found[result.get("host"), result["variant"]] = max(known)
+            found[result.host, result.variant] = max(known)
     return found
 
 
-def streams_section(results: Iterable[Any]) -> dict[str, Any] | None:
+def streams_section(results: Iterable[Result]) -> dict[str, Any] | None:
     """Return the table of throughput on several streams, None where none was measured.
 
     `counts` are the numbers of streams; each of `rows` has a `result`, its `shape`, `single`, the
     samples per second of one call at a time, and by count the `rates` with their `interval` in
     words, of which `best` is one.
     """
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "result": result,
-            "shape": shape_of(row),
-            "single": row.get("throughput_per_s"),
+            "shape": row.shape,
+            "single": row.throughput_per_s,
             "rates": {
-                rate["streams"]: {**rate, "interval": ends(rate["low"], rate["high"], 4)}
-                for rate in row["streams"]["rates"]
+                rate.streams: {**asdict(rate), "interval": ends(rate.low, rate.high, 4)}
+                for rate in row.streams.rates
             },
-            "best": row["streams"]["best"],
+            "best": row.streams.best,
         }
         for result in results
-        for row in result.get("latency") or ()
-        if row.get("streams")
+        for row in result.latency
+        if row.streams
     ]
-    counts = sorted({count for row in rows for count in row["rates"]})
+    counts = sorted({count for row in rows for count in row.rates})
     return {"counts": counts, "rows": rows} if rows else None

@@ -142,10 +142,10 @@ def calibration_figures(
     A group with one calibration has no panels, but a `sentence`.
     """
     groups: dict[tuple[Any, ...], list[Point]] = {}
-    devices = {row.get("device") for row in rows}
+    devices = {row["device"] for row in rows}
     for row in rows:
         if point := calibration_point(row):
-            fields = tuple(row.get(key) for key in ("engine", "device", "host"))
+            fields = tuple(row[key] for key in ("engine", "device", "host"))
             groups.setdefault(fields, []).append(point)
     drawn = [group for group in groups.values() if len(calibrations(group)) > 1]
     extent = [point for group in drawn for point in group]
@@ -173,7 +173,7 @@ def calibration_point(row: Record) -> Point | None:
     precision, agreement = row["precision"], accuracy.agreement
     agreed = percentage(agreement, accuracy.samples)
     return {
-        **{key: row.get(key) for key in ("variant", "method", "samples")},
+        **{key: row[key] for key in ("variant", "method", "samples")},
         "precision": precision,
         "mixed": "-" in precision,
         **change_of(change, accuracy.samples),
