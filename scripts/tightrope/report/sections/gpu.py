@@ -115,5 +115,5 @@ def streams_section(results: Iterable[Result]) -> dict[str, Any] | None:
         for row in result.latency
         if row.streams
     ]
-    counts = sorted({count for row in rows for count in row.rates})
+    counts = sorted({count for row in rows for count in row["rates"]})
     return {"counts": counts, "rows": rows} if rows else None
