@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from tightrope.machine.host import host_key
 from tightrope.records.race import (
@@ -26,18 +26,13 @@ from tightrope.summary.results import DISTURBED, shape_of
 DECIDED: Literal["decided"] = "decided"
 
 
-class RaceKey(NamedTuple):
-    """Key of a race: model, host, device and shape."""
-
-    model: str
-    host: str | None
-    device: str
-    shape: tuple[tuple[str, int], ...]
+# a race: model, host, device and shape
+RaceKey = tuple[str, str | None, str, tuple[tuple[str, int], ...]]
 
 
 def race_key(model: str, host: str | None, device: str, row: Mapping[str, Any]) -> RaceKey:
     """Return the key of the race that a latency row belongs to."""
-    return RaceKey(model, host, device, tuple((name, row[name]) for name in shape_of(row)))
+    return model, host, device, tuple((name, row[name]) for name in shape_of(row))
 
 
 def race_entries(
@@ -74,15 +69,16 @@ def outcome_of(
     last = heats[-1]
     found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
     still, first, close, chosen, provisional = found
-    others = [one for one in still if one != chosen]
-    equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
-    equal = [one for one in equal if one != chosen]
+    equal: list[str] = []
+    if chosen is not None:
+        others = (one for one in close if one != chosen)
+        equal = [one for one in others if is_equal(ratio(last, chosen, one), within)]
     return {
         "status": (DECIDED if first else DISTURBED) if still else "failed",
         "variant": chosen,
         "fastest": first,
         "equal": sorted(equal),
-        "open": [one for one in others if one not in equal],
+        "open": [one for one in still if one != chosen and one not in equal],
         "within": within,
         "provisional": provisional,
         "reason": why_not(record, last, still) if still and not chosen else None,
@@ -98,11 +94,9 @@ def outcome_of(
 
 def is_undecided(record: RaceRecord) -> bool:
     """Return whether too few undisturbed rounds leave any shape of the race without a winner."""
-    for shape in record.heats[-1].shapes if record.heats else ():
-        still = still_in(record, shape)
-        if still and winner(shape, still) is None:
-            return True
-    return False
+    shapes = record.heats[-1].shapes if record.heats else ()
+    every = ((shape, still_in(record, shape)) for shape in shapes)
+    return any(still and winner(shape, still) is None for shape, still in every)
 
 
 def why_not(record: RaceRecord, shape: RacedShape, still: list[str]) -> str:
@@ -123,20 +117,15 @@ def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -
             measured = ratio(heat, one, other, all_rounds=all_rounds)
             if measured is not None:
                 found[one, other] = ratio_entry(measured)
-                found[other, one] = ratio_entry(turned(measured))
+                turned = Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
+                found[other, one] = ratio_entry(turned)
     return [{"variant": one, "other": other, **entry} for (one, other), entry in found.items()]
-
-
-def turned(measured: Interval) -> Interval:
-    """Return the inverse ratio with its interval."""
-    return Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
 
 
 def ratio_between(race: RaceOutcome, one: str, other: str) -> RaceRatio | None:
     """Return the speed-up of `one` over `other`, None if the race has no such ratio."""
-    return next(
-        (row for row in race["ratios"] if (row["variant"], row["other"]) == (one, other)), None
-    )
+    both = (row for row in race["ratios"] if (row["variant"], row["other"]) == (one, other))
+    return next(both, None)
 
 
 def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> dict[str, Ratio]:
