@@ -6,7 +6,7 @@ The variant is then built again without each cause and timed in rounds with the 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -253,27 +253,21 @@ def entries_of(profiled: ProfileRecord, engine: Path, cores: int) -> list[Entry]
     return found
 
 
+@dataclass(frozen=True)
 class Pairs:
     """A variant, beside an engine without a cause of its time that is built and deleted."""
 
-    def __init__(
-        self,
-        artifacts: Artifacts,
-        sources: Mapping[str, str],
-        settings: TimingSettings,
-        machine: QuietMachine,
-    ) -> None:
-        self.artifacts, self.sources = artifacts, sources
-        self.settings, self.machine = settings, machine
-        self.batches = batches_of(settings, artifacts.checkpoint, artifacts.data)
+    artifacts: Artifacts
+    sources: Mapping[str, str]
+    settings: TimingSettings
+    machine: QuietMachine
 
     def fill(self, entries: Sequence[Entry]) -> None:
         """Set `rounds` or `reason` of each entry; engines that are alike are built once."""
-        changes = []
-        for _, _, change in entries:
-            if change not in changes:
-                changes.append(change)
-        for change in changes:
+        changes = [change for _, _, change in entries]
+        for place, change in enumerate(changes):
+            if change in changes[:place]:
+                continue
             alike = [(entry, index) for entry, index, other in entries if other == change]
             try:
                 self.measure(change, alike)
@@ -286,7 +280,8 @@ class Pairs:
         """Build the engine of `change` and set `rounds` of each entry, with its shape's index."""
         work = self.artifacts.engine.parents[2] / "work"
         work.mkdir(parents=True, exist_ok=True)
-        execution, inputs = self.settings.execution, (self.artifacts.checkpoint, self.batches)
+        execution, checkpoint = self.settings.execution, self.artifacts.checkpoint
+        inputs = checkpoint, batches_of(self.settings, checkpoint, self.artifacts.data)
         with TemporaryDirectory(prefix="causes.", dir=work) as folder:
             changed = self.built(change, Path(folder))
             engines = [

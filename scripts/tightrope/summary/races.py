@@ -93,11 +93,9 @@ def outcome_of(
 
 def is_undecided(record: RaceRecord) -> bool:
     """Return whether too few undisturbed rounds leave any shape of the race without a winner."""
-    for shape in record.heats[-1].shapes if record.heats else ():
-        still = still_in(record, shape)
-        if still and winner(shape, still) is None:
-            return True
-    return False
+    shapes = record.heats[-1].shapes if record.heats else ()
+    every = ((shape, still_in(record, shape)) for shape in shapes)
+    return any(still and winner(shape, still) is None for shape, still in every)
 
 
 def why_not(record: RaceRecord, shape: RacedShape, still: list[str]) -> str:
@@ -118,16 +116,12 @@ def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -
             measured = ratio(heat, one, other, all_rounds=all_rounds)
             if measured is not None:
                 found[one, other] = Ratio.of(measured)
-                found[other, one] = Ratio.of(turned(measured))
+                turned = Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
+                found[other, one] = Ratio.of(turned)
     return [
         RaceRatio(variant=one, other=other, **asdict(entry))
         for (one, other), entry in found.items()
     ]
-
-
-def turned(measured: Interval) -> Interval:
-    """Return the inverse ratio with its interval."""
-    return Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
 
 
 def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:

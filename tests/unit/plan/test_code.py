@@ -52,7 +52,7 @@ jobs:INTERVAL_SECONDS -> BUILDS, STUDIED, TIMES, calibrate, measure_accuracy,
     measure_costs, search_operators
 machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, STUDIED, TIMES, measure_study, measure_training
-measure:StopRule -> measure_latency
+measure:Comparison -> measure_latency
 measure/rounds:ROUNDS -> BUILDS
 model:swap_activation -> TRAINS
 onnx:import_checkpoint -> training: onnx
