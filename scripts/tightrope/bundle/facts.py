@@ -9,8 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from tightrope.bundle.requirements import imported
-from tightrope.bundle.subject import Subject
+from tightrope.bundle.subject import Subject, imported
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
 from tightrope.machine.distributions import licence_of

@@ -1,23 +1,26 @@
-"""What a bundle is made of: an engine, its records and its decision, read and checked."""
+"""What a bundle is made of, read and checked: an engine, its records and decision, its needs."""
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from packaging.requirements import Requirement
 
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.bundle.requirements import IMPORTED
 from tightrope.errors import TightropeError
+from tightrope.machine.distributions import closure
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.kept import BUSIEST
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import require_engine
+from tightrope.signature import IMAGE
 from tightrope.summary.document import Summary, read_summary
 from tightrope.summary.result_types import Result
 from tightrope.variants import Variant, parse
@@ -25,6 +28,15 @@ from tightrope.variants import Variant, parse
 # fields of config.json that transformers does not know
 OWN = "tightrope_"
 PROGRAMS = re.compile(BUSIEST + r'(?:[^"\\]|\\.)*')
+# what the program of each engine imports beside numpy, in scripts/tightrope/bundle/programs/engines
+IMPORTED = {
+    "onnxruntime": ("onnxruntime",),
+    "openvino": ("openvino",),
+    "pytorch": ("torch", "transformers"),
+    "inductor": ("torch",),
+    "torchscript": ("torch",),
+    "tvm": ("apache-tvm", "safetensors"),
+}
 
 
 @dataclass(frozen=True)
@@ -132,3 +144,23 @@ def result_of(summary: Summary, model: str, variant: str) -> Result:
         if (one.model, one.variant) == (model, variant):
             return one
     raise TightropeError(f"reports/summary.json has no {model}/{variant}; run snakemake first")
+
+
+def imported(engine: str, task: str) -> tuple[str, ...]:
+    """Return the distributions that the programs of a bundle import."""
+    return (*IMPORTED[engine], "numpy", "pillow" if task == IMAGE else "tokenizers")
+
+
+def pinned(engine: str, task: str, built_with: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the version of each distribution that a bundle needs, as installed here.
+
+    Raises TightropeError where the engine was built with another version.
+    """
+    packages = closure(map(Requirement, imported(engine, task)))
+    for name, version in built_with.items():
+        here = packages.get(name)
+        if here is not None and version is not None and version.partition("+")[0] != here:
+            raise TightropeError(
+                f"the engine was built with {name} {version}, {here} is installed; run again"
+            )
+    return packages

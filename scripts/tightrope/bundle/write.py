@@ -17,8 +17,7 @@ from msgspec import to_builtins
 
 from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writing
 from tightrope.bundle.facts import card, facts_of
-from tightrope.bundle.requirements import pinned
-from tightrope.bundle.subject import Paths, read_subject
+from tightrope.bundle.subject import Paths, pinned, read_subject
 from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import CHUNK
 from tightrope.measure.answers import BATCH

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.bundle.requirements import IMPORTED
+from tightrope.bundle.subject import IMPORTED
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_blocks import block
-from tightrope.bundle.requirements import IMPORTED
+from tightrope.bundle.subject import IMPORTED
 from tightrope.plan.job_inputs import FOLDER
 
 PAGE = "using-an-engine.md"

@@ -5,7 +5,7 @@ from importlib.metadata import version
 import pytest
 from packaging.requirements import Requirement
 from tightrope.bundle.facts import of_source
-from tightrope.bundle.requirements import IMPORTED, pinned
+from tightrope.bundle.subject import IMPORTED, pinned
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure, licence_of
 from tightrope.signature import IMAGE, TEXT
