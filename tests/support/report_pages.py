@@ -65,6 +65,11 @@ def example(**fields: Any) -> dict[str, Any]:
     return {**json.loads(EXAMPLE.read_text()), **fields}
 
 
+def summary(**fields: Any) -> Summary:
+    """The summary of the example with these fields, as its type."""
+    return msgspec.convert(completed(msgspec.to_builtins(example(**fields)), Summary), Summary)
+
+
 def page(**fields: Any) -> Outline:
     """The page of the example with these fields."""
     return page_of(example(**fields))
