@@ -65,11 +65,6 @@ def example(**fields: Any) -> dict[str, Any]:
     return {**json.loads(EXAMPLE.read_text()), **fields}
 
 
-def summary(**fields: Any) -> Summary:
-    """The summary of the example with these fields, as its type."""
-    return msgspec.convert(completed(msgspec.to_builtins(example(**fields)), Summary), Summary)
-
-
 def page(**fields: Any) -> Outline:
     """The page of the example with these fields."""
     return page_of(example(**fields))
@@ -90,6 +85,11 @@ def completed(value: Any, kind: Any) -> Any:
     if isinstance(value, dict) and get_origin(kind) is dict:
         return {name: completed(one, parts[1]) for name, one in value.items()}
     return value
+
+
+def summary_of(document: dict[str, Any]) -> Summary:
+    """The summary of a document that may lack fields."""
+    return msgspec.convert(completed(msgspec.to_builtins(document), Summary), Summary)
 
 
 def empty(kind: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from raced import SHAPE
-from report_pages import HOST, MODEL, Outline, example, page_of, summary
+from report_pages import HOST, MODEL, Outline, example, page_of, summary_of
 from tightrope.report.sections.decision import goal_section
 from tightrope.summary.decision_types import Cost, GoalDecision, Rejected
 
@@ -56,9 +56,10 @@ def test_the_page_has_cost_and_break_even_of_each_variant() -> None:
 def test_a_break_even_that_is_not_known_says_why() -> None:
     unknown = ({"saved_s": -0.001}, {"saved_s": None}, {"spent_s": None})
     rows = [cost(break_even_inferences=None, **one) for one in unknown]
-    section: Any = goal_section(summary(costs=rows), MODEL, {})
+    section: Any = goal_section(summary_of(example(costs=rows)), MODEL, {})
     reasons = ["never: nothing is saved", "not compared", "a job before its build was not timed"]
     assert [one["no_break_even"] for one in section["costs"]] == reasons
     # reasons stand with the recommendation, or under traffic with the goal
-    section = goal_section(summary(goals=[decision(), decision(shape=None)]), MODEL, {})
+    decided = example(goals=[decision(), decision(shape=None)])
+    section = goal_section(summary_of(decided), MODEL, {})
     assert [one["rejected_count"] for one in section["decisions"]] == [0, 1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from drawn_charts import drawn
 from msgspec.structs import replace
-from report_pages import MODEL, summary
+from report_pages import MODEL, example, summary_of
 from tightrope.report.sections.int8 import (
     accuracy_over_samples,
     agreement_over_samples,
@@ -88,7 +88,7 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     auto = result("minmax-64", precision="int8-auto", variant=AUTO, search=search(in_float=["b"]))
     record = sensitivity(a=0.02, b=0.0000004)
     known = {"u8s8-minmax-64": record, "u8s8-minmax-8": record}
-    model = replace(summary().models[MODEL], sensitivity=known)
+    model = replace(summary_of(example()).models[MODEL], sensitivity=known)
     assert search_summary(auto, search(operators=1200, seconds=308))["sentence"] == (
         "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration examples "
         "in 310 s."
