@@ -10,10 +10,10 @@ from disturbed import facts
 from gpu_states import state
 from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 from raced import SHAPE, decided_shape, race_record
-from report_pages import completed
+from report_pages import summary_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
@@ -537,6 +537,6 @@ def test_only_failed_results_and_trainings_are_failures(tmp_path: Path) -> None:
     statuses = {"a": "ok", "b": "failed", "c": "unavailable"}
     results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
     trained = [{"model": "m", "status": one, "reason": "why"} for one in ("failed", "ok")]
-    document = completed({"results": results, "training": trained}, Summary)
-    assert failures(convert(document, Summary)) == {"m/b": None, f"m/{TRAINING}": "why"}
+    found = failures(summary_of({"results": results, "training": trained}))
+    assert found == {"m/b": None, f"m/{TRAINING}": "why"}
     exit_with_failures(tmp_path / "none.json")  # which ends no process
