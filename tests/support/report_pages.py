@@ -87,6 +87,11 @@ def completed(value: Any, kind: Any) -> Any:
     return value
 
 
+def summary_of(document: dict[str, Any]) -> Summary:
+    """The summary of a document that may lack fields."""
+    return msgspec.convert(completed(msgspec.to_builtins(document), Summary), Summary)
+
+
 def empty(kind: Any) -> Any:
     """A value of this type that says as little as can be."""
     if fields_of(kind):

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from raced import HOST
 from report_pages import MODEL, page
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.measured import study_entry
+from tightrope.summary.measured import StudyEntry, study_entry
 
 SEQUENCE = {"sequence": 64}
 
@@ -18,7 +19,7 @@ def study_record(study: str, calls: list[Any], settings: Any, **changes: Any) ->
     return StudyRecord(**{**known, **changes}, study=study, settings=settings, calls=calls)
 
 
-def entry_of(record: StudyRecord, *, accept_disturbed: bool = False) -> Any:
+def entry_of(record: StudyRecord, *, accept_disturbed: bool = False) -> StudyEntry:
     """Its entry in summary.json."""
     return study_entry(STUDIES[record.study], record, accept_disturbed=accept_disturbed)
 
@@ -28,5 +29,5 @@ def study_page(*records: StudyRecord, accept_disturbed: bool = False) -> Any:
     studies: dict[str, Any] = {}
     for one in records:
         entry = entry_of(one, accept_disturbed=accept_disturbed)
-        studies.setdefault(one.study, []).append({**entry, "host": "h"})
+        studies.setdefault(one.study, []).append(replace(entry, host="h"))
     return page(studies=studies)

@@ -54,13 +54,13 @@ def test_a_speed_up_is_told_less_exactly_on_a_machine_that_changes_its_speed() -
     one = record(0.01)
     shape = one.shapes[0]
     steady, unsteady = (latency_entry(one, 0, spread) for spread in (0.0, 0.2))
-    assert (steady["machine_spread"], unsteady["machine_spread"]) == (0.0, 0.2)
-    assert steady["speedup"]["ratio"] == unsteady["speedup"]["ratio"] == pytest.approx(2.0)
+    assert (steady.machine_spread, unsteady.machine_spread) == (0.0, 0.2)
+    assert steady.speedup.ratio == unsteady.speedup.ratio == pytest.approx(2.0)
     exact = speedup(
         shape.blocks_s, shape.baseline_blocks_s, loads=1, unsteady=latency.LOAD_ORDER_STD
     )
-    assert steady["speedup"]["high"] == exact.high
-    assert unsteady["speedup"]["high"] > 2.0 * math.exp(1.95 * 0.3 * 0.2)
+    assert steady.speedup.high == exact.high
+    assert unsteady.speedup.high > 2.0 * math.exp(1.95 * 0.3 * 0.2)
     # one load leaves the order of loading open, two do not
     assert latency.drift_std(0.0, 2) == 0.0
     assert latency.drift_std(0.1, 1) == pytest.approx(math.hypot(0.03, latency.LOAD_ORDER_STD))

@@ -5,12 +5,14 @@ import re
 
 import pytest
 from gpu_states import GPU
+from msgspec.structs import replace
 from page_parts import PARTS
-from report_pages import EXAMPLE, MODEL, example, page_of
+from report_pages import EXAMPLE, MODEL, example, page_of, summary_of
 from tightrope.errors import ArtifactError
 from tightrope.report.page import host_names, render_page, sections
 from tightrope.report.sections.figures import number_front, speedups, trade_offs
 from tightrope.report.sections.steadiness import disturbed_section, remarks
+from tightrope.summary.result_types import Accuracy
 
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
@@ -48,7 +50,7 @@ def rows_of(summary):
 
 def judged(summary):
     """The section of the model that has labels."""
-    return next(model for model in sections(summary)["models"] if model["judged"])
+    return next(one for one in sections(summary_of(summary))["models"] if one["judged"])
 
 
 def test_the_same_summary_gives_the_same_bytes_and_leaves_no_other_file(tmp_path):
@@ -221,7 +223,7 @@ def test_the_recommendation_comes_first_with_its_reason(summary):
     assert text.index("What to deploy") < text.index("cpu-openvino-int8-bf16-nncf-512")
     assert summary["recommendations"][0]["why"] in text
     assert not [tag for tag, _ in page_of(summary).tags if tag == "img"]
-    assert disturbed_section(summary) is None
+    assert disturbed_section(summary_of(summary)) is None
     # what was not measured has no section
     studies = ("causes", "family", "idleness", "profile", "throughput")
     assert {page_of(summary).section(name) for name in studies} == {""}
@@ -311,7 +313,8 @@ def a_race_and_the_baseline_are_disturbed(summary):
 def disturbed_numbers_are_accepted(summary):
     row = summary["results"][1]["latency"][0]
     row.update(disturbed="only 2 of 12", provisional=True)
-    assert [one.word for one in remarks(summary["results"][1], row)] == ["provisional"]
+    result = summary_of(summary).results[1]
+    assert [one.word for one in remarks(result, result.latency[0])] == ["provisional"]
 
 
 @says(
@@ -521,11 +524,11 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(sum
     assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
     assert "It depends on the shape and the host" in text
     assert "NVIDIA H100, driver 580.65.06, GPU-aaaa-1111" in text
-    for figure in sections(summary)["models"][0]["trade_offs"]:
-        assert len({point["result"]["host"] for point in figure["points"]}) == 1
+    for figure in sections(summary_of(summary))["models"][0]["trade_offs"]:
+        assert len({point["result"].host for point in figure["points"]}) == 1
     # hosts that look alike are told apart by their fingerprints
     summary["hosts"][OTHER_HOST] = dict(summary["hosts"]["5c1f0a77d2e9"])
-    names = host_names(summary["hosts"])
+    names = host_names(summary_of(summary).hosts)
     assert names[OTHER_HOST] == f"Intel(R) Xeon(R) Platinum 8488C ({OTHER_HOST})"
     assert len(set(names.values())) == 2
 
@@ -533,16 +536,17 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(sum
 def test_a_point_has_the_time_per_call_and_what_is_recommended_is_in_front(summary):
     for figure in judged(summary)["trade_offs"]:
         points = figure["points"]
-        assert all(one["latency_ms"] == 1e3 * one["row"]["paired_s"] for one in points)
+        assert all(one["latency_ms"] == 1e3 * one["row"].paired_s for one in points)
         (chosen,) = [one for one in points if one["deploy"]]
         assert chosen["front"]
     # an interval that ends at zero keeps its end
-    result = next(r for r in summary["results"] if r["variant"] == "cpu-openvino-bf16")
-    result["accuracy"].update(delta=0.004, delta_low=0.0, delta_high=0.008)
+    results = summary_of(summary).results
+    result = next(one for one in results if one.variant == "cpu-openvino-bf16")
+    result.accuracy = replace(result.accuracy, delta=0.004, delta_low=0.0, delta_high=0.008)
     point = trade_offs([result], {}, {}, {}, 1.0)[0]["points"][0]
     assert (point["delta_low"], point["delta_high"]) == (0.0, 0.8)
     # devices are compared with their own baselines
-    other = {**result, "device": "cuda", "variant": "cuda-tensorrt-fp16"}
+    other = replace(result, device="cuda", variant="cuda-tensorrt-fp16")
     figures = speedups([result, other], {"cpu": "cpu-a", "cuda": "cuda-b"})
     assert [figure["baseline"] for figure in figures] == ["cpu-a"] * 4 + ["cuda-b"] * 4
 
@@ -563,6 +567,6 @@ def test_neither_equals_nor_what_may_lose_accuracy_beat_another(second, verdicts
         {"variant": "b", "latency_ms": second, "delta": 0.4},
     ]
     for one, verdict in zip(placed, verdicts, strict=True):
-        one["result"] = {"accuracy": {"verdict": verdict}}
+        one["accuracy"] = Accuracy(0.9, 0.88, 0.92, 1500, verdict=verdict)
     number_front(placed, set(equal))
     assert {one["variant"]: one["front"] for one in placed} == fronts

@@ -83,7 +83,7 @@ def recorded(*made: list[Call], **changes: Any) -> Any:
 
 def idle(*made: list[Call], accept: bool = False, **changes: Any) -> Any:
     """The rows of both pauses, the short one first."""
-    return entry_of(recorded(*made, **changes), accept_disturbed=accept)["rows"]
+    return entry_of(recorded(*made, **changes), accept_disturbed=accept).rows
 
 
 def test_each_pause_has_its_first_call_and_what_it_is_over_the_block_before() -> None:
@@ -119,23 +119,20 @@ def test_with_too_few_undisturbed_calls_there_is_no_number_unless_it_is_accepted
     assert long["slowdown"] is long["disturbed"] is None
     assert long["reason"] == "only 2 calls within max_seconds = 120; an interval needs 5"
     failed = entry_of(recorded(status="failed", reason="not built: no room"))
-    assert (failed["status"], failed["reason"], failed["rows"]) == (
-        *("failed", "not built: no room"),
-        [],
-    )
+    assert (failed.status, failed.reason, failed.rows) == (*("failed", "not built: no room"), [])
 
 
 def test_only_pauses_that_matter_are_told() -> None:
     slow = entry_of(recorded(calls(0.1, 1.02), calls(1, 1.5)))
-    (words,) = slow["words"]
+    (words,) = slow.words
     assert words.startswith("after 1 s without a call the next one takes 1.51 times (1.50 to 1.53)")
     assert words.endswith("as long as one back to back: 15.2 ms")
     # one whose interval reaches ten percent does not matter, nor a provisional one
     times = zip(calls(1, 1, 6), [0.011, 0.02] * 3, strict=True)
     wide = [Call(1, 1, one.block_s, seconds, 0.0) for one, seconds in times]
     lost = recorded(calls(1, 1.5, 4), calls(1, 1.5, 3, foreign=0.5))
-    assert entry_of(recorded(wide))["words"] == []
-    assert entry_of(lost, accept_disturbed=True)["words"] == []
+    assert entry_of(recorded(wide)).words == []
+    assert entry_of(lost, accept_disturbed=True).words == []
 
 
 def test_the_page_has_the_table_and_a_remark_where_it_matters() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from colour_vision import contrast
 from drawn_charts import drawn
+from msgspec.structs import replace
+from report_pages import summary_of
 from study_records import entry_of, study_page, study_record
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.report.sections.studies import study_sections
@@ -57,7 +59,7 @@ def rated(points: list[Point], p99_ms: Any = None, *, accept: bool = False, **ch
 
 def marked(entry: Any, mark: str) -> Any:
     """Instances, threads and batch of the row with the mark, None without one."""
-    found = [one for one in entry["rows"] if one[mark]]
+    found = [one for one in entry.rows if one[mark]]
     places = [(one["instances"], one["threads"], one["batch"]) for one in found]
     assert len(places) <= 1
     return places[0] if places else None
@@ -123,7 +125,7 @@ def test_a_window_is_longer_for_slow_calls_and_for_a_percentile() -> None:
 def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() -> None:
     found = rated(POINTS)
     assert (marked(found, "best"), marked(found, "single")) == ((2, 1, 4), (1, 2, 4))
-    best = found["rows"][3]
+    best = found.rows[3]
     rate, gain = best["samples_per_s"], best["gain"]
     assert rate["value"] == pytest.approx(2 * 4 / 0.050, rel=0.02)
     assert rate["low"] < rate["value"] < rate["high"]
@@ -133,14 +135,14 @@ def test_the_best_point_is_compared_with_one_instance_at_its_own_best_batch() ->
     assert marked(found, "best_within_bound") is None, "there is no bound"
     found = rated([*POINTS[:2], point(2, 1, 4, 0.5)])
     assert marked(found, "best") == marked(found, "single") == (1, 2, 4)
-    assert not any(one["gain"] for one in found["rows"])
+    assert not any(one["gain"] for one in found.rows)
     # rates of instances add up in the blocks in which each ended a call
     two = [[[0.1, 0.1]] * 4 + [[0.3]], [[0.2]] * 4 + [[]]]
-    (row,) = rated([point(2, 1, 4, 0.05, blocks=two)])["rows"]
+    (row,) = rated([point(2, 1, 4, 0.05, blocks=two)]).rows
     assert row["samples_per_s"]["value"] == pytest.approx(60)
     # no rate is below zero, however wide its interval is
     seconds = [0.001, 0.001, 0.001, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
-    (row,) = rated([point(1, 2, 1, 0.01, blocks=[[[one] * 9 for one in seconds]])])["rows"]
+    (row,) = rated([point(1, 2, 1, 0.01, blocks=[[[one] * 9 for one in seconds]])]).rows
     rate = row["samples_per_s"]
     assert rate["low"] == 0.0 < rate["value"] < rate["high"]
 
@@ -149,7 +151,7 @@ def test_only_a_point_with_a_known_p99_is_within_the_bound() -> None:
     points = [point(1, 2, 1, 0.010, calls=70), point(1, 2, 4, 0.030, calls=70), POINTS[3]]
     found = rated(points, p99_ms=20)
     assert (marked(found, "best"), marked(found, "best_within_bound")) == ((2, 1, 4), (1, 2, 1))
-    assert (found["rows"][0]["bound_s"], found["rows"][0]["p99_s"]) == (0.02, 0.0102)
+    assert (found.rows[0]["bound_s"], found.rows[0]["p99_s"]) == (0.02, 0.0102)
     wide = rated(points, p99_ms=1000)
     assert marked(wide, "best_within_bound") == (1, 2, 4), "the best has too few calls"
 
@@ -158,25 +160,25 @@ def test_a_disturbed_point_has_no_numbers_unless_they_are_accepted() -> None:
     points = [POINTS[0], point(2, 1, 1, 0.001, foreign=MAX_FOREIGN_CORES + 0.5)]
     found = rated(points, busiest={"java": 0.6})
     assert marked(found, "best") == (1, 2, 1)
-    lost = found["rows"][1]
+    lost = found.rows[1]
     assert lost["samples_per_s"] is None and not lost["provisional"]
     assert "used up to 0.6 cores" in lost["disturbed"] and "java" in lost["disturbed"]
     accepted = rated(points, accept=True)
-    assert marked(accepted, "best") == (2, 1, 1) and accepted["rows"][1]["provisional"]
-    assert "It is provisional: other programs" in " ".join(accepted["words"])
+    assert marked(accepted, "best") == (2, 1, 1) and accepted.rows[1]["provisional"]
+    assert "It is provisional: other programs" in " ".join(accepted.words)
     # one without calls is no failure of its own
     starved = point(1, 2, 1, 0.01, blocks=UNEVEN, foreign=MAX_FOREIGN_CORES + 0.5)
-    (row,) = rated([starved], accept=True)["rows"]
+    (row,) = rated([starved], accept=True).rows
     assert row["disturbed"] and row["samples_per_s"] is None
     assert (row["reason"], row["provisional"]) == (None, False)
 
 
 def test_points_without_numbers_keep_their_reasons() -> None:
     found = rated([point(1, 2, 1, 0.01, blocks=UNEVEN), LOST, SKIPPED])
-    told = [(one["reason"], one["skipped"]) for one in found["rows"]]
+    told = [(one["reason"], one["skipped"]) for one in found.rows]
     assert told == [(TOO_SLOW, False), (LOST.reason, False), (SKIPPED.reason, True)]
     assert (marked(found, "best"), marked(found, "single")) == (None, None)
-    assert found["words"] == ["No point has a number."]
+    assert found.words == ["No point has a number."]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +198,14 @@ def test_points_without_numbers_keep_their_reasons() -> None:
     ],
 )
 def test_sentences_say_what_is_best_and_by_what_factor(p99_ms, points, told) -> None:
-    assert told in " ".join(rated(points, p99_ms)["words"])
+    assert told in " ".join(rated(points, p99_ms).words)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_cell_has_its_number_or_a_word(scheme: str) -> None:
     exact = point(1, 2, 1, 0.010, calls=70)
-    entry = {**rated([exact, *POINTS[1:], LOST, SKIPPED]), "host": "h"}
-    sections = study_sections({"studies": {"throughput": [entry]}}, {})  # type: ignore[typeddict-item]
+    entry = replace(rated([exact, *POINTS[1:], LOST, SKIPPED]), host="h")
+    sections = study_sections(summary_of({"studies": {"throughput": [entry]}}), {})
     (figure,) = sections[0]["models"][0]["figures"]
     assert not re.search(r"#[0-9a-f]{6}", json.dumps(figure["chart"]))
     svg = drawn(figure["chart"], scheme)

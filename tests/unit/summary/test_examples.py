@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from accuracy_records import accuracy_record
-from msgspec import convert
 from PIL import Image
-from report_pages import empty
+from report_pages import summary_of
 from results import result
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import chance_of
-from tightrope.summary.document import Summary
-from tightrope.summary.result_types import Accuracy, FlippedExample, Model, Result
+from tightrope.summary.result_types import Accuracy, FlippedExample, Result
 from tightrope.summary.summarize import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"
@@ -68,9 +66,7 @@ def test_a_thumbnail_is_a_small_picture_of_its_example() -> None:
 def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) -> Any:
     """The model m with the flips of a variant."""
     record = accuracy_record(variant=VARIANT, labels=labels)
-    summary = convert(empty(Summary), Summary)
-    summary.models["m"] = convert({**empty(Model), "task": task}, Model)
-    summary.results.append(flips(*indices))
+    summary = summary_of({"models": {"m": {"task": task}}, "results": [flips(*indices)]})
     found = with_examples(summary, {("m", VARIANT): record}, {"m": {"evaluation": split}})
     return found.models["m"]
 

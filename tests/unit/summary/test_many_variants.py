@@ -7,15 +7,13 @@ import msgspec
 import numpy as np
 import pytest
 from accuracy_records import accuracy_record
-from msgspec import convert
-from msgspec.structs import replace
 from raced import HOST
-from report_pages import empty
+from report_pages import summary_of
 from tightrope.artifacts.content import write_artifact
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.records.accuracy import AccuracyRecord, Logits
 from tightrope.summary.accuracy import ReferenceLogits
-from tightrope.summary.document import Summary, read_summary, write_summary
+from tightrope.summary.document import read_summary, write_summary
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import kept
 
@@ -63,11 +61,9 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
     words = ["ä \n line.yaml", '"{}, [\\']
     reasons = ["no NVIDIA GPU", '{"a": [],\n "b": 1e-07}']
     name = "cuda-pytorch-fp32"
-    document = replace(
-        convert({**empty(Summary), "accuracy_budget_points": 1e-07}, Summary),
-        configuration=words,
-        results=[not_planned_entry("m", name, reason, "unavailable") for reason in reasons],
-    )
+    results = [not_planned_entry("m", name, reason, "unavailable") for reason in reasons]
+    fields = {"accuracy_budget_points": 1e-07, "configuration": words, "results": results}
+    document = summary_of(fields)
     write_summary(tmp_path / "parts.json", document)
     write_artifact(tmp_path / "whole.json", msgspec.to_builtins(document))
     assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()

@@ -4,14 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from raced import HOST
+from raced import HOST, SHAPE
 from tightrope.machine.host import fingerprint
 from tightrope.records.profile import CausesRecord, ProfileRecord
 from tightrope.records.record import FEWEST_ROUNDS
 from tightrope.summary.pairs import Causes, causes_entry
 from tightrope.summary.profile import LONGEST, Profile, profile_entry
 
-SHAPE = {"batch": 1, "sequence": 64}
 STUDIES = {
     CausesRecord: (causes_entry, Causes, "causes"),
     ProfileRecord: (profile_entry, Profile, "shapes"),
@@ -29,7 +28,7 @@ def entry(record: Any, **settings: Any) -> Any:
     """Its entry, which is of its type."""
     make, kind, _ = STUDIES[type(record)]
     found = make(record, **settings)
-    assert msgspec.convert(found, kind) == found
+    assert msgspec.convert(msgspec.to_builtins(found), kind) == found
     return found
 
 
@@ -37,9 +36,9 @@ def entry(record: Any, **settings: Any) -> Any:
 def test_what_failed_keeps_its_reason_and_has_no_rows(kind: Any) -> None:
     empty = {CausesRecord: {"causes": []}, ProfileRecord: {"peaks": PEAKS, "shapes": []}}[kind]
     found = entry(recorded(kind, status="failed", reason="not built: no room", **empty))
-    told = (found["status"], found["reason"], found[STUDIES[kind][2]])
+    told = (found.status, found.reason, getattr(found, STUDIES[kind][2]))
     assert told == ("failed", "not built: no room", [])
-    assert found["host"] == fingerprint(HOST)
+    assert found.host == fingerprint(HOST)
 
 
 # causes that a setting removes
@@ -58,37 +57,37 @@ def caused(made: list[Any], reason: str | None = None, **settings: Any) -> Any:
     words = {"cause": "25 % of the request is padding", "setting": "buckets: {sequence: [96]}"}
     sizes = {"batch": 1, "sequence": 96, "low": 0.2, "high": 0.3, "profiled_s": 0.02}
     record = recorded(CausesRecord, causes=[{**words, **sizes, "reason": reason, "rounds": made}])
-    (cause,) = entry(record, **settings)["causes"]
+    (cause,) = entry(record, **settings).causes
     return cause
 
 
 def test_a_saving_has_an_interval_and_meets_or_misses_its_prediction() -> None:
     cause = caused(rounds(0.010, 0.0075))
-    assert cause["call_s"] == pytest.approx(0.0101, rel=0.01)
-    saved = cause["saved"]
-    assert saved["value"] == pytest.approx(0.0025, rel=0.02)
-    assert saved["low"] < saved["value"] < saved["high"]
-    predicted = cause["predicted_low"], cause["predicted_high"]
+    assert cause.call_s == pytest.approx(0.0101, rel=0.01)
+    saved = cause.saved
+    assert saved.value == pytest.approx(0.0025, rel=0.02)
+    assert saved.low < saved.value < saved.high
+    predicted = cause.predicted_low, cause.predicted_high
     assert predicted == pytest.approx((0.002, 0.003), rel=0.02)
-    assert (cause["within"], cause["rounds"], cause["disturbed"]) == (True, 12, None)
+    assert (cause.within, cause.rounds, cause.disturbed) == (True, 12, None)
     # less, more or nothing saved misses the prediction
     for without in (0.0095, 0.005, 0.012):
         cause = caused(rounds(0.010, without))
-        assert cause["within"] is False
-        assert (cause["saved"]["value"] < 0) == (without > 0.010)
+        assert cause.within is False
+        assert (cause.saved.value < 0) == (without > 0.010)
 
 
 def test_disturbed_rounds_do_not_count_unless_accepted_and_what_was_not_built_has_a_reason():
     made = rounds(0.01, 0.0075, FEWEST_ROUNDS - 1) + rounds(0.01, 0.0075, 9, foreign=0.5)
     cause = caused(made)
-    assert cause["saved"] is cause["within"] is cause["call_s"] is None
-    assert "used up to 0.5 cores" in cause["disturbed"]
+    assert cause.saved is cause.within is cause.call_s is None
+    assert "used up to 0.5 cores" in cause.disturbed
     accepted = caused(made, accept_disturbed=True)
-    assert accepted["provisional"] and accepted["within"]
+    assert accepted.provisional and accepted.within
     cause = caused([], reason="not built: no kernel")
-    assert (cause["predicted_low"], cause["predicted_high"]) == pytest.approx((0.004, 0.006))
-    assert (cause["reason"], cause["saved"]) == ("not built: no kernel", None)
-    assert cause["disturbed"] is None
+    assert (cause.predicted_low, cause.predicted_high) == pytest.approx((0.004, 0.006))
+    assert (cause.reason, cause.saved) == ("not built: no kernel", None)
+    assert cause.disturbed is None
 
 
 # profiles
@@ -103,7 +102,7 @@ OPERATOR = {
     **{"seconds": 0.001, "operations": 2e6, "bytes": 1e3},
 }
 CALL = {
-    **{**SHAPE, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
+    **{**SHAPE.sizes, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
     **{"outside_s": 0.0, "profiler_factor": 0.8, "groups": {"products": PRODUCTS}},
     "operators": [{**OPERATOR, "name": f"layer.{number}"} for number in range(10)],
     "around": {"prepare_s": 0.001, "finish_s": 0.001},
@@ -115,37 +114,37 @@ CALL = {
 def profiled(call: Any = CALL, **changes: Any) -> Any:
     """The entry of a profile, and that of its only shape."""
     found = entry(recorded(ProfileRecord, peaks=PEAKS, shapes=[call], **changes))
-    (shape,) = found["shapes"]
+    (shape,) = found.shapes
     return found, shape
 
 
 def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> None:
     found, call = profiled()
-    assert (call["batch"], call["sequence"], call["height"]) == (1, 64, None)
-    (group,) = call["groups"]
-    assert (group["seconds"], group["share"]) == pytest.approx((0.008, 1.0))
-    assert (group["operations"], group["count"]) == (2e7, 10)
-    assert group["types"] == pytest.approx({"int8": 0.8, "fp32": 0.2})
-    assert (call["padding"], found["emulated"]) == (0.5, None)
-    assert len(call["operators"]) == LONGEST
-    first = call["operators"][0]
-    assert (first["seconds"], first["share"]) == pytest.approx((0.0008, 0.1))
+    assert call.shape == SHAPE
+    (group,) = call.groups
+    assert (group.seconds, group.share) == pytest.approx((0.008, 1.0))
+    assert (group.operations, group.count) == (2e7, 10)
+    assert group.types == pytest.approx({"int8": 0.8, "fp32": 0.2})
+    assert (call.padding, found.emulated) == (0.5, None)
+    assert len(call.operators) == LONGEST
+    first = call.operators[0]
+    assert (first.seconds, first.share) == pytest.approx((0.0008, 0.1))
     # what goes around the call limits a faster engine
-    assert (call["prepare_s"], call["finish_s"]) == (0.001, 0.001)
-    assert call["ceiling"] == pytest.approx((0.008 + 0.002) / 0.002)
+    assert (call.prepare_s, call.finish_s) == (0.001, 0.001)
+    assert call.ceiling == pytest.approx((0.008 + 0.002) / 0.002)
 
 
 def test_what_is_not_known_of_a_call_is_null() -> None:
     known = {key: value for key, value in CALL.items() if key != "model"}
     around = {"prepare_s": None, "finish_s": 0.001}
     _, call = profiled({**known, "around": around, "outside_s": 0.002, "profiler_factor": 1.0})
-    assert call["prepare_s"] is call["ceiling"] is call["roofline"] is None
-    assert (call["finish_s"], call["outside"]) == (0.001, pytest.approx(0.25))
+    assert call.prepare_s is call.ceiling is call.roofline is None
+    assert (call.finish_s, call.outside) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    _, call = profiled({**SHAPE, "call_s": 0.004, "around": around}, unprofiled="no profiler")
-    assert call["call_s"] == 0.004
-    assert call["bound"] is call["shares"] is call["outside"] is None
-    assert call["groups"] == call["operators"] == []
+    _, call = profiled({**SHAPE.sizes, "call_s": 0.004, "around": around}, unprofiled="no profiler")
+    assert call.call_s == 0.004
+    assert call.bound is call.shares is call.outside is None
+    assert call.groups == call.operators == []
 
 
 @pytest.mark.parametrize(
@@ -159,6 +158,6 @@ def test_what_is_not_known_of_a_call_is_null() -> None:
     ],
 )
 def test_the_roof_is_the_lower_of_the_peak_and_what_memory_allows(variant, kind, peak, roof):
-    point = profiled(variant=variant)[1]["roofline"]
-    assert point["operations_per_s"] == pytest.approx(1e9)
-    assert (point["type"], point["peak_per_s"], point["roof_per_s"]) == (kind, peak, roof)
+    point = profiled(variant=variant)[1].roofline
+    assert point.operations_per_s == pytest.approx(1e9)
+    assert (point.type, point.peak_per_s, point.roof_per_s) == (kind, peak, roof)

@@ -12,7 +12,8 @@ from latency_records import latency_shape
 from manifests import CHECKPOINT, ENGINE, SPLIT
 from msgspec import to_builtins
 from msgspec.structs import replace
-from raced import decided_shape, race_record
+from raced import SHAPE, decided_shape, race_record
+from report_pages import summary_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
 from tightrope.errors import ArtifactError
@@ -23,9 +24,11 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import Offline, Rehearsal, Sent
-from tightrope.summary.document import TRAINING, exit_with_failures, failures, read_summary
+from tightrope.summary.decision_types import Goal
+from tightrope.summary.document import TRAINING, Summary, exit_with_failures, failures, read_summary
 from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
+from tightrope.summary.result_types import FlippedExample, Host, Result, Search, Shape, Trial
 from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts
 from tightrope.summary.summarize import summarize, table
@@ -35,8 +38,7 @@ HOST = {
     **{"cpu": "Some CPU", "isa": ["avx2"], "cores": 2, "memory_bytes": 1},
     **{"gpu": None, "driver": None, "python": "3.11.7"},
 }
-SHAPE = {"batch": 1, "sequence": 64}
-LARGE = {**SHAPE, "batch": 8}
+LARGE = Shape(batch=8, sequence=64)
 OWN = [[0.004 + 0.0001 * (i % 3), 0.0041] for i in range(10)]
 THEIRS = [[0.01 + 0.0001 * (i % 3), 0.0101] for i in range(10)]
 BASELINE, QUICK, FAILED = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-64", "cpu-onnxruntime-fp32"
@@ -65,7 +67,7 @@ def write_run(folder: Path, variant: str, loads: Document | None = None) -> tupl
     write_manifest(engine, **{**ENGINE, **own, **built})
     library = variant.split("-")[1]
     identity = {"model": "m", "variant": variant, "host": HOST, "libraries": {library: "1.2"}}
-    identity.engine_sha256 = sha256(engine)
+    identity["engine_sha256"] = sha256(engine)
     alone = variant == BASELINE
     blocks = (THEIRS, None) if alone else (OWN, THEIRS)
     shape = latency_shape(*blocks, **(loads or facts(0, 10)))
@@ -179,7 +181,7 @@ def summarized(
     loads: dict[str, Document] | None = None,
     records: Document | None = None,
     **options: Any,
-) -> Any:
+) -> Summary:
     """The summary of these variants; `race` is that of `write_race`, by default QUICK alone.
 
     `loads` are `pairs` and `foreign_cores` of variants that other load disturbed.
@@ -187,13 +189,12 @@ def summarized(
     runs = [write_run(folder, one, (loads or {}).get(one, facts(0, 10))) for one in variants]
     races = [write_race(folder, **(race or {"quick": 4.0}))]
     write(folder, inputs_of(folder, *runs, races=races, **(records or {})), **options)
-    document = document_of(folder)
-    assert read_summary(folder / "summary.json") == document, "a field has no type"
-    return document
+    summary = read_summary(folder / "summary.json")
+    assert to_builtins(summary) == document_of(folder), "a field has no type"
+    return summary
 
 
-BOUNDS = {"p99_ms": None, "memory_mb": None, "accuracy_points": 0.01}
-GOAL = {"minimize": "latency", "shape": SHAPE, "traffic": None, **BOUNDS}
+GOAL = Goal("latency", shape=SHAPE, accuracy_points=0.01)
 STATES = [state(), state(sm_clock_mhz=1410, throttled=["power cap", "thermal slowdown"])]
 OTHER = {**HOST, "cpu": "Other CPU"}
 
@@ -210,13 +211,13 @@ def document_of(folder: Path) -> Document:
 
 
 @pytest.fixture
-def summary(folder: Path) -> Document:
-    return document_of(folder)
+def summary(folder: Path) -> Summary:
+    return read_summary(folder / "summary.json")
 
 
 @pytest.fixture
-def full(everything: Path) -> Document:
-    return document_of(everything)
+def full(everything: Path) -> Summary:
+    return read_summary(everything / "summary.json")
 
 
 @pytest.fixture(scope="module")
@@ -232,48 +233,46 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def by_variant(summary: Document) -> dict[str, Document]:
-    return {result.variant: result for result in summary["results"]}
+def by_variant(summary: Summary) -> dict[str, Result]:
+    return {result.variant: result for result in summary.results}
 
 
-def test_it_has_every_field_of_the_contract(summary: Document) -> None:
-    assert summary["schema"] == 6
-    (host,) = summary["hosts"].values()
-    assert set(host) == {*HOST, "gpu_uuids", "libraries"}
-    assert host.libraries == {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
-    (model,) = summary["models"].values()
+def test_it_has_every_field_of_the_contract(summary: Summary) -> None:
+    assert summary.schema == 6
+    (host,) = summary.hosts.values()
+    libraries = {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
+    assert host == Host(**HOST, libraries=libraries)
+    (model,) = summary.models.values()
     assert (model.chance, model.thumbnails) == (0.5, {})
     assert model.baselines == {"cpu": BASELINE}, "of devices that ran something"
-    assert (summary["goal"], summary["goals"], summary["costs"]) == (None, [], [])
-    assert summary["quantization"] == summary["studies"]["traffic"] == []
-    assert [one.shape for one in summary["recommendations"]] == [SHAPE, LARGE]
-    assert {one.variant for one in summary["recommendations"]} == {QUICK}
-    rejected = {one.variant for one in summary["recommendations"][0].rejected}
+    assert (summary.goal, summary.goals, summary.costs) == (None, [], [])
+    assert summary.quantization == summary.studies["traffic"] == []
+    assert [one.shape for one in summary.recommendations] == [SHAPE, LARGE]
+    assert {one.variant for one in summary.recommendations} == {QUICK}
+    rejected = {one.variant for one in summary.recommendations[0].rejected}
     assert rejected == {BASELINE, FAILED, "cuda-pytorch-fp32"}
 
 
-def test_every_variant_is_in_it_with_the_same_fields(summary: Document) -> None:
+def test_every_variant_is_in_it_with_what_is_known_of_it(summary: Summary) -> None:
     found = by_variant(summary)
     assert {name: (one.status, one.baseline) for name, one in found.items()} == {
         **{BASELINE: ("ok", BASELINE), QUICK: ("ok", BASELINE), FAILED: ("failed", BASELINE)},
         "cuda-pytorch-fp32": ("unavailable", None),
     }
-    assert len({frozenset(result) for result in found.values()}) == 1
     failed = found[FAILED]
     assert (failed.reason, failed.accuracy, failed.latency) == ("no such operator", None, [])
     missing, quick = found["cuda-pytorch-fp32"], found[QUICK]
     assert (missing.reason, missing.options) == ("no NVIDIA GPU", None)
     assert (quick.host, quick.options) == (fingerprint(HOST), OPTIONS)
     assert (quick.device, quick.engine, quick.precision) == ("cpu", "openvino", "int8")
-    costs = {name: quick[name] for name in ("size_bytes", "build_s", "load_s", "peak_rss_bytes")}
-    assert costs == {"size_bytes": 50, "build_s": 1.5, "load_s": 0.3, "peak_rss_bytes": 10**9}
+    assert (quick.size_bytes, quick.build_s, quick.load_s) == (50, 1.5, 0.3)
+    assert quick.peak_rss_bytes == 10**9
     accuracy = quick.accuracy
     assert (accuracy.top1, accuracy.flips) == (0.999, 1)
     assert (accuracy.delta, accuracy.verdict) == (-0.001, "kept")
     # the texts of changed answers come from the evaluation split
-    answers = {"label": "good", "baseline": "good", "prediction": "bad"}
-    margins = {"baseline_margin": 1.0, "margin": 1.0}
-    assert accuracy.flipped == [{"index": 999, "text": "<script> 999", **answers, **margins}]
+    changed = FlippedExample(999, "<script> 999", "good", "good", "bad", 1.0, 1.0)
+    assert accuracy.flipped == [changed]
     assert (found[BASELINE].accuracy.delta, found[BASELINE].accuracy.flipped) == (0, [])
 
 
@@ -283,7 +282,7 @@ def test_one_that_could_only_be_timed_has_failed_with_the_reason_of_its_accuracy
     lost = {"status": "failed", "reason": "killed by SIGKILL"}
     accuracy_record(variant=BASELINE, host=HOST, **digests, **lost).write(run[2])
     write(tmp_path, inputs_of(tmp_path, run))
-    found = by_variant(document_of(tmp_path))[BASELINE]
+    found = by_variant(read_summary(tmp_path / "summary.json"))[BASELINE]
     assert (found.status, found.reason) == ("failed", "killed by SIGKILL")
     assert (found.accuracy, len(found.latency)) == (None, 2)
 
@@ -292,19 +291,19 @@ def test_another_baseline_of_the_model_is_what_its_variants_are_judged_against(t
     baselines = {"m": {"cpu": QUICK, "cuda": "cuda-onnxruntime-fp32"}}
     summary = summarized(tmp_path, baselines=baselines)
     found = by_variant(summary)
-    assert summary["models"]["m"].baselines == {"cpu": QUICK}
+    assert summary.models["m"].baselines == {"cpu": QUICK}
     assert {found[name].baseline for name in (BASELINE, QUICK, FAILED)} == {QUICK}
     own, other = found[QUICK].accuracy, found[BASELINE].accuracy
     assert (own.delta, own.flips, other.delta, other.flips) == (0, 0, 0.001, 1)
 
 
-def test_a_race_with_its_engine_in_float_is_what_counts(full: Document) -> None:
-    assert [one.shape for one in full["quantization"]] == [SHAPE, LARGE]
-    for entry in full["quantization"]:
+def test_a_race_with_its_engine_in_float_is_what_counts(full: Summary) -> None:
+    assert [one.shape for one in full.quantization] == [SHAPE, LARGE]
+    for entry in full.quantization:
         assert (entry.variant, entry.unquantized) == (QUICK, PLAIN)
         assert (entry.host, entry.verdict) == (fingerprint(HOST), "quantize")
         assert entry.speedup.ratio == pytest.approx(1.25, rel=0.01)
-    first, second = full["races"]
+    first, second = full.races
     assert (first.shape, second.shape) == (SHAPE, LARGE)
     assert (first.variant, first.status, first.out) == (QUICK, "decided", {PLAIN: QUICK})
     rows = {name: one.latency[0] for name, one in by_variant(full).items() if one.latency}
@@ -321,7 +320,7 @@ def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: 
     row = by_variant(summary)[PLAIN].latency[0]
     assert (row.speedup.ratio, row.paired_s, row.samples) == (None, None, 0)
     assert row.disturbed.startswith("only 2 of 10 pairs of blocks were undisturbed")
-    for one in summary["recommendations"]:
+    for one in summary.recommendations:
         assert (one.variant, one.provisional, one.disturbed) == (QUICK, True, [PLAIN])
     accepted = summarized(tmp_path, **run, accept_disturbed=True)
     row = by_variant(accepted)[PLAIN].latency[0]
@@ -329,28 +328,28 @@ def test_other_load_leaves_no_number_and_makes_the_choice_provisional(tmp_path: 
     assert row.speedup.ratio > 1 and row.paired_s > 0
 
 
-def test_a_goal_decides_the_recommendation_at_its_shape_alone(full: Document) -> None:
-    assert full["goal"] == GOAL
-    (decision,) = full["goals"]
+def test_a_goal_decides_the_recommendation_at_its_shape_alone(full: Summary) -> None:
+    assert full.goal == GOAL
+    (decision,) = full.goals
     # the others changed one answer of 1000: only the baseline has surely lost nothing
     assert (decision.variant, decision.shape) == (BASELINE, SHAPE)
     (bound,) = decision.bounds
     assert (bound.variant, bound.more) == (QUICK, pytest.approx(1.5, rel=0.05))
-    here, other = full["recommendations"]
+    here, other = full.recommendations
     assert (here.variant, here.why) == (BASELINE, decision.sentence)
     assert other.variant == QUICK
     assert other.why == "the fastest of the 4 variants that keep the accuracy"
 
 
 def test_each_row_has_its_costs_and_without_a_price_no_column_is_about_money(full, tmp_path):
-    priced = {(one.variant, one.shape.batch): one for one in full["costs"]}
-    measured = [(one.variant, row.batch) for one in full["results"] for row in one.latency]
+    priced = {(one.variant, one.shape.batch): one for one in full.costs}
+    measured = [(one.variant, row.shape.batch) for one in full.results for row in one.latency]
     assert list(priced) == measured
     # an hour for 0.36 is 0.0001 per second
     seconds = by_variant(full)[QUICK].latency[0].paired_s
     assert priced[QUICK, 1].cost_per_million == pytest.approx(1e6 * seconds * 0.0001)
     assert priced[QUICK, 1].break_even_inferences > 0
-    goal = {**GOAL, "shape": None, "accuracy_points": None}
+    goal = Goal("latency")
     summarized(tmp_path, (BASELINE, QUICK), goal=goal, prepared={"m": {QUICK: []}})
     header = set(pandas.read_csv(tmp_path / "summary.csv"))
     assert {"cost.saved_s", "cost.break_even_inferences"} <= header
@@ -361,16 +360,17 @@ NESTED = ("executed", "options", "search")
 ALREADY = ("model", "variant", "host", "shape", "build_s")
 
 
-def rows_of(summary: Document) -> list[Document]:
+def rows_of(document: Document) -> list[Document]:
     """What a row of the table is about: a result, one of its latencies and their cost."""
-    costs = {(one.variant, one.shape.batch): one for one in summary["costs"]}
+    costs = {(one["variant"], one["shape"]["batch"]): one for one in document["costs"]}
     found = []
-    for result in summary["results"]:
+    for result in document["results"]:
         own = {name: value for name, value in result.items() if name not in NESTED}
-        for row in result.latency or [{}]:
-            cost = costs.get((result.variant, row.get("batch")), {})
+        for row in result["latency"] or [{"shape": {}}]:
+            sizes = row.pop("shape")
+            cost = costs.get((result["variant"], sizes.get("batch")), {})
             told = {name: value for name, value in cost.items() if name not in ALREADY}
-            found.append({**own, "latency": row, "cost": told})
+            found.append({**own, "latency": {**sizes, **row}, "cost": told})
     return found
 
 
@@ -416,16 +416,16 @@ def test_numbers_among_fractions_are_fractions_unless_all_are_whole(values, cell
     assert table(rows) == "first,second\n" + "".join(f"x,{cell}\n" for cell in cells)
 
 
-def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Document) -> None:
-    assert full["configuration"] == ["config/mine.yaml"]
-    assert full["overrides"] == ["calibration={samples: [256]}"]
-    (entry,) = full["studies"]["traffic"]
+def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Summary) -> None:
+    assert full.configuration == ["config/mine.yaml"]
+    assert full.overrides == ["calibration={samples: [256]}"]
+    (entry,) = full.studies["traffic"]
     assert (entry.model, entry.variant, entry.status) == ("m", BASELINE, "ok")
     (row,) = entry.rows
     assert (row["padding"], row["samples_per_s"], row["padding_share"]) == ("fixed", 80.0, 0.25)
     assert entry.host == fingerprint(OTHER) != fingerprint(HOST)
-    assert set(full["hosts"]) == {fingerprint(HOST), fingerprint(OTHER)}
-    assert full["hosts"][fingerprint(OTHER)].libraries == {"mlcommons-loadgen": "6.0.17"}
+    assert set(full.hosts) == {fingerprint(HOST), fingerprint(OTHER)}
+    assert full.hosts[fingerprint(OTHER)].libraries == {"mlcommons-loadgen": "6.0.17"}
 
 
 def hosts_of(*hosts: Document, **last: Any) -> Document:
@@ -451,11 +451,12 @@ def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_ar
     assert (entry.host, entry.device) == ("rome", "cpu")
 
 
-def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Document) -> None:
+def test_what_is_known_of_int8_stands_with_its_result_and_its_model(full: Summary) -> None:
     results = by_variant(full)
     # of trials how many are in float
-    assert results[AUTO].search == {**SEARCH, "trials": [{**TRIAL, "in_float": 2}]}
-    sensitive = full["models"]["m"].sensitivity["u8s8-minmax-64"]
+    trial = Trial(**TRIAL, in_float=2)
+    assert results[AUTO].search == Search(**{**SEARCH, "trials": [trial]})
+    sensitive = full.models["m"].sensitivity["u8s8-minmax-64"]
     assert sensitive.samples == 128
     # operators come in the order of their divergence
     told = [(one.operator, one.kl, one.sqnr_db) for one in sensitive.operators]
@@ -535,11 +536,11 @@ def test_a_race_or_a_family_of_other_engines_is_refused(tmp_path: Path) -> None:
         write(tmp_path, inputs_of(tmp_path, baseline, run, families=[family]))
 
 
-def test_only_failed_results_and_trainings_are_failures(tmp_path):
+def test_only_failed_results_and_trainings_are_failures(tmp_path: Path) -> None:
     """That a strict run ends with an error and their reasons, the tests of whole runs show."""
     statuses = {"a": "ok", "b": "failed", "c": "unavailable"}
     results = [{"model": "m", "variant": name, "status": one} for name, one in statuses.items()]
-    trained = [{"model": "m", "status": one} for one in ("failed", "ok")]
-    written(tmp_path / "summary.json", {"results": results, "training": trained})
-    assert [one.variant for one in failures(tmp_path / "summary.json")] == ["b", TRAINING]
+    trained = [{"model": "m", "status": one, "reason": "why"} for one in ("failed", "ok")]
+    found = failures(summary_of({"results": results, "training": trained}))
+    assert found == {"m/b": None, f"m/{TRAINING}": "why"}
     exit_with_failures(tmp_path / "none.json")  # which ends no process

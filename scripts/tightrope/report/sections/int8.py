@@ -79,11 +79,12 @@ def is_quantized(result: Result) -> bool:
 
 def has_vnni(results: Iterable[Result], hosts: Mapping[str, Host]) -> bool:
     """Return whether a CPU's INT8 result comes from an x86 host whose products do not saturate."""
-    sets = [
-        hosts[result.host].isa
+    places = {
+        result.host
         for result in results
-        if is_quantized(result) and result.accuracy and result.device == "cpu" and result.host
-    ]
+        if is_quantized(result) and result.accuracy and result.device == "cpu"
+    }
+    sets = [host.isa for name, host in hosts.items() if name in places]
     return any("avx2" in isa and not saturates({"isa": isa}) for isa in sets)
 
 

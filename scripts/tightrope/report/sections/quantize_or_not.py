@@ -52,7 +52,8 @@ def why_slow(
 ) -> str | None:
     """State which CPUs lack VNNI, of those on which INT8 is no faster than float; None if none."""
     slow = [entry.host for entry in entries if entry.device == "cpu" and is_slow(entry)]
-    lacking = [host for host in dict.fromkeys(slow) if saturates({"isa": machines[host].isa})]
+    known = [host for host in dict.fromkeys(slow) if host in machines]
+    lacking = [host for host in known if saturates({"isa": machines[host].isa})]
     if not lacking:
         return None
     names = [hosts.get(host, "this CPU") for host in lacking]

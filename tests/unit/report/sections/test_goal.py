@@ -2,32 +2,29 @@
 
 from typing import Any
 
-from report_pages import HOST, MODEL, Outline, example, page_of
+from msgspec.structs import replace
+from raced import SHAPE
+from report_pages import HOST, MODEL, Outline, example, page_of, summary_of
 from tightrope.report.sections.decision import goal_section
+from tightrope.summary.decision_types import Cost, GoalDecision, Rejected
 
 VARIANT = "cpu-openvino-bf16"
-SHAPE = {"batch": 1, "sequence": 64}
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"
 
 
-def decision(**changes: Any) -> dict[str, Any]:
-    return {
-        **{"model": MODEL, "host": HOST, "shape": SHAPE, "traffic": None, "padding": None},
-        **{"variant": VARIANT, "value": 300.0, "unit": "MB", "sentence": SENTENCE},
-        **{"provisional": False, "bounds": [], "nearest": None},
-        "rejected": [{"variant": "cpu-pytorch-fp32", "reason": "more memory"}],
-        **changes,
-    }
+def decision(**changes: Any) -> GoalDecision:
+    known = {"variant": VARIANT, "value": 300.0, "unit": "MB", "sentence": SENTENCE}
+    known |= {"provisional": False, "bounds": [], "nearest": None}
+    known["rejected"] = [Rejected("cpu-pytorch-fp32", "more memory")]
+    found = GoalDecision(MODEL, HOST, SHAPE, traffic=None, padding=None, **known)
+    return replace(found, **changes)
 
 
-def cost(**changes: Any) -> dict[str, Any]:
-    return {
-        **{"model": MODEL, "variant": VARIANT, "host": HOST, "shape": SHAPE},
-        **{"inferences_per_s": 500.0, "price_per_hour": 0.18, "cost_per_million": 0.1},
-        **{"prepare_s": 20.0, "build_s": 60.0, "search_s": None, "spent_s": 80.0},
-        **{"saved_s": 0.003, "break_even_inferences": 20000.0, "break_even_at_most": None},
-        **changes,
-    }
+def cost(**changes: Any) -> Cost:
+    known = {"inferences_per_s": 500.0, "price_per_hour": 0.18, "cost_per_million": 0.1}
+    known |= {"prepare_s": 20.0, "build_s": 60.0, "search_s": None, "spent_s": 80.0}
+    known |= {"saved_s": 0.003, "break_even_inferences": 20000.0, "break_even_at_most": None}
+    return Cost(MODEL, VARIANT, HOST, SHAPE, **{**known, **changes})
 
 
 def page(**fields: Any) -> Outline:
@@ -59,9 +56,10 @@ def test_the_page_has_cost_and_break_even_of_each_variant() -> None:
 def test_a_break_even_that_is_not_known_says_why() -> None:
     unknown = ({"saved_s": -0.001}, {"saved_s": None}, {"spent_s": None})
     rows = [cost(break_even_inferences=None, **one) for one in unknown]
-    section: Any = goal_section(example(costs=rows), MODEL, {})
+    section: Any = goal_section(summary_of(example(costs=rows)), MODEL, {})
     reasons = ["never: nothing is saved", "not compared", "a job before its build was not timed"]
     assert [one["no_break_even"] for one in section["costs"]] == reasons
     # reasons stand with the recommendation, or under traffic with the goal
-    section = goal_section(example(goals=[decision(), decision(shape=None)]), MODEL, {})
+    decided = example(goals=[decision(), decision(shape=None)])
+    section = goal_section(summary_of(decided), MODEL, {})
     assert [one["rejected_count"] for one in section["decisions"]] == [0, 1]

@@ -4,20 +4,21 @@ from typing import Any
 
 import pytest
 from gpu_states import GPU
+from results import result, row
 from tightrope.report.sections.gpu import gpu_memory, gpu_steadiness, streams_section
+from tightrope.summary.result_types import Gpu, Result
 
 
-def results(*rows: dict[str, Any] | None) -> list[dict[str, Any]]:
+def results(*states: dict[str, Any] | None) -> list[Result]:
     """A result with a row for each, which None leaves without a GPU."""
-    states = [None if row is None else {**GPU, **row} for row in rows]
-    latency = [{"gpu": state} for state in states]
-    return [{"variant": "cuda-pytorch-fp32", "host": "h", "latency": latency}]
+    rows = [row(1.0, gpu=one if one is None else Gpu(**{**GPU, **one})) for one in states]
+    return [result("cuda-pytorch-fp32", *rows, host="h")]
 
 
 def test_without_a_gpu_nothing_is_said() -> None:
-    assert gpu_steadiness(results(None)) == []
-    assert gpu_steadiness([{"variant": "v", "latency": [{}]}, {"variant": "w"}]) == []
-    assert streams_section([{"latency": [{"streams": None}, {}]}, {"variant": "w"}]) is None
+    without = [*results(None), *results()]
+    assert gpu_steadiness(without) == []
+    assert streams_section(without) is None
     # a driver that reports nothing
     assert gpu_steadiness(results(dict.fromkeys(GPU)))[:2] == [
         ("GPU clocks, locked or not", "The driver reports neither clocks nor temperature."),

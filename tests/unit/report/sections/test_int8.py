@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 from drawn_charts import drawn
+from msgspec.structs import replace
+from report_pages import MODEL, example, summary_of
 from tightrope.report.sections.int8 import (
     accuracy_over_samples,
     agreement_over_samples,
@@ -17,6 +19,15 @@ from tightrope.report.sections.int8 import (
     spread,
 )
 from tightrope.report.style.palette import METHOD_COLOURS, chart_config
+from tightrope.summary.result_types import (
+    Accuracy,
+    Host,
+    OperatorSensitivity,
+    Result,
+    Search,
+    Sensitivity,
+    Trial,
+)
 from tightrope.variants import METHODS
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
@@ -25,30 +36,25 @@ MINUS = "\N{MINUS SIGN}"
 
 def result(calibration, delta=-0.012, **changes):
     ends = {"delta": delta, "delta_low": delta - 0.01, "delta_high": delta + 0.01}
-    accuracy = {"samples": 1500, **ends, "agreement": 0.95, "verdict": "undecided"}
-    facts = {"engine": "onnxruntime", "precision": "int8", "device": "cpu", "host": "h"}
-    name = f"cpu-onnxruntime-int8-{calibration}"
-    own = {"variant": name, "calibration": calibration, "accuracy": accuracy}
-    return {**facts, **own, "search": None, **changes}
+    judged = Accuracy(0.9, 0.88, 0.92, 1500, **ends, agreement=0.95, verdict="undecided")
+    parts = f"cpu-onnxruntime-int8-{calibration}", "cpu", "onnxruntime", "int8", calibration
+    known = Result("m", *parts, baseline=None, host="h", status="ok", accuracy=judged)
+    return replace(known, **changes)
 
 
 def search(in_float=("b",), trials=2, smoothquant=None, operators=38, seconds=31.36):
-    trial = {"smoothquant": None, "in_float": 1, "flips": 3, "verdict": "kept"}
-    trial |= {"delta": 0.0, "delta_low": -0.005, "delta_high": 0.005}
-    known = {"in_float": list(in_float), "smoothquant": smoothquant, "trials": [trial] * trials}
-    return {**known, "samples": 1024, "seconds": seconds, "operators": operators}
+    trial = Trial(None, 1, 0.0, -0.005, 0.005, flips=3, verdict="kept", seconds=1.0)
+    facts = {"samples": 1024, "budget_points": 1.0, "seconds": seconds, "operators": operators}
+    return Search(list(in_float), smoothquant, **facts, trials=[trial] * trials)
 
 
 def sensitivity(**kls):
-    fields = {"agreement": 0.992, "logit_error": 0.01, "sqnr_db": 40.0}
-    return {
-        "samples": 128,
-        "operators": [{"operator": n, "kl": k, **fields} for n, k in kls.items()],
-    }
+    operators = [OperatorSensitivity(n, 0.992, 0.01, k, sqnr_db=40.0) for n, k in kls.items()]
+    return Sensitivity(128, operators)
 
 
-def section(*results, facts=None, hosts=None):
-    return int8_section(results, facts or {}, hosts or {}, 1.0)
+def section(*results, model=None, hosts=None):
+    return int8_section(results, model, hosts or {}, 1.0)
 
 
 def test_each_engine_has_a_figure_in_which_mixed_precisions_are_apart():
@@ -81,13 +87,13 @@ def test_a_model_without_anything_judged_in_int8_has_no_section():
 def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_calibration():
     auto = result("minmax-64", precision="int8-auto", variant=AUTO, search=search(in_float=["b"]))
     record = sensitivity(a=0.02, b=0.0000004)
-    facts = {"sensitivity": {"u8s8-minmax-64": record, "u8s8-minmax-8": record}}
-    many = result("minmax-64", search=search(operators=1200, seconds=308))
-    assert search_summary(many)["sentence"] == (
+    known = {"u8s8-minmax-64": record, "u8s8-minmax-8": record}
+    model = replace(summary_of(example()).models[MODEL], sensitivity=known)
+    assert search_summary(auto, search(operators=1200, seconds=308))["sentence"] == (
         "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration examples "
         "in 310 s."
     )
-    other, own = section(auto, facts=facts)["sensitivities"]
+    other, own = section(auto, model=model)["sensitivities"]
     assert (other["title"], own["title"]) == ("u8s8-minmax-8", "u8s8-minmax-64")
     assert [row["in_float"] for row in own["rows"]] == [False, True]
     assert (own["left"], own["searched"], other["left"], other["searched"]) == (1, True, 0, False)
@@ -114,7 +120,7 @@ VNNI = ["avx2", "avx512f", "avx512_vnni"]
         (["avx2", "amx_int8"], {}, True),
         (["avx2", "avx512f"], {}, False),
         (["asimd", "asimddp", "i8mm"], {}, False),
-        (None, {}, False),
+        ([], {}, False),
         (VNNI, {"device": "cuda"}, False),
         (VNNI, {"precision": "fp32"}, False),
         (VNNI, {"accuracy": None}, False),
@@ -122,7 +128,7 @@ VNNI = ["avx2", "avx512f", "avx512_vnni"]
     ],
 )
 def test_portability_is_told_of_x86_hosts_with_vnni_alone(isa, changes, told):
-    assert has_vnni([result("minmax-64", **changes)], {"h": {"isa": isa}}) == told
+    assert has_vnni([result("minmax-64", **changes)], {"h": Host("a", isa, 2, "3", {})}) == told
 
 
 def point(method, samples, delta=-1.0, agreement=95.0, precision="int8"):

@@ -1,18 +1,27 @@
 """What the report says of quantizing at all, from entries of the summary written by hand."""
 
 import pytest
+import results
+from msgspec.structs import asdict
 from report_pages import example, page_of
 from tightrope.report.sections.quantize_or_not import quantization_section
+from tightrope.statistics import Interval
+from tightrope.summary.decision_types import Quantization, QuantizedAccuracy, QuantizedVariant
+from tightrope.summary.result_types import Host, Ratio, Shape
 
-FASTER = {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "faster"}
-SLOWER = {"ratio": 0.8, "low": 0.7, "high": 0.9, "verdict": "slower"}
-EQUAL = {"ratio": 1.0, "low": 1.0, "high": 1.0, "verdict": "tie"}
+FASTER = Ratio.of(Interval(1.5, 1.4, 1.6))
+SLOWER = Ratio.of(Interval(0.8, 0.7, 0.9))
+EQUAL = Ratio.of(Interval(1.0, 1.0, 1.0))
 MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
 
 
 def accuracy(verdict, delta=-0.05):
-    ends = {"delta_low": delta - 0.01, "delta_high": delta + 0.01}
-    return {"delta": delta, **ends, "flips": 90, "samples": 1500, "verdict": verdict}
+    return QuantizedAccuracy(delta, delta - 0.01, delta + 0.01, 90, 1500, verdict)
+
+
+def variant(name, verdict="do not quantize", why=("a", "b"), **more):
+    known = {"failed": None, "speedup": None, "accuracy": None}
+    return QuantizedVariant(name, verdict, list(why), **{**known, **more})
 
 
 def entry(
@@ -21,13 +30,10 @@ def entry(
     """An entry of `quantization`, by default of what is not worth it for its speed alone."""
     device = more.get("device", "cpu")
     names = [f"{device}-{engine}-{one}" for one in (precision, "fp32")]
-    return {
-        **{"model": "m", "host": "h", "device": device, "engine": engine},
-        "shape": {"batch": batch, "sequence": 64},
-        **{"variant": names[0], "unquantized": names[1], "speedup": speedup},
-        **{"verdict": "do not quantize", "why": ["a", "b"], "failed": None, "others": []},
-        **{"accuracy": judged and accuracy(judged), **more},
-    }
+    place = {"model": "m", "host": "h", "device": device, "engine": engine}
+    place |= {"shape": Shape(batch=batch, sequence=64), "unquantized": names[1], "others": []}
+    found = variant(names[0], speedup=speedup, accuracy=judged and accuracy(judged))
+    return Quantization(**{**asdict(found), **place, **more})
 
 
 def sentence(*entries, deployed=(), hosts=None):
@@ -38,19 +44,15 @@ def sentence(*entries, deployed=(), hosts=None):
 def test_an_engine_that_may_gain_or_a_quantized_choice_leaves_the_sentence_out(verdict):
     assert sentence(entry(), entry(engine="openvino", verdict=verdict)) is None
     # the quantized variant of an engine without a float one has no entry
-    other = {"variant": "cpu-openvino-int8-nncf-64", "precision": "int8"}
-    assert sentence(entry(), deployed=[other]) is None
-    assert sentence(entry(), deployed=[{"variant": "cpu-openvino-bf16", "precision": "bf16"}, {}])
+    assert sentence(entry(), deployed=[results.result("cpu-openvino-int8-nncf-64")]) is None
+    assert sentence(entry(), deployed=[results.result("cpu-openvino-bf16")])
     assert quantization_section([], [], {}, machines={}) is None
 
 
 SLOW = f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES}"
 LOSSY = f"loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points)"
-WORSE = {"ratio": 0.5, "low": 0.4, "high": 0.6, "verdict": "slower"}
-OTHER = {
-    **{"variant": "v", "verdict": "do not quantize", "why": ["accuracy dropped"]},
-    **{"speedup": FASTER, "accuracy": accuracy("dropped")},
-}
+WORSE = Ratio.of(Interval(0.5, 0.4, 0.6))
+OTHER = variant("v", why=["accuracy dropped"], speedup=FASTER, accuracy=accuracy("dropped"))
 NNCF = {"engine": "openvino", "precision": "int8-nncf-64"}
 
 
@@ -108,10 +110,7 @@ def test_devices_and_hosts_are_named_where_there_are_several():
 
 def test_rows_are_those_of_an_engine_after_another_by_shape():
     verdicts = {"a": "undecided", "b": "do not quantize", "c": "undecided"}
-    others = [
-        {"variant": name, "verdict": verdict, "why": ["faster than x"]}
-        for name, verdict in verdicts.items()
-    ]
+    others = [variant(name, one, ["faster than x"]) for name, one in verdicts.items()]
     entries = [entry(batch=16), entry(engine="openvino"), entry(batch=2, others=others)]
     found = quantization_section(entries, [], {"h": "Some CPU"}, machines={})
     rows = [(row["engine"], row["shape"].replace("\xa0", " ")) for row in found["rows"]]
@@ -132,8 +131,11 @@ def text_of(document):
     return page_of(document).text.replace("\xa0", " ")
 
 
-AVX2 = {"isa": ["avx2", "avx512f"]}
-VNNI = {"isa": ["avx2", "avx512_vnni"]}
+def machine(*isa):
+    return Host("a CPU", list(isa), 2, "3.11.7", {})
+
+
+AVX2, VNNI = machine("avx2", "avx512f"), machine("avx2", "avx512_vnni")
 
 
 def cause(*entries, machines, hosts=None):
@@ -144,20 +146,21 @@ NO_VNNI = "This CPU has no VNNI, the instruction that does the work of three in 
 
 
 @pytest.mark.parametrize(
-    ("changes", "machine", "told"),
+    ("changes", "host", "told"),
     [
         ({}, AVX2, NO_VNNI),
         ({"speedup": EQUAL}, AVX2, NO_VNNI),
         ({}, VNNI, None),
-        ({}, {"isa": ["asimd"]}, None),
-        ({}, {}, None),
+        ({}, machine("asimd"), None),
+        ({}, machine(), None),
+        ({"host": "elsewhere"}, AVX2, None),
         ({"speedup": FASTER}, AVX2, None),
         ({"speedup": None}, AVX2, None),
         ({"device": "cuda"}, AVX2, None),
     ],
 )
-def test_a_cpu_without_vnni_is_why_int8_is_slow(changes, machine, told):
-    assert cause(entry(**changes), machines={"h": machine}) == told
+def test_a_cpu_without_vnni_is_why_int8_is_slow(changes, host, told):
+    assert cause(entry(**changes), machines={"h": host}) == told
 
 
 def test_the_cause_names_its_hosts_and_stands_with_the_sentence_and_above_the_table():
