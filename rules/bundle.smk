@@ -10,7 +10,7 @@ rule bundle:
         # the card says what the variant was chosen or rejected against, and the page the same
         summary=kept_here("reports/summary.json"),
         page=kept_here("reports/summary.html"),
-        programs=bundle_programs,
+        programs=given(job_inputs.bundle_programs, SCRIPTS),
         template=kept_here(f"{SCRIPTS}/tightrope/bundle/template/card.md"),
     output:
         bundle="artifacts/{model}/bundle/{variant}.tar.gz",

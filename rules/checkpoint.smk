@@ -1,6 +1,6 @@
 rule prepare_checkpoint:
     input:
-        files=local_checkpoint_files,
+        files=given(job_inputs.local_checkpoint_files),
     output:
         manifest="artifacts/{model}/source/checkpoint.json",
     log:
@@ -12,12 +12,12 @@ rule prepare_checkpoint:
         mem_mb=8000,
         runtime=30,
     params:
-        code=checkpoint_code,
+        code=code_and("prepare_checkpoint.py", code.checkpoint_modules),
         task=of_model("task"),
         checkpoint=of_model("checkpoint"),
         checkpoint_sha256=of_model("checkpoint_sha256"),
         quantized=of_model("quantized"),
         seed=of_model("seed"),
-        libraries=checkpoint_libraries,
+        libraries=of(job_params.checkpoint_libraries),
     script:
         "../scripts/prepare_checkpoint.py"

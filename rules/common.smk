@@ -1,7 +1,6 @@
 import os
 import sys
 from functools import partial
-from itertools import product
 
 # of this file, also where another workflow imports this one
 PROJECT = os.path.dirname(workflow.current_basedir.get_path_or_uri(secret_free=True))
@@ -58,8 +57,6 @@ config = or_exit(checked, config, f"{PROJECT}/config/schema.yaml", look=workflow
 PLAN = plan.make_plan(config, failed=known_reasons())
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]
-ALL_SPLITS = [*product(PLAN.models, SPLITS)]
-CACHES = job_inputs.caches_of(PLAN.jobs)
 GRAPHS = job_inputs.graphs_of(config, PLAN.jobs)
 SEARCHES = job_inputs.searches_of(config, PLAN.jobs)
 CONSTRAINT = wildcards.default_constraint(workflow)
@@ -67,111 +64,52 @@ CPU_CONSTRAINT = hosts.constraint_of(config, CONSTRAINT, "cpu")
 ENDED_JOBS = EndedJobs(workflow)
 plugin.start_terminal(workflow, config["models"], ENDED_JOBS, module=LOCATION.module)
 begin.begin_with_dag(workflow, config, PLAN, LOCATION)
-CONFIGURATION = reports.configuration_files(workflow)
-OVERRIDES = reports.overrides(workflow)
 
 os.environ.setdefault(hosts.ATTEMPTS, "1")
 cores.let_threads_sleep()
 
 
-# functions of the wildcards, for the rules
-engine_code = partial(code.build_code, SCRIPTS)
-data_code = of_wildcards(code.data_code, SCRIPTS, config)
-checkpoint_code = of_wildcards(code.checkpoint_code, SCRIPTS, config)
-training_code = of_wildcards(code.training_code, SCRIPTS, config)
-teacher_code = of_wildcards(code.teacher_code, SCRIPTS, config)
+# Functions of the wildcards, for the rules: `of(function, ...)` is function(config, ..., wildcards).
+def of(function, *arguments):
+    return of_wildcards(function, config, *arguments)
 
-# take a function that names the variants which a job runs
-code_with = partial(of_wildcards, code.variants_code, SCRIPTS)
-libraries_with = partial(of_wildcards, job_params.variants_libraries)
-own_variant = plan.own_variant
-with_baseline = partial(plan.with_baseline, PLAN)
-all_raced = partial(plan.raced, PLAN, "{variant}")
-all_of_family = partial(plan.of_family, PLAN, "{variant}")
-of_table = partial(pruning.variants_of_table, config)
-of_choice = partial(pruning.variants_of_choice, config)
 
-build_inputs = of_wildcards(job_inputs.build_inputs, config)
-build_libraries = of_wildcards(job_params.build_libraries, config)
+def of_plan(function, *arguments):
+    return of_wildcards(function, PLAN, *arguments)
 
-local_data_files = of_wildcards(LOCATION.given, job_inputs.local_data_files, config)
-training_examples = of_wildcards(job_inputs.training_examples, config)
-teacher_inputs = of_wildcards(LOCATION.given, distillation.teacher_inputs, config)
-taught_inputs = of_wildcards(distillation.taught_inputs, config)
-local_checkpoint_files = of_wildcards(LOCATION.given, job_inputs.local_checkpoint_files, config)
-judged_input = of_wildcards(job_inputs.judged_input)
-requests_of_variant = of_wildcards(job_inputs.requests_of_variant)
-quantize_inputs = of_wildcards(job_inputs.quantize_inputs)
-collapse_inputs = of_wildcards(job_inputs.collapse_inputs, config, PLAN.baselines)
-counted_inputs = of_wildcards(job_inputs.counted_inputs, config, PLAN.variants)
-graph_inputs = of_wildcards(job_inputs.graph_inputs, SEARCHES)
-baseline_engine = of_wildcards(plan.baseline_engine, PLAN)
-reference_engine = of_wildcards(plan.reference_engine, PLAN)
 
-of_place = partial(of_wildcards, wildcards.of_place)
-place_of_training = of_wildcards(wildcards.place_of_training, config)
-constraint_at = partial(hosts.constraint_of, config, CONSTRAINT)
-gpus_of_device = of_place(wildcards.place_of_device, wildcards.gpus)
-gpus_of_variant = of_place(wildcards.place_of_variant, wildcards.gpus)
-peaks_of_variant = of_place(wildcards.place_of_variant, job_inputs.peaks_file)
-gpus_of_training = of_place(place_of_training, wildcards.gpus)
-environment_of_device = of_place(wildcards.place_of_device, wildcards.environment)
-environment_of_variant = of_place(wildcards.place_of_variant, wildcards.environment)
-environment_of_training = of_place(place_of_training, wildcards.environment)
-constraint_of_device = of_place(wildcards.place_of_device, constraint_at)
-constraint_of_variant = of_place(wildcards.place_of_variant, constraint_at)
-constraint_of_training = of_place(place_of_training, constraint_at)
-host_of_device = of_place(wildcards.place_of_device, PLAN.host.__getitem__)
-host_of_variant = of_place(wildcards.place_of_variant, PLAN.host.__getitem__)
-host_of_training = of_place(place_of_training, PLAN.host.__getitem__)
-numerics_of_device = of_place(wildcards.place_of_device, PLAN.numerics.__getitem__)
-numerics_of_variant = of_place(wildcards.place_of_variant, PLAN.numerics.__getitem__)
+def given(function, *arguments):
+    return of_wildcards(LOCATION.given, function, config, *arguments)
 
-shapes_of_model = of_wildcards(shapes.shapes_of_model, config)
-sizes_in_words = of_wildcards(shapes.sizes_in_words, config)
-full_shapes_of_model = of_wildcards(shapes.full_shapes_of_model, config)
-# one for all jobs, each of which keeps its params in memory
-latency_settings = job_params.latency_settings(config)
-latency_of_model = of_wildcards(job_params.latency_of_model, config)
-repair_of = of_wildcards(job_params.repair_of, config)
-percentile_of = of_wildcards(job_params.percentile_of, config)
-streams_of_variant = of_wildcards(job_params.streams_of, config)
-bundle_programs = of_wildcards(LOCATION.given, partial(job_inputs.bundle_programs, SCRIPTS), config)
-teacher_request = of_wildcards(distillation.teacher_request, config)
-teacher_libraries = of_wildcards(distillation.teacher_libraries, config)
-recipe_to_measure = of_wildcards(studies.recipe_to_measure, config)
-prune_of_model = of_wildcards(pruning.prune_of_model, config)
-structure_of_model = of_wildcards(pruning.structure_of_model, config)
-structure_inputs = of_wildcards(pruning.structure_inputs, config)
-asked_of_model = of_wildcards(pruning.asked_of_model, config)
-engine_of_model = of_wildcards(pruning.engine_of_model, config)
-engine_of_table = of_wildcards(pruning.engine_of_table, config)
-table_libraries = of_wildcards(pruning.structure_libraries, of_table)
-choice_libraries = of_wildcards(pruning.structure_libraries, of_choice)
-host_of_choice = of_wildcards(pruning.host_of_choice, PLAN, config)
-goal_of_race = of_wildcards(job_params.goal_of_race, config)
-baseline_of_device = of_wildcards(plan.baseline_of_device, PLAN)
-limits_of = of_wildcards(job_params.limits_of, config)
-deciding_sizes = of_wildcards(job_params.deciding_sizes, config)
-data_libraries = of_wildcards(job_params.data_libraries, config)
-checkpoint_libraries = of_wildcards(job_params.checkpoint_libraries, config)
-prepared_of_run = of_wildcards(job_inputs.prepared, config, PLAN.jobs)
-prepared_files = of_wildcards(job_inputs.prepared_files, config, PLAN.jobs)
+
+at_place = partial(of, wildcards.of_place)
+gpus, environment = at_place(wildcards.gpus), at_place(wildcards.environment)
+constraint = at_place(partial(hosts.constraint_of, config, CONSTRAINT))
+host, numerics = at_place(PLAN.host.__getitem__), at_place(PLAN.numerics.__getitem__)
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
 
-# take an engine, libraries, a split, a key, a path or a study, and return a function of the wildcards
-inputs_of = partial(of_wildcards, job_inputs.of_build, job_inputs.engine_inputs, config)
-options_of = partial(of_wildcards, job_inputs.of_build, job_params.engine_options, config)
-encoding_with = partial(of_wildcards, job_inputs.encoding_libraries, config)
-size_of = partial(of_wildcards, job_params.size_of, config)
-of_model = partial(of_wildcards, wildcards.of_model, config)
-of_raced = partial(of_wildcards, plan.raced, PLAN)
-of_family = partial(of_wildcards, plan.of_family, PLAN)
-of_members = partial(of_wildcards, plan.of_members, PLAN)
+# take a function that names the variants which a job runs, or the modules that it loads
+code_with = partial(of_wildcards, code.variants_code, SCRIPTS)
+code_and = partial(of_wildcards, code.loading_code, SCRIPTS, config)
+libraries_with = partial(of_wildcards, job_params.variants_libraries)
+own_variant = plan.own_variant
+with_baseline = of_plan(plan.with_baseline)
+all_raced = of_plan(plan.raced, "{variant}")
+all_of_family = of_plan(plan.of_family, "{variant}")
+
+# take an engine, libraries, a split, a key, a path or a study
+inputs_of = partial(of, job_inputs.of_build, job_inputs.engine_inputs)
+options_of = partial(of, job_inputs.of_build, job_params.engine_options)
+encoding_with = partial(of, job_inputs.encoding_libraries)
+size_of = partial(of, job_params.size_of)
+of_model = partial(of, wildcards.of_model)
+of_raced = partial(of_plan, plan.raced)
+of_family = partial(of_plan, plan.of_family)
+of_members = partial(of_plan, plan.of_members)
 paths_of = partial(of_wildcards, wildcards.paths)
 code_of_study = partial(of_wildcards, code.study_code, SCRIPTS)
 libraries_of_study = partial(of_wildcards, job_params.study_libraries)
-settings_of_study = partial(of_wildcards, studies.study_settings, config)
+settings_of_study = partial(of, studies.study_settings)
 
 
 wildcard_constraints:

@@ -1,6 +1,6 @@
 rule prepare_data:
     input:
-        files=local_data_files,
+        files=given(job_inputs.local_data_files),
     output:
         manifest="artifacts/{model}/data/data.json",
     log:
@@ -16,14 +16,14 @@ rule prepare_data:
         evaluation_size=size_of("evaluation"),
         calibration_size=size_of("calibration"),
     params:
-        code=data_code,
+        code=code_and("prepare_data.py", code.data_modules),
         task=of_model("task"),
         data=of_model("data"),
         images=of_model("images"),
         columns=of_model("columns"),
-        limits=limits_of,
+        limits=of(job_params.limits_of),
         seed=of_model("seed"),
-        libraries=data_libraries,
+        libraries=of(job_params.data_libraries),
     script:
         "../scripts/prepare_data.py"
 
@@ -47,6 +47,6 @@ rule split_data:
         calibration_size=size_of("calibration"),
     params:
         code=code_of("split_data.py"),
-        sizes=deciding_sizes,
+        sizes=of(job_params.deciding_sizes),
     script:
         "../scripts/split_data.py"

@@ -11,18 +11,18 @@ for engine in ENGINES:
         log:
             f"<logs>/build_{engine}/{{model}}-{{device}}-{{rest}}.log",
         conda:
-            environment_of_device
+            environment
         threads: WHOLE_MACHINE
         resources:
             mem_mb=ENGINES[engine].build_mb,
             runtime=ENGINES[engine].build_minutes,
-            gpu=gpus_of_device,
-            constraint=constraint_of_device,
+            gpu=gpus,
+            constraint=constraint,
             last_attempt=last_attempt,
         params:
-            code=engine_code(engine),
+            code=code.build_code(SCRIPTS, engine),
             variant=f"{{device}}-{engine}-{{rest}}",
-            host=numerics_of_device,
+            host=numerics,
             threads=config["threads"],
             options=options_of(engine),
             libraries=versions_of(*job_params.libraries_of(config, engine)),

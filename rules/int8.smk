@@ -19,7 +19,7 @@ rule calibrate:
     params:
         code=code_of("calibrate.py"),
         max_sequence=of_model("max_sequence"),
-        percentile=percentile_of,
+        percentile=of(job_params.percentile_of),
         threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
@@ -28,7 +28,7 @@ rule calibrate:
 
 rule quantize_onnx:
     input:
-        unpack(quantize_inputs),
+        unpack(job_inputs.quantize_inputs),
     output:
         onnx="artifacts/{model}/quantized/{scheme}-{calibration}.onnx",
     log:
@@ -43,7 +43,7 @@ rule quantize_onnx:
         last_attempt=last_attempt,
     params:
         code=code_of("quantize_onnx.py"),
-        repair=repair_of,
+        repair=of(job_params.repair_of),
         libraries=versions_of("onnx", "onnxruntime"),
     script:
         "../scripts/quantize_onnx.py"
@@ -70,7 +70,7 @@ rule measure_costs:
     params:
         code=code_of("measure_costs.py"),
         host=PLAN.host["cpu"],
-        shapes=full_shapes_of_model,
+        shapes=of(shapes.full_shapes_of_model),
         threads=config["threads"],
         libraries=versions_of("onnxruntime"),
     script:

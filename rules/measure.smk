@@ -1,8 +1,8 @@
 rule measure_latency:
     input:
-        unpack(judged_input),
+        unpack(job_inputs.judged_input),
         engine="artifacts/{model}/engines/{variant}/engine.json",
-        baseline=baseline_engine,
+        baseline=of_plan(plan.baseline_engine),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -15,21 +15,21 @@ rule measure_latency:
     log:
         "<logs>/measure_latency/{model}-{variant}.log",
     conda:
-        environment_of_variant
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
+        gpu=gpus,
+        constraint=constraint,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_with("measure_latency.py", with_baseline),
-        host=host_of_variant,
-        shapes=shapes_of_model,
-        streams=streams_of_variant,
-        latency=latency_of_model,
+        host=host,
+        shapes=of(shapes.shapes_of_model),
+        streams=of(job_params.streams_of),
+        latency=of(job_params.latency_of_model),
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=libraries_with(with_baseline),
@@ -40,9 +40,9 @@ rule measure_latency:
 # Time a model with another activation paired with the model that has the checkpoint's own.
 use rule measure_latency as compare_activation with:
     input:
-        unpack(judged_input),
+        unpack(job_inputs.judged_input),
         engine="artifacts/{model}/engines/{variant}/engine.json",
-        baseline=reference_engine,
+        baseline=of_plan(plan.reference_engine),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -62,7 +62,7 @@ use rule measure_latency as compare_activation with:
 
 rule measure_accuracy:
     input:
-        unpack(collapse_inputs),
+        unpack(of(job_inputs.collapse_inputs, PLAN.baselines)),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/evaluation.json",
@@ -77,17 +77,17 @@ rule measure_accuracy:
     log:
         "<logs>/measure_accuracy/{model}-{variant}.log",
     conda:
-        environment_of_variant
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
+        gpu=gpus,
+        constraint=constraint,
         last_attempt=last_attempt,
     params:
         code=code_with("measure_accuracy.py", own_variant),
-        host=numerics_of_variant,
+        host=numerics,
         max_sequence=of_model("max_sequence"),
         max_seconds=config["accuracy_seconds"],
         threads=config["threads"],
@@ -115,24 +115,24 @@ rule race_finalists:
     log:
         "<logs>/race_finalists/{model}-{device}.log",
     conda:
-        environment_of_device
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
-        gpu=gpus_of_device,
-        constraint=constraint_of_device,
+        gpu=gpus,
+        constraint=constraint,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_with("race_finalists.py", all_raced),
-        host=host_of_device,
-        baseline=baseline_of_device,
-        shapes=shapes_of_model,
-        latency=latency_settings,
+        host=host,
+        baseline=of_plan(plan.baseline_of_device),
+        shapes=of(shapes.shapes_of_model),
+        latency=job_params.latency_settings(config),
         decision=config["decision"],
         budget_points=config["accuracy_budget_points"],
-        goal=goal_of_race,
+        goal=of(job_params.goal_of_race),
         accept_disturbed=config["latency"]["accept_disturbed"],
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
@@ -161,21 +161,21 @@ rule race_family:
     log:
         "<logs>/race_family/{model}-{device}.log",
     conda:
-        environment_of_device
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=60,
-        gpu=gpus_of_device,
-        constraint=constraint_of_device,
+        gpu=gpus,
+        constraint=constraint,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_with("race_family.py", all_of_family),
-        host=host_of_device,
-        baseline=baseline_of_device,
-        shapes=shapes_of_model,
-        latency=latency_settings,
+        host=host,
+        baseline=of_plan(plan.baseline_of_device),
+        shapes=of(shapes.shapes_of_model),
+        latency=job_params.latency_settings(config),
         decision=config["decision"],
         budget_points=config["accuracy_budget_points"],
         accept_disturbed=config["latency"]["accept_disturbed"],

@@ -4,17 +4,17 @@ rule measure_peaks:
     log:
         "<logs>/measure_peaks/{device}.log",
     conda:
-        environment_of_device
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=10,
-        gpu=gpus_of_device,
-        constraint=constraint_of_device,
+        gpu=gpus,
+        constraint=constraint,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_peaks.py"),
-        host=host_of_device,
+        host=host,
         threads=config["threads"],
         libraries=versions_of("torch"),
     script:
@@ -24,7 +24,7 @@ rule measure_peaks:
 # What the requests of a model take whatever the engine.
 rule measure_requests:
     input:
-        unpack(counted_inputs),
+        unpack(of(job_inputs.counted_inputs, PLAN.variants)),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -37,12 +37,12 @@ rule measure_requests:
     resources:
         mem_mb=16000,
         runtime=10,
-        constraint=constraint_of_device,
+        constraint=constraint,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_requests.py"),
-        host=host_of_device,
-        shapes=full_shapes_of_model,
+        host=host,
+        shapes=of(shapes.full_shapes_of_model),
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
@@ -54,8 +54,8 @@ rule measure_requests:
 rule measure_profile:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
-        requests=requests_of_variant,
-        peaks=peaks_of_variant,
+        requests=job_inputs.requests_of_variant,
+        peaks=at_place(job_inputs.peaks_file),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -68,17 +68,17 @@ rule measure_profile:
     log:
         "<logs>/measure_profile/{model}-{variant}.log",
     conda:
-        environment_of_variant
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=30,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
+        gpu=gpus,
+        constraint=constraint,
         last_attempt=last_attempt,
     params:
         code=code_with("measure_profile.py", own_variant),
-        host=host_of_variant,
+        host=host,
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=libraries_with(own_variant),
@@ -89,7 +89,7 @@ rule measure_profile:
 # With `explain: verify`, of each profiled variant: without each cause that a setting removes.
 rule verify_causes:
     input:
-        unpack(build_inputs),
+        unpack(of(job_inputs.build_inputs)),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         profile="reports/{model}/{variant}.profile.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
@@ -104,21 +104,21 @@ rule verify_causes:
     log:
         "<logs>/verify_causes/{model}-{variant}.log",
     conda:
-        environment_of_variant
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=240,
-        gpu=gpus_of_variant,
-        constraint=constraint_of_variant,
+        gpu=gpus,
+        constraint=constraint,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_with("verify_causes.py", own_variant),
-        host=host_of_variant,
-        shapes=full_shapes_of_model,
+        host=host,
+        shapes=of(shapes.full_shapes_of_model),
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=build_libraries,
+        libraries=of(job_params.build_libraries),
     script:
         "../scripts/verify_causes.py"

@@ -1,6 +1,6 @@
 rule describe_graph:
     input:
-        unpack(graph_inputs),
+        unpack(of_wildcards(job_inputs.graph_inputs, SEARCHES)),
     output:
         record="reports/{model}/graphs/{graph}.json",
         structure="reports/{model}/graphs/{graph}.onnx",

@@ -17,19 +17,19 @@ rule measure_structures:
         constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
-        code=code_with("measure_structures.py", of_table),
+        code=code_with("measure_structures.py", of(pruning.variants_of, pruning.engine_of_table)),
         host=PLAN.host["cpu"],
-        engine=engine_of_table,
+        engine=of(pruning.engine_of_table),
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
-        libraries=table_libraries,
+        libraries=of(pruning.structure_libraries, pruning.engine_of_table),
     script:
         "../scripts/measure_structures.py"
 
 
 rule choose_structure:
     input:
-        unpack(structure_inputs),
+        unpack(of(pruning.structure_inputs)),
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
@@ -46,14 +46,14 @@ rule choose_structure:
         constraint=CPU_CONSTRAINT,
         last_attempt=last_attempt,
     params:
-        code=code_with("choose_structure.py", of_choice),
-        host=host_of_choice,
-        asked=asked_of_model,
-        engine=engine_of_model,
+        code=code_with("choose_structure.py", of(pruning.variants_of, pruning.engine_of_model)),
+        host=of(pruning.host_of_choice, PLAN),
+        asked=of(pruning.asked_of_model),
+        engine=of(pruning.engine_of_model),
         labels=of_model("labels"),
         max_sequence=of_model("max_sequence"),
         seed=of_model("seed"),
         threads=config["threads"],
-        libraries=choice_libraries,
+        libraries=of(pruning.structure_libraries, pruning.engine_of_model),
     script:
         "../scripts/choose_structure.py"

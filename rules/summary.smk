@@ -5,17 +5,22 @@ rule summarize:
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", PLAN.jobs),
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.profile),
-        studies=of_wildcards(plan.study_records, PLAN),
+        studies=of_plan(plan.study_records),
         causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.causes),
         activations=paths_of("reports/{model}/{variant}.activation.json", PLAN.activations),
         races=paths_of("reports/{model}/{device}.race.json", PLAN.variants),
         families=paths_of("reports/{model}/{device}.family.json", PLAN.families),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),
-        caches=paths_of("artifacts/{model}/calibration/{cache}.json", CACHES),
+        caches=paths_of(
+            "artifacts/{model}/calibration/{cache}.json", job_inputs.caches_of(PLAN.jobs)
+        ),
         training=paths_of("reports/{model}/training.json", PLAN.training),
         checkpoints=paths_of("artifacts/{model}/checkpoint/checkpoint.json", PLAN.models),
-        splits=paths_of("artifacts/{model}/splits/{split}.json", ALL_SPLITS),
-        prepared=prepared_files,
+        splits=paths_of(
+            "artifacts/{model}/splits/{split}.json",
+            [(model, split) for model in PLAN.models for split in SPLITS],
+        ),
+        prepared=of(job_inputs.prepared_files, PLAN.jobs),
     # the last report stays until the new one takes its place
     output:
         json=kept_here(update("reports/summary.json")),
@@ -32,8 +37,8 @@ rule summarize:
         runtime=10,
     params:
         code=code_of("summarize.py"),
-        configuration=CONFIGURATION,
-        overrides=OVERRIDES,
+        configuration=reports.configuration_files(workflow),
+        overrides=reports.overrides(workflow),
         unavailable=PLAN.unavailable,
         failed=PLAN.failed,
         baselines=PLAN.baselines,
@@ -41,7 +46,7 @@ rule summarize:
         budget_points=config["accuracy_budget_points"],
         goal=config["goal"],
         prices=hosts.prices_of(config),
-        prepared=prepared_of_run,
+        prepared=of(job_inputs.prepared, PLAN.jobs),
         accept_disturbed=config["latency"]["accept_disturbed"],
         libraries=versions_of("pillow"),
     script:

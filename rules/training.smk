@@ -1,56 +1,56 @@
 rule run_teacher:
     input:
-        unpack(teacher_inputs),
+        unpack(given(distillation.teacher_inputs)),
     output:
         manifest="artifacts/{model}/teacher/{asked}/outputs.json",
     log:
         "<logs>/run_teacher/{model}-{asked}.log",
     conda:
-        environment_of_training
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=8000,
         runtime=120,
-        gpu=gpus_of_training,
-        constraint=constraint_of_training,
+        gpu=gpus,
+        constraint=constraint,
     params:
-        code=teacher_code,
-        request=teacher_request,
+        code=code_and("run_teacher.py", code.teacher_modules),
+        request=of(distillation.teacher_request),
         threads=config["threads"],
-        libraries=teacher_libraries,
+        libraries=of(distillation.teacher_libraries),
     script:
         "../scripts/run_teacher.py"
 
 
 rule train_model:
     input:
-        unpack(taught_inputs),
-        unpack(structure_of_model),
+        unpack(of(distillation.taught_inputs)),
+        unpack(of(pruning.structure_of_model)),
         source="artifacts/{model}/source/checkpoint.json",
-        data=training_examples,
+        data=of(job_inputs.training_examples),
     output:
         manifest="artifacts/{model}/checkpoint/checkpoint.json",
     log:
         "<logs>/train_model/{model}.log",
     conda:
-        environment_of_training
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=240,
-        gpu=gpus_of_training,
-        constraint=constraint_of_training,
+        gpu=gpus,
+        constraint=constraint,
         last_attempt=last_attempt,
         # only to check that the model takes them: as a param, others would train it again
-        sizes=sizes_in_words,
+        sizes=of(shapes.sizes_in_words),
     params:
-        code=training_code,
+        code=code_and("train_model.py", code.training_modules),
         state=LOCATION.made("artifacts/{model}/work/training"),
         train=of_model("train"),
         qat=of_model("qat"),
         inputs=of_model("inputs"),
         activation=of_model("activation"),
-        prune=prune_of_model,
+        prune=of(pruning.prune_of_model),
         distill=of_model("distill"),
         labels=of_model("labels"),
         seed=of_model("seed"),
@@ -62,7 +62,7 @@ rule train_model:
 
 rule measure_training:
     input:
-        unpack(structure_of_model),
+        unpack(of(pruning.structure_of_model)),
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
@@ -75,21 +75,21 @@ rule measure_training:
     log:
         "<logs>/measure_training/{model}.log",
     conda:
-        environment_of_training
+        environment
     threads: WHOLE_MACHINE
     resources:
         mem_mb=16000,
         runtime=240,
-        gpu=gpus_of_training,
-        constraint=constraint_of_training,
+        gpu=gpus,
+        constraint=constraint,
         quiet_seconds=QUIET_SECONDS,
         last_attempt=last_attempt,
     params:
         code=code_of("measure_training.py"),
-        host=host_of_training,
-        train=recipe_to_measure,
+        host=host,
+        train=of(studies.recipe_to_measure),
         activation=of_model("activation"),
-        prune=prune_of_model,
+        prune=of(pruning.prune_of_model),
         labels=of_model("labels"),
         training=config["training"],
         threads=config["threads"],

@@ -18,18 +18,18 @@ for study in STUDIES:
         log:
             f"<logs>/measure_{study}/{{model}}-{{variant}}.log",
         conda:
-            environment_of_variant
+            environment
         threads: WHOLE_MACHINE
         resources:
             mem_mb=16000,
             runtime=60,
-            gpu=gpus_of_variant,
-            constraint=constraint_of_variant,
+            gpu=gpus,
+            constraint=constraint,
             quiet_seconds=QUIET_SECONDS,
             last_attempt=last_attempt,
         params:
             code=code_of_study(study),
-            host=host_of_variant,
+            host=host,
             study=study,
             settings=settings_of_study(study),
             max_sequence=of_model("max_sequence"),

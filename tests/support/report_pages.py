@@ -112,11 +112,6 @@ def fields_of(kind: Any) -> list[tuple[str, Any, bool]]:
     return [(one.name, one.type, one.required) for one in structs.fields(kind)] if is_struct else []
 
 
-def summary_of(document: dict[str, Any]) -> Summary:
-    """A summary as the page reads it."""
-    return msgspec.convert(completed(msgspec.to_builtins(document), Summary), Summary)
-
-
 def page_of(document: dict[str, Any]) -> Outline:
     """The page of a summary; the same one, which many tests look at, is rendered once."""
     return rendered(msgspec.json.encode(document))

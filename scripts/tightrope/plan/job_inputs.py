@@ -52,7 +52,7 @@ def training_examples(config: Document, wildcards: Any) -> str:
 
 
 def of_build(
-    function: Callable[[Document, str, Variant], Any], config: Document, engine: str, wildcards: Any
+    config: Document, function: Callable[[Document, str, Variant], Any], engine: str, wildcards: Any
 ) -> Any:
     """Return what the function says of the variant that a build rule of that engine builds."""
     variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
@@ -306,7 +306,7 @@ def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[s
     return {"onnx": onnx, **costs}
 
 
-def bundle_programs(scripts: str, config: dict[str, Any], wildcards: Any) -> list[str]:
+def bundle_programs(config: Document, scripts: str, wildcards: Any) -> list[str]:
     """Return the programs for an engine and a task; for an engine that has none, the others."""
     engine = parse(wildcards.variant).engine
     names = [*PROGRAMS, "images" if is_of_images(config, wildcards.model) else "texts"]

@@ -67,14 +67,12 @@ class Location:
         """Return where a file of `artifacts/` or `reports/` is."""
         return f"{self.prefix}{path}"
 
-    def given(
-        self, function: Callable[..., Any], config: dict[str, Any], wildcards: Any
-    ) -> dict[str, Any] | list[str]:
+    def given(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any] | list[str]:
         """Return the inputs that `function` returns, so that the user's stay where they are.
 
         Those that are made here keep their path, to which Snakemake adds the prefix.
         """
-        found = function(config, wildcards)
+        found: dict[str, Any] | list[str] = function(*arguments)
         if not self.prefix and not self.stored:
             return found
         if isinstance(found, dict):

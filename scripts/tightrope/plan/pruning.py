@@ -22,6 +22,7 @@ SIZES = ("layers", "intermediate", HEADS)
 AUTO = "auto"
 # libraries that shape the ONNX file of a structure
 EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
+EngineOf = Callable[[Document, Any], Document | None]
 
 
 def speedup_of(model: Document) -> float | None:
@@ -167,27 +168,21 @@ def timed_engine(config: Document, model: str) -> Document:
     return {"variant": str(variant), "options": options, "source": source, "shape": shape, **heads}
 
 
-def variants_of_table(config: Document, wildcards: Any) -> list[str]:
-    """Return the variant that a job runs which measures the structures of a model."""
-    return [engine_of_table(config, wildcards)["variant"]]
-
-
-def variants_of_choice(config: Document, wildcards: Any) -> list[str]:
-    """Return the variant that a job runs which chooses a structure, none for one by parameters."""
-    engine = engine_of_model(config, wildcards)
+def variants_of(config: Document, engine_of: EngineOf, wildcards: Any) -> list[str]:
+    """Return the variant that a job of structures runs, none for a choice by parameters."""
+    engine = engine_of(config, wildcards)
     return [engine["variant"]] if engine else []
 
 
 def structure_libraries(
-    variants_of: Callable[[Any], list[str]], wildcards: Any
+    config: Document, engine_of: EngineOf, wildcards: Any
 ) -> dict[str, str | None]:
     """Return installed versions of what judges importance, and of what shapes and runs engines."""
-    variants = variants_of(wildcards)
+    variants = variants_of(config, engine_of, wildcards)
     own = library_versions(*EXPORT) if variants else library_versions("torch", "transformers")
     return own | engine_libraries(*variants)
 
 
-def host_of_choice(plan: Plan, config: Document, wildcards: Any) -> str | None:
+def host_of_choice(config: Document, plan: Plan, wildcards: Any) -> str | None:
     """Return the host key of a choice that is measured, None for one by parameters."""
-    measured = engine_of_model(config, wildcards) is not None
-    return plan.host["cpu"] if measured else None
+    return plan.host["cpu"] if engine_of_model(config, wildcards) else None

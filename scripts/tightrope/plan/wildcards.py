@@ -1,7 +1,4 @@
-"""Wildcards of rules: what they match, and functions of them.
-
-The place where a job runs is a device, or that of a host: `of_place` asks for it.
-"""
+"""Wildcards of rules: what they match, and functions of them."""
 
 import inspect
 import os
@@ -60,28 +57,17 @@ def of_model(config: dict[str, Any], key: str, wildcards: Any) -> Any:
     return config["models"][wildcards.model][key]
 
 
-def of_place(place_of: Callable[[Any], str], function: Callable[[str], Any], wildcards: Any) -> Any:
-    """Return what the function says of the place where the job of the wildcards runs."""
-    return function(place_of(wildcards))
+def place_of(config: Document, wildcards: Any) -> str:
+    """Return the place where a job runs: that of its variant, its device, or else of a training.
 
-
-def place_of_device(wildcards: Any) -> str:
-    """Return the place of a job on the device of the wildcards."""
-    return str(wildcards.device)
-
-
-def place_of_variant(wildcards: Any) -> str:
-    """Return the place of a job that runs the variant."""
-    return parse(wildcards.variant).place
-
-
-def place_of_training(config: Document, wildcards: Any) -> str:
-    """Return the place of a job that trains the model.
-
-    `auto` is the GPU where variants for it are planned and it is usable here, or a host has it, or
-    where only GPU variants are planned, as on the head node of a cluster: without the trained
-    weights they would fail too.
+    A training with the device `auto` is on the GPU where variants for it are planned and it is
+    usable here, or a host has it, or where only GPU variants are planned, as on the head node of a
+    cluster: without the trained weights they would fail too.
     """
+    if variant := wildcards.get("variant"):
+        return parse(variant).place
+    if device := wildcards.get("device"):
+        return str(device)
     keys = config["models"][wildcards.model]
     asked = str((keys["train"] or keys.get("qat") or {"device": "cpu"})["device"])
     if asked != "auto":
@@ -90,6 +76,11 @@ def place_of_training(config: Document, wildcards: Any) -> str:
     ready = machine["host"]["gpu"] is not None and machine["packages"]["pytorch"] is None
     elsewhere = bool(config["hosts"]) or config["devices"] == ["cuda"]
     return "cuda" if uses_gpu(config) and (ready or elsewhere) else "cpu"
+
+
+def of_place(config: Document, function: Callable[[str], Any], wildcards: Any) -> Any:
+    """Return what the function says of the place where the job of the wildcards runs."""
+    return function(place_of(config, wildcards))
 
 
 def gpus(place: str) -> int:

@@ -1,11 +1,11 @@
 """Where jobs run: devices, several kinds of nodes in one plan, and what belongs to each place."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import hosts as machines
 import pytest
 from configured import MODEL, configured, refused
+from snakemake.iocontainers import Wildcards
 from tightrope.errors import ConfigError
 from tightrope.machine.host import describe_host
 from tightrope.plan import wildcards
@@ -23,6 +23,7 @@ ASKED: dict[str, Any] = {
     **{"hosts": {"genoa": GENOA, "rome": ROME, "h100": H100}, "models": {"m": MODEL}},
     **{"engines": {**ON_CPU, "tensorrt": ["fp16"]}, "calibration": {"samples": [64]}},
 }
+TRAINING = Wildcards(fromdict={"model": "m"})
 
 
 def whole(**changes: Any) -> dict[str, Any]:
@@ -42,12 +43,12 @@ def names_of(plan: Plan) -> list[str]:
     return [str(variant) for _, variant in plan.jobs]
 
 
-def of(variant: str) -> SimpleNamespace:
-    return SimpleNamespace(model="m", variant=variant)
+def of(variant: str) -> Wildcards:
+    return Wildcards(fromdict={"model": "m", "variant": variant})
 
 
-def at(place: str) -> SimpleNamespace:
-    return SimpleNamespace(model="m", device=place)
+def at(place: str) -> Wildcards:
+    return Wildcards(fromdict={"model": "m", "device": place})
 
 
 def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> None:
@@ -66,7 +67,7 @@ def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> N
     assert plan.host["cpu"] == plan.host["cpu@genoa"]
     assert plan.host["cuda"] == plan.host["cuda@h100"]
     model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
-    assert wildcards.place_of_training({**config, "models": model}, at("cpu")) == "cuda"
+    assert wildcards.place_of({**config, "models": model}, TRAINING) == "cuda"
     only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
     assert plan_of(only).host["cpu"] == "cuda@h100"
     assert constraint_of(only, None, "cpu") == "h100"
@@ -94,8 +95,8 @@ def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(co
 
 def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str, Any]) -> None:
     plan, variant = plan_of(config), of("cpu@genoa-onnxruntime-fp32")
-    place = wildcards.place_of_variant(variant)
-    assert place == wildcards.place_of_device(at("cpu@genoa")) == "cpu@genoa"
+    place = wildcards.place_of(config, variant)
+    assert place == wildcards.place_of(config, at("cpu@genoa")) == "cpu@genoa"
     key = "cpu@genoa avx2 avx512f avx512_vnni avx512_bf16"
     assert (plan.host[place], plan.numerics[place]) == (key, key)
     assert plan.host["cuda@h100"] == "cuda@h100"
@@ -106,7 +107,7 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
     for device, takes in (("cpu", (0, "../envs/cpu.yaml")), ("cuda", (1, "../envs/gpu.yaml"))):
         for one in (device, f"{device}@any"):
             assert (wildcards.gpus(one), wildcards.environment(one)) == takes
-    assert wildcards.of_place(wildcards.place_of_device, wildcards.gpus, at("cuda@h100")) == 1
+    assert wildcards.of_place(config, wildcards.gpus, at("cuda@h100")) == 1
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
 def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> None:
     model = {"train": device and {"device": device}}
     where = {"host": "auto", "hosts": {}, "devices": devices, "models": {"m": model}}
-    assert wildcards.place_of_training(where, at("cpu")) == found
+    assert wildcards.place_of(where, TRAINING) == found
 
 
 def test_the_price_of_a_host_stands_with_it() -> None:
