@@ -1,4 +1,4 @@
-# A study measures a variant in its own way: measure_traffic, measure_throughput.
+# A study measures a variant in its own way: measure_traffic, measure_throughput, measure_idleness.
 for study in STUDIES:
 
     rule:

@@ -6,17 +6,18 @@ Its points and calls: workflow/test_whole_run.py. Engines that were not built: t
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from studies import measured, spoil
+from studies import STUDIES, measured, spoil
 from tightrope.errors import TightropeError
 from tightrope.studies.instances import BLOCKS
 from tightrope.variants import Variant
 from tiny_images import SIDE
-from tiny_model import TinyModel, name_variant
+from tiny_model import LIMITS, TinyModel, name_variant
 
 Build = Callable[[Variant], Path]
 Measure = Callable[..., Any]
@@ -68,19 +69,25 @@ def is_killed(_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("study", ["throughput", "idleness"])
+@pytest.mark.parametrize("study", STUDIES)
 def test_an_engine_that_dies_is_a_failed_record(
     study: str, tiny: TinyModel, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoil(monkeypatch, study, is_killed)
     plan = {"instances": [1]} if study == "throughput" else {}
-    record = measured(study, tiny, built(FP32), tmp_path / "v.json", **plan)
+    target = tmp_path / "v.json"
+    target.write_text("of another time")
+    first = replace(LIMITS, last_attempt=False)
+    with pytest.raises(TightropeError, match=r"onnxruntime-fp32: killed by SIGKILL .*another"):
+        measured(study, tiny, built(FP32), target, limits=first, **plan)
+    assert not target.exists()
+    record = measured(study, tiny, built(FP32), target, **plan)
     assert record.status == "failed" and record.transient
     assert "killed by SIGKILL" in record.reason
     if study == "throughput":
         assert [point.skipped for point in record.calls] == [False, False]
     else:
-        assert record.calls == []
+        assert [one for one in record.calls if hasattr(one, "foreign_cores")] == []
 
 
 @two_cores

@@ -30,14 +30,14 @@ def record(target: Path) -> StudyRecord:
     return STUDIES["traffic"].read(target)
 
 
-def tests_in(record: StudyRecord) -> list[dict[str, Any]]:
+def loadgen_tests(record: StudyRecord) -> list[dict[str, Any]]:
     return [to_builtins(one) for one in record.calls if isinstance(one, LoadGenTest)]
 
 
 @pytest.fixture(scope="module")
 def last(record: StudyRecord) -> dict[tuple[str, str], dict[str, Any]]:
     """The last test of each padding and scenario."""
-    return {(test["padding"], test["call"]): test for test in tests_in(record)}
+    return {(test["padding"], test["call"]): test for test in loadgen_tests(record)}
 
 
 def from_loadgens_summary(target: Path, name: str, label: str) -> float:
@@ -50,7 +50,7 @@ def from_loadgens_summary(target: Path, name: str, label: str) -> float:
 
 @pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_paddings_alternate_in_rounds_with_another_one_first_each_time(record, scenario) -> None:
-    tests = [test for test in tests_in(record) if test["call"] == scenario]
+    tests = [test for test in loadgen_tests(record) if test["call"] == scenario]
     numbers = [test["round"] for test in tests]
     assert numbers == sorted(numbers)
     rounds = [[test["padding"] for test in tests if test["round"] == one] for one in {*numbers}]
@@ -92,7 +92,7 @@ def test_numbers_are_those_that_loadgen_wrote_for_people(target, record, last, p
     name = f"{padding}-single_stream-{single['round']}"
     late_ns = from_loadgens_summary(target, name, "90.00 percentile latency (ns)")
     assert single["p90_s"] == pytest.approx(late_ns / 1e9)
-    rates = [t for t in tests_in(record) if (t["padding"], t["call"]) == (padding, "server")]
+    rates = [t for t in loadgen_tests(record) if (t["padding"], t["call"]) == (padding, "server")]
     for test in rates:
         name = f"{padding}-server-{test['target_per_s']:g}"
         late_ns = from_loadgens_summary(target, name, "99.00 percentile latency (ns)")
@@ -119,7 +119,7 @@ def test_predictions_are_those_of_the_accuracy_record_apart_from_ties(whole, rec
 def test_loadgens_logs_lie_beside_the_record_with_the_hashes_in_it(target, record) -> None:
     files = [one for one in target.with_suffix("").rglob("*") if one.is_file()]
     logs: dict[str, str] = {}
-    for test in tests_in(record):
+    for test in loadgen_tests(record):
         logs |= test["logs"]
         number = test.get("target_per_s", test["round"])
         assert {Path(path).parent.name for path in test["logs"]} == {

@@ -17,8 +17,7 @@ Document = dict[str, Any]
 WITH_OPERATORS = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")
 # keys of a recipe that the measurement of a training sets itself
 SET_BY_MEASUREMENT = ("epochs", "seed", "validate")
-
-# settings of studies that images have not
+# settings of studies that models of images do not have
 OF_TEXTS = ("sequence", "padding", "buckets")
 
 

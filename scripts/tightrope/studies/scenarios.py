@@ -113,12 +113,11 @@ class Scenarios:
     def single_stream(self, padding: str, number: int) -> SingleStream:
         """Measure latencies of one query at a time."""
         expected_s = self.alone_s[padding]
+        queries = max(SAMPLES_FOR_PERCENTILE[90], math.ceil(self.round_s / expected_s))
         settings = {
             "single_stream_expected_latency_ns": round(NANOSECONDS * expected_s),
             "single_stream_target_latency_percentile": 0.9,
-            "min_query_count": max(
-                SAMPLES_FOR_PERCENTILE[90], math.ceil(self.round_s / expected_s)
-            ),
+            "min_query_count": queries,
         }
         found = self.ask(SingleStream, number, padding, f"single_stream-{number}", settings)
         self.alone_s[padding] = found.p50_s
@@ -160,11 +159,10 @@ class Scenarios:
         least = QUERIES / (LONGEST_TEST * self.settings.seconds)
         within = [one for one in self.paddings if self.long_s[one] <= self.settings.p99_bound_s]
         tried: dict[str, list[Server]] = {padding: [] for padding in within}
-        capacity = dict(self.per_s)
         while tried:
             for padding, tests in [*tried.items()]:
                 passed = [(one.target_per_s, one.valid) for one in tests]
-                rate = next_rate(passed, capacity[padding], least)
+                rate = next_rate(passed, self.per_s[padding], least)
                 if rate is None:
                     del tried[padding]
                     continue

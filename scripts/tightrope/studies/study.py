@@ -91,8 +91,8 @@ class StudyRecord(TimedRecord, kw_only=True):
     """What a study measured of a variant: its calls as they came, without statistics.
 
     `settings` are those of the study but `variants`, `shape` the sizes that all inputs have in
-    common, `processors` those to which the engine was pinned. `spent_s` are the seconds of all
-    calls with loads.
+    common, `processors` those to which the engine was pinned, or all that it had. `spent_s` are the
+    seconds of all calls with loads.
     """
 
     study: str
