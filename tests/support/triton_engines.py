@@ -1,18 +1,23 @@
 """Engines and their measurements as a repository for Triton gets them: results of tests/data."""
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manifests import ENGINE
+from msgspec import convert
+from msgspec.structs import replace
+from report_pages import completed, example, summary_of
 from tightrope.bundle.triton import Templates
 from tightrope.signature import of_texts
+from tightrope.summary.measured import StudyEntry
+from tightrope.summary.result_types import LatencyRow, Result, Shape
 
-EXAMPLE = json.loads((Path(__file__).parents[1] / "data/summary.json").read_text())
+EXAMPLE = summary_of(example())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"
 TEMPLATES = Templates(FOLDER / "triton.pbtxt.j2", FOLDER / "triton.md.j2")
 MODEL = "minilm-docstrings"
-LABELS = EXAMPLE["models"][MODEL]["labels"]
+LABELS = EXAMPLE.models[MODEL].labels or []
 FILES = {
     "onnxruntime": ["model.onnx"],
     "openvino": ["model.xml", "model.bin"],
@@ -44,17 +49,17 @@ def engine(variant: str, **options: Any) -> Any:
     }
 
 
-def result(variant: str, **changes: Any) -> Any:
+def result(variant: str, **changes: Any) -> Result:
     """A real result under the name of that variant."""
-    rows = [one for one in EXAMPLE["results"] if one["variant"] == "cpu-onnxruntime-fp32"]
-    found = next(one for one in rows if one["model"] == MODEL)
-    return {**found, "variant": variant, "status": "ok", **changes}
+    rows = [one for one in EXAMPLE.results if one.variant == "cpu-onnxruntime-fp32"]
+    found = next(one for one in rows if one.model == MODEL)
+    return replace(found, **{"variant": variant, "status": "ok", **changes})
 
 
-def row(batch: int, seconds: float, **fields: Any) -> Any:
-    """A row of `latency` of an image or a text, of calls that all take as long."""
-    times = {"p50_s": seconds, "throughput_per_s": batch / seconds, "provisional": False}
-    return {"batch": batch, "streams": None, **times, **fields}
+def row(batch: int, seconds: float, sizes: Mapping[str, int] = {}, **fields: Any) -> LatencyRow:
+    """A row of `latency` of an image or a text of these sizes, of calls that all take as long."""
+    times = {"p50_s": seconds, "throughput_per_s": batch / seconds}
+    return LatencyRow(Shape(batch, **sizes), **{**times, **fields})
 
 
 def point(instances: int, threads: int, batch: int, seconds: float, **fields: Any) -> Any:
@@ -78,9 +83,7 @@ def throughput(
         {"best": one is best, "best_within_bound": at == within, "bound_s": bound_s}
         for at, one in enumerate(points)
     ]
-    return {
-        **{"model": MODEL, "variant": variant, "host": result(variant)["host"], "status": "ok"},
-        "shape": {"sequence": 128},
-        "rows": [{**one, **mark} for one, mark in zip(points, marks, strict=True)],
-        **fields,
-    }
+    rows = [{**one, **mark} for one, mark in zip(points, marks, strict=True)]
+    known = {"model": MODEL, "variant": variant, "host": result(variant).host, "status": "ok"}
+    told = {"shape": {"sequence": 128}, "rows": rows, **fields}
+    return convert(completed({**known, **told}, StudyEntry), StudyEntry)

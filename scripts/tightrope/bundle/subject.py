@@ -1,12 +1,12 @@
 """What a bundle is made of, read and checked: an engine, its records and decision, its needs."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from packaging.requirements import Requirement
 
@@ -110,8 +110,8 @@ def read_subject(paths: Paths) -> Subject:
 
 def without_programs(summary: Summary) -> Summary:
     """Return the summary with no reason that names other programs of the host."""
-    found: Summary = json.loads(PROGRAMS.sub("", json.dumps(summary)))
-    return found
+    text = PROGRAMS.sub("", msgspec.json.encode(summary).decode())
+    return msgspec.json.decode(text, type=Summary)
 
 
 def require_built(engine: EngineManifest) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from disturbed import facts
+from report_pages import summary_of
 from tightrope.bundle.facts import decisions, interval
 from tightrope.bundle.subject import without_programs
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
+from tightrope.summary.result_types import LatencyRow, Shape
 
 
 def shape(blocks: list[float], hit: int = 0) -> TimedShape:
@@ -17,8 +19,8 @@ def shape(blocks: list[float], hit: int = 0) -> TimedShape:
     return TimedShape(batch=2, sequence=16, **known)
 
 
-def row(**fields: Any) -> Any:
-    return {"batch": 2, "sequence": 16, **fields}
+def row(**fields: Any) -> LatencyRow:
+    return LatencyRow(Shape(2, 16), **fields)
 
 
 def test_blocks_that_do_not_scatter_leave_what_a_load_adds() -> None:
@@ -56,10 +58,8 @@ def test_a_card_names_no_program_of_the_host_and_says_what_is_provisional() -> N
         **{"model": "m", "host": "h", "shape": {"batch": 1, "sequence": 8}, "variant": "a"},
         **{"why": busy, "rejected": [{"variant": "b", "reason": busy}], "provisional": True},
     }
-    summary: Any = {"recommendations": [choice]}
-    subject: Any = SimpleNamespace(
-        model="m", summary=without_programs(summary), result={"host": "h"}
-    )
+    summary = without_programs(summary_of({"recommendations": [choice]}))
+    subject: Any = SimpleNamespace(model="m", summary=summary, result=SimpleNamespace(host="h"))
     (found,) = decisions(subject)
     assert found["provisional"] and "2 of 12 pairs" in found["why"]
     assert "chrome" not in str(found)

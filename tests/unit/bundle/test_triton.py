@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
 from tightrope.signature import of_images
+from tightrope.summary.result_types import Streams
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 
@@ -63,7 +65,7 @@ def test_the_configuration_is_that_of_the_engine(variant, backend, platform, kin
 def test_images_have_the_size_of_their_model_and_are_fp32() -> None:
     """That the files have such inputs, the tests of engines show."""
     images = {**engine(ONNX), "inputs": of_images(8, 12).facts(), "max_sequence": None}
-    measured = result(ONNX, latency=[row(1, 0.004, height=8, width=12)])
+    measured = result(ONNX, latency=[row(1, 0.004, sizes={"height": 8, "width": 12})])
     (one,) = config_of(ONNX, engine=images, result=measured).input
     assert (one.name, type_of(one), list(one.dims)) == ("pixel_values", "TYPE_FP32", [3, 8, 12])
 
@@ -95,7 +97,9 @@ def test_instances_threads_batch_and_delay_of_the_best_throughput(bound, preferr
     assert ("within the bound on p99" in files["README.md"]) == bool(bound)
 
 
-ROW, ROW_OF_8 = row(1, 0.01, sequence=64), row(8, 0.02, sequence=64)
+TEXT = {"sequence": 64}
+PADDED = row(8, 0.02, sizes={**TEXT, "tokens": 16})
+ROW, ROW_OF_8 = (row(batch, seconds, sizes=TEXT) for batch, seconds in ((1, 0.01), (8, 0.02)))
 NO_FOLDERS = ("", "..", "a/b", "-rf", "a b", "a\n", "x" * 101, "README.md")
 TENSORRT = engine("cuda-onnxruntime-fp16", provider="tensorrt")
 FROM_PYTORCH = engine("cpu-openvino-fp32", route="pytorch")
@@ -111,7 +115,7 @@ def test_batches_and_delay_are_what_the_engine_is_built_for() -> None:
         # measured, and less than the 16 of its profiles
         ("cuda-tensorrt-fp16", {}, {1: 0.01, 8: 0.04, 32: 0.1}, (8, 8, 1000)),
     ):
-        rows = [row(batch, seconds, sequence=64) for batch, seconds in calls.items()]
+        rows = [row(batch, seconds, sizes=TEXT) for batch, seconds in calls.items()]
         measured = result(variant, latency=rows)
         config = config_of(variant, engine=engine(variant, **options), result=measured)
         batching = config.dynamic_batching
@@ -213,12 +217,18 @@ def test_which_measurements_count() -> None:
         ({"throughput": [throughput(POINTS, ONNX, model="another")]}, (16, 1)),
         ({"throughput": [throughput(POINTS, ONNX, status="failed")]}, (16, 1)),
         # batches under traffic count
-        ({"traffic": EXAMPLE["studies"]["traffic"]}, (32, 1)),
+        ({"traffic": EXAMPLE.studies["traffic"]}, (32, 1)),
         # disturbed and padded rows do not
-        ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "throughput_per_s": None}])}, (1, 1)),
-        ({"result": result(ONNX, latency=[ROW, {**ROW_OF_8, "tokens": 16}])}, (1, 1)),
+        ({"result": result(ONNX, latency=[ROW, replace(ROW_OF_8, throughput_per_s=None)])}, (1, 1)),
+        (
+            {"result": result(ONNX, latency=[ROW, row(8, 0.02, sizes={**TEXT, "tokens": 16})])},
+            (1, 1),
+        ),
         # instances are the best number of streams
-        ({"result": result(ON_GPU, latency=[ROW, {**ROW_OF_8, "streams": {"best": 3}}])}, (8, 3)),
+        (
+            {"result": result(ON_GPU, latency=[ROW, replace(ROW_OF_8, streams=Streams([], 3))])},
+            (8, 3),
+        ),
     ):
         variant = ON_GPU if expected[1] > 1 else ONNX
         config = config_of(variant, **changes)
