@@ -125,7 +125,7 @@ def drawn(*graphs: str) -> set[str]:
 ROUNDS = 6
 SHORT_ROUNDS = {
     "\nROUNDS = 24": f"\nROUNDS = {ROUNDS}",
-    "BLOCK_S, LIMIT_S = 0.1,": "BLOCK_S, LIMIT_S = 0.01,",
+    "BLOCK_S = 0.1": "BLOCK_S = 0.01",
     "WARM_UP_S = 1.0": "WARM_UP_S = 0.05",
 }
 

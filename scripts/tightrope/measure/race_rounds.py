@@ -9,7 +9,7 @@ from tightrope.jobs.child import Limits
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import Block, of_pair
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.rounds import Clocks, Plan, Running, Stopwatch, block_seconds
+from tightrope.measure.rounds import Clocks, Plan, Running, block_seconds
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.finalists import Finalists
 from tightrope.records.race import (
@@ -184,25 +184,12 @@ class Race(Running):
         """Run rounds at one shape, where `left` of them still share the rest of the time."""
         began, cores = time.monotonic(), race.shape.foreign_cores
         race.begin(load, (self.deadline - began) / left)
-        for given in self.rounds(race, self.warmed_up(race), cores, began):
+        clocks = self.warmed_up(race.running(), race.index, self.plan, race.shape.blocks_s)
+        for given in self.rounds(race, clocks, cores, began):
             began, self.deadline = began + given, self.deadline + given
             race.look()
             self.bar.reach(self.seconds - (self.deadline - time.monotonic()))
         race.shape.seconds += time.monotonic() - began
-
-    def warmed_up(self, race: RaceAtShape) -> dict[str, Stopwatch]:
-        """Return a stopwatch per engine still running, after its first call and warm-up."""
-        clocks = {}
-        for name in race.running():
-            if name not in self.workers or self.asked(name, "first_call", race.index) is None:
-                continue
-            most, blocks = self.plan["max_seconds"], race.shape.blocks_s[name]
-            clocks[name] = Stopwatch(self.workers[name], most, blocks)
-            try:
-                clocks[name].warm_up(race.index, self.plan)
-            except WorkFailed as error:
-                self.failed(name, error)
-        return clocks
 
     def failed(self, name: str, error: WorkFailed) -> None:
         """Remove a failed engine at every shape; the others continue."""

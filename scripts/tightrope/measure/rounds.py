@@ -23,18 +23,20 @@ from tightrope.records.record import FEWEST_ROUNDS, Round, WarmUp
 
 # settings of `latency`
 Plan = dict[str, Any]
+# the seconds per call of each block of an engine, None where it did not run
+Blocks = Iterable[list[float] | None]
 # of `rounds_of`: rounds that count, which end after so long once there are `FEWEST_ROUNDS`
-ROUNDS, MAX_SECONDS = 24, 60.0
-# their blocks have at least a call
-BLOCK_S, WARM_UP_S = 0.1, 1.0
+ROUNDS = 24
+MAX_SECONDS = 60.0
+# the least of a block, which has at least a call
+BLOCK_S = 0.1
+WARM_UP_S = 1.0
 
 
 class Stopwatch:
     """A worker with the time that its engine has used for one shape, and the limit of that time."""
 
-    def __init__(
-        self, worker: Child, max_seconds: float, blocks: Iterable[list[float] | None] = ()
-    ) -> None:
+    def __init__(self, worker: Child, max_seconds: float, blocks: Blocks) -> None:
         self.worker = worker
         self.max_seconds = max_seconds
         known = [block for block in blocks if block is not None]
@@ -156,6 +158,25 @@ class Running:
         except WorkFailed as error:
             return self.failed(name, error)
 
+    def warmed_up(
+        self, names: Iterable[str], index: int, plan: Plan, blocks: Mapping[str, Blocks]
+    ) -> dict[str, Stopwatch]:
+        """Return a stopwatch of each of these engines that is loaded, first called and warmed up.
+
+        `blocks` are those of earlier loads with the inputs `index`.
+        """
+        clocks = {}
+        for name in names:
+            if name not in self.workers or self.asked(name, "first_call", index) is None:
+                continue
+            known = blocks.get(name, ())
+            clocks[name] = Stopwatch(self.workers[name], plan["max_seconds"], known)
+            try:
+                clocks[name].warm_up(index, plan)
+            except WorkFailed as error:
+                self.failed(name, error)
+        return clocks
+
     def cpu_seconds(self) -> float:
         """Return the CPU seconds of this process and of its engines, running or ended."""
         answers = [self.asked(name, "cpu_seconds") for name in list(self.workers)]
@@ -206,10 +227,8 @@ class Running:
 class Counted:
     """Rounds of inputs `index` until `ROUNDS` of them count, see `rounds_of`."""
 
-    block_s = BLOCK_S
-
     def __init__(self, index: int) -> None:
-        self.index, self.draw = index, random.Random(0)
+        self.index, self.draw, self.block_s = index, random.Random(0), BLOCK_S
         self.counted = 0
         self.blocks: list[Mapping[str, Block]] = []
         self.cores: list[float | None] = []
@@ -238,13 +257,12 @@ def rounds_of(
     """
     limits = replace(limits, memory_bytes=limits.memory_bytes / len(engines))
     running = Running({str(at): one for at, one in enumerate(engines)}, limits, machine)
+    plan: Plan = {"warmup_calls": None, "warmup_seconds": WARM_UP_S, "max_seconds": math.inf}
+    plan |= {"min_seconds": BLOCK_S, "pairs": 1}
     with running.loaded(running.engines):
         machine.wait()
         for index in indices:
-            clocks = {name: Stopwatch(one, math.inf) for name, one in running.workers.items()}
-            for name, clock in clocks.items():
-                running.asked(name, "first_call", index)
-                clock.asked("warm_up", index, None, WARM_UP_S, BLOCK_S)
+            clocks = running.warmed_up(running.engines, index, plan, {})
             timed, began = Counted(index), time.monotonic()
             with ProgressBar(title, ROUNDS) as bar:
                 for given in running.rounds(timed, clocks, timed.cores, began, window_s=0.0):
