@@ -8,14 +8,13 @@ from manifests import ENGINE
 from msgspec import convert
 from msgspec.structs import replace
 from report_pages import completed, example, summary_of
-from tightrope.bundle.triton import Templates
 from tightrope.signature import of_texts
 from tightrope.summary.measured import StudyEntry
 from tightrope.summary.result_types import LatencyRow, Result, Shape
 
 EXAMPLE = summary_of(example())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"
-TEMPLATES = Templates(FOLDER / "triton.pbtxt.j2", FOLDER / "triton.md.j2")
+TEMPLATES = {"config": FOLDER / "triton.pbtxt.j2", "readme": FOLDER / "triton.md.j2"}
 MODEL = "minilm-docstrings"
 LABELS = EXAMPLE.models[MODEL].labels or []
 FILES = {
