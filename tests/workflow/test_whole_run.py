@@ -28,12 +28,10 @@ def page(whole: Project) -> str:
 
 def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summary: Any) -> None:
     variants = {model: set() for model in MODELS}
-    for result in summary["results"]:
-        assert (result["status"], result["reason"]) == ("ok", None), result["variant"]
-        names = ("batch", "sequence", "tokens")
-        rows = [{name: row[name] for name in names if name in row} for row in result["latency"]]
-        assert rows == CONFIG["shapes"]
-        variants[result["model"]].add(result["variant"])
+    for result in summary.results:
+        assert (result.status, result.reason) == ("ok", None), result.variant
+        assert [row.shape.sizes for row in result.latency] == CONFIG["shapes"]
+        variants[result.model].add(result.variant)
     assert variants[MODEL] == variants[RELU] == set(PLAIN)
     assert variants[SMALL] == {one.replace("minmax", "qat").replace("nncf", "qat") for one in PLAIN}
     assert variants[GIVEN] == {"cpu-onnxruntime-fp32", *AS_GIVEN}
@@ -41,11 +39,10 @@ def test_everything_was_measured_and_nothing_is_left_to_do(whole: Project, summa
 
 
 def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any, page: str) -> None:
-    for entries in ("recommendations", "races"):
-        found = [one["shape"] for one in summary[entries] if one["model"] == MODEL]
-        assert found == CONFIG["shapes"]
-    padded = next(one for one in summary["results"] if one["model"] == MODEL)["latency"][2]
-    assert padded["throughput_per_s"] == pytest.approx(2 / padded["paired_s"])
+    for entries in (summary.recommendations, summary.races):
+        assert [one.shape.sizes for one in entries if one.model == MODEL] == CONFIG["shapes"]
+    padded = next(one for one in summary.results if one.model == MODEL).latency[2]
+    assert padded.throughput_per_s == pytest.approx(2 / padded.paired_s)
     text = html.unescape(page).replace("\xa0", " ")
     assert "batch 2 \N{MIDDLE DOT} 8 tokens" in text
     assert "batch 2 \N{MIDDLE DOT} 5 of 8 tokens" in text
@@ -53,15 +50,15 @@ def test_a_padded_shape_stands_beside_the_full_one(whole: Project, summary: Any,
 
 
 def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(whole, summary, page):
-    results = {one["variant"]: one for one in summary["results"] if one["model"] == GIVEN}
+    results = {one.variant: one for one in summary.results if one.model == GIVEN}
     for name in AS_GIVEN:
-        assert (results[name]["precision"], results[name]["calibration"]) == ("given", None)
-        assert results[name]["status"] == "ok"
-        counts = results[name]["executed"].values()
+        assert (results[name].precision, results[name].calibration) == ("given", None)
+        assert results[name].status == "ok"
+        counts = results[name].executed.values()
         assert sum(one.get("int8", 0) for one in counts) > 0
         engine = whole.read(f"artifacts/{GIVEN}/engines/{name}/engine.json")
         assert list(engine["sources"]) == ["model.onnx"]
-    judged = {one["variant"]: one["unquantized"] for one in summary["quantization"]}
+    judged = {one.variant: one.unquantized for one in summary.quantization}
     assert judged[AS_GIVEN[0]] == "cpu-onnxruntime-fp32"
     log = whole.log(f"simplify_onnx/{GIVEN}")
     assert "a quantized file: its logits differ from its float model's by" in log
@@ -77,9 +74,9 @@ def test_each_section_of_the_page_is_there(page: str) -> None:
     assert "Everything that was asked for ran." in page
 
 
-def test_traffic_has_the_gain_of_each_padding(summary: Any) -> None:
-    (entry,) = summary["studies"]["traffic"]
-    fixed, longest, bucketed = entry["rows"]
+def test_traffic_has_the_gain_of_each_padding(summary: Summary) -> None:
+    (entry,) = summary.studies["traffic"]
+    fixed, longest, bucketed = entry.rows
     assert fixed["gain"]["value"] == fixed["padding_gain"] == 1
     for row in (longest, bucketed):
         assert row["gain"]["low"] < row["gain"]["value"] < row["gain"]["high"]
@@ -94,13 +91,13 @@ def test_throughput_has_each_division_of_the_cores_at_each_batch(whole: Project)
     assert places == {(one, cores // one, batch) for one in counts for batch in (1, 4)}
 
 
-def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Any) -> None:
+def test_idleness_has_the_calls_after_each_pause(whole: Project, summary: Summary) -> None:
     found = STUDIES["idleness"].read(whole / f"reports/{SMALL}/{LEARNT}.idleness.json")
     assert found.shape == {"batch": 1, "sequence": 8}
     assert Counter(call.pause_s for call in found.calls) == {0.01: 30, 0.05: 30}
     assert all(call.paused_s >= call.pause_s for call in found.calls)
-    (entry,) = summary["studies"]["idleness"]
-    assert [row["pause_s"] for row in entry["rows"]] == [0.01, 0.05]
+    (entry,) = summary.studies["idleness"]
+    assert [row["pause_s"] for row in entry.rows] == [0.01, 0.05]
 
 
 def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> None:
@@ -120,15 +117,15 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> Non
     assert peaks["host"] == found["host"]
 
 
-def test_causes_are_removed_and_both_engines_timed(summary: Any) -> None:
-    found = [one for entry in summary["causes"] for one in entry["causes"]]
-    padded = [one for one in found if "padding" in one["cause"]]
+def test_causes_are_removed_and_both_engines_timed(summary: Summary) -> None:
+    found = [one for entry in summary.causes for one in entry.causes]
+    padded = [one for one in found if "padding" in one.cause]
     # two texts in a bucket of four
-    assert padded and {(one["batch"], one["sequence"]) for one in padded} == {(2, 8)}
-    assert all(one["saved"] is not None or one["disturbed"] for one in padded)
+    assert padded and {(one.shape.batch, one.shape.sequence) for one in padded} == {(2, 8)}
+    assert all(one.saved is not None or one.disturbed for one in padded)
 
 
-def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) -> None:
+def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Summary) -> None:
     found = whole.read(f"reports/{MODEL}/training.json")
     assert (found["status"], [run["seed"] for run in found["runs"]]) == ("ok", [0, 1])
     for run in found["runs"]:
@@ -137,14 +134,14 @@ def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Any) ->
             assert epoch["samples_per_s"] == pytest.approx(108 / epoch["seconds"])
     losses = [[epoch["loss"] for epoch in run["epochs"]] for run in found["runs"]]
     assert losses[0] != losses[1]
-    assert {entry["model"] for entry in summary["training"]} == {MODEL, RELU}
+    assert {entry.model for entry in summary.training} == {MODEL, RELU}
 
 
 def test_models_that_differ_in_their_activation_are_timed_in_pairs(whole, summary) -> None:
-    (entry,) = summary["activations"]
-    assert (entry["model"], entry["reference"]) == (RELU, MODEL)
-    assert {row["variant"] for row in entry["latency"]} == set(PLAIN)
-    assert [summary["models"][name]["activation"] for name in (MODEL, RELU)] == ["gelu", "relu"]
+    (entry,) = summary.activations
+    assert (entry.model, entry.reference) == (RELU, MODEL)
+    assert {row.variant for row in entry.rows} == set(PLAIN)
+    assert [summary.models[name].activation for name in (MODEL, RELU)] == ["gelu", "relu"]
     shapes = whole.read(f"reports/{RELU}/{BASELINE}.activation.json")["shapes"]
     assert all(len(one["blocks_s"]) == len(one["baseline_blocks_s"]) for one in shapes)
 
@@ -167,8 +164,8 @@ def test_the_ranges_that_the_child_learnt_are_those_of_its_files(whole: Project)
     assert not list((whole / folder).glob("calibration/minmax*"))
 
 
-def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Any) -> None:
-    (found,) = summary["families"]
+def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Summary) -> None:
+    (found,) = summary.families
     assert (found["root"], found["status"], found["reason"]) == (MODEL, "ok", None)
     members = [(one["model"], one["parent"]) for one in found["members"]]
     assert members == [(MODEL, None), (SMALL, MODEL)]
@@ -183,7 +180,7 @@ def test_each_job_before_a_build_leaves_its_seconds(whole: Project, path: str) -
     assert (job_seconds(str(whole / f"artifacts/{MODEL}/{path}")) or 0) > 0
 
 
-def test_the_summary_counts_the_texts_that_were_cut(summary: Any) -> None:
-    model = summary["models"][MODEL]
-    assert set(model["truncation"]) == {"evaluation", "calibration", "train"}
-    assert model["truncation"]["train"]["texts"] == model["data"]["train_samples"]
+def test_the_summary_counts_the_texts_that_were_cut(summary: Summary) -> None:
+    model = summary.models[MODEL]
+    assert set(model.truncation) == {"evaluation", "calibration", "train"}
+    assert model.truncation["train"].texts == model.data["train_samples"]
