@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -53,6 +54,7 @@ REHEARSAL_BATCHES = 4
 LONG_SHARE = 0.98
 
 
+@dataclass
 class LoadGen:
     """An engine and the samples that LoadGen sends it, in a child process.
 
@@ -60,18 +62,14 @@ class LoadGen:
     which `fixed` pads; LoadGen's logs are written below `folder`. The methods are the requests.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        folder: Path,
-        loader: Callable[[], tuple[Answer, Sequence[Arrays]]],
-        longest: int,
-    ) -> None:
-        self.settings, self.folder, self.loader, self.longest = settings, folder, loader, longest
-        # after `load`
-        self.answer: Answer
-        self.rows: list[Arrays]
-        self.padded: dict[str, list[int | None]]
+    settings: Settings
+    folder: Path
+    loader: Callable[[], tuple[Answer, Sequence[Arrays]]]
+    longest: int
+    # after `load`
+    answer: Answer = field(init=False)
+    rows: list[Arrays] = field(init=False)
+    padded: dict[str, list[int | None]] = field(init=False)
 
     def __call__(self, request: str, *arguments: Any) -> Any:
         """Answer a request, named as one of the methods below."""

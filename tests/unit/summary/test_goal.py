@@ -248,3 +248,6 @@ def test_under_traffic_its_own_rates_and_percentiles_count() -> None:
     load.rows = load.rows[1:]
     (found,) = decided(goal("cost", traffic="server", p99_ms=35.0), planted(), traffic=[load])
     assert reasons(found)[BASELINE] == "p99 not known: not measured under this traffic"
+    load["rows"][0].update(server_per_s=None, reason="p99 is over 0.1 s")
+    (found,) = decided(goal("cost", traffic="server"), planted(), traffic=[load])
+    assert reasons(found)[BASELINE] == "p99 is over 0.1 s"
