@@ -164,14 +164,13 @@ def needs(goal: Mapping[str, Any], one: Measured, place: int) -> float | None:
     return joules_per_call(one.latency.shapes[place], kept.calls)
 
 
-def meets(bounds: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
-    """Return whether a variant is within `p99_ms` and `memory_mb` of the bounds at a shape.
+def meets(goal: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
+    """Return whether a variant is within the goal's `p99_ms` and `memory_mb` at a shape.
 
     None is no bound, a value that is not known meets none.
     """
-    values = {"p99_ms": p99_ms(record, place), "memory_mb": memory_mb(record)}
-    known = {name: value for name, value in values.items() if bounds[name] is not None}
-    return all(value is not None and value <= bounds[name] for name, value in known.items())
+    bounds = (goal["p99_ms"], p99_ms(record, place)), (goal["memory_mb"], memory_mb(record))
+    return all(most is None or (value is not None and value <= most) for most, value in bounds)
 
 
 def p99_ms(record: LatencyRecord, place: int) -> float | None:

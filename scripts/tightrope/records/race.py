@@ -240,18 +240,14 @@ def race_choice(
     if provisional:
         first = leader(last, still, all_rounds=True)
     within = record.decision["equal_within"]
-    close = close_to(first, last, still, within, all_rounds=provisional) if first else []
+    close = []
+    if first is not None:
+        others = (one for one in still if one != first)
+        leads = {one: ratio(last, first, one, all_rounds=provisional) for one in others}
+        close = [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
     # which of them is the fastest by estimate differs from run to run; the choice must not
     variant = min(close, key=lambda one: (sizes[one], one), default=None)
     return RaceChoice(still, first, close, variant, provisional)
-
-
-def close_to(
-    first: str, shape: RacedShape, still: Iterable[str], within: float, *, all_rounds: bool
-) -> list[str]:
-    """Return `first` and those that are slower by at most the share `within`, by estimate."""
-    leads = {one: ratio(shape, first, one, all_rounds=all_rounds) for one in still if one != first}
-    return [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
 
 
 def still_in(record: RaceRecord, shape: RacedShape) -> list[str]:

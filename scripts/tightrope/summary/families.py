@@ -132,7 +132,8 @@ def without_nothing(value: Any) -> Any:
 class AtShape:
     """A family at the shape with index `place`: its rounds, and the results of all its variants.
 
-    Engines have the names of the record; one that failed has no role.
+    Engines have the names of the record; one that failed has no role. All times follow from that of
+    one engine: the root's baseline, else its recommended engine.
     """
 
     def __init__(
@@ -145,6 +146,9 @@ class AtShape:
         self.chosen = {model: one for model, one in roles.chosen.items() if one not in failed}
         self.baseline = None if roles.baseline in failed else roles.baseline
         self.quantized = None if roles.quantized in failed else roles.quantized
+        first = self.baseline or self.chosen.get(record.model)
+        self.anchor = first or next(iter(self.chosen.values()), None)
+        self.anchor_s = call_time(self.heats, self.anchor) if self.anchor else None
         models = {one.model for one in members}
         self.results = {
             (one.model, one.variant): one
@@ -200,15 +204,8 @@ class AtShape:
         return NO_SPEEDUP if ran else None
 
     def seconds(self, name: str) -> Interval | None:
-        """Return the seconds per call of an engine: those of one engine over its speed-up.
-
-        That one is the root's baseline, else its recommended engine. The interval is that of the
-        speed-up.
-        """
-        anchor = self.baseline or self.chosen.get(self.record.model)
-        anchor = anchor or next(iter(self.chosen.values()), None)
-        own = call_time(self.heats, anchor) if anchor else None
-        faster = self.interval(name, anchor) if anchor else None
+        """Return the seconds per call of an engine, with the interval of its speed-up."""
+        own, faster = self.anchor_s, self.interval(name, self.anchor) if self.anchor else None
         if own is None or faster is None or not faster.low:
             return None
         return Interval(own / faster.value, own / faster.high, own / faster.low)

@@ -129,7 +129,9 @@ def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:
     return next((row for row in race.ratios if (row.variant, row.other) == (one, other)), None)
 
 
-def on_one_scale(rows: Mapping[str, LatencyRow], race: Race, baseline: str) -> dict[str, Ratio]:
+def on_one_scale(
+    rows: Mapping[str, LatencyRow], race: Race, baseline: str | None
+) -> dict[str, Ratio]:
     """Return the speed-ups of the raced variants over the baseline, from the race ratios.
 
     All ratios share one scale factor, so that they cannot contradict the race. It is the baseline's
@@ -180,53 +182,40 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
     batch over it: the baseline's time over the speed-up, and for the baseline that time. Without a
     speed-up it is the row's own median. It is None if the row is disturbed.
     """
-    rows, baselines = rows_by_race(results), baselines_of(results)
-    scales = {
-        (key, variant): speedup
-        for key, race in races.items()
-        if key in rows
-        for variant, speedup in on_one_scale(rows[key], race, baselines[key[:3]]).items()
-    }
-    return [
-        replace(result, latency=[placed(result, row, rows, scales) for row in result.latency])
-        for result in results
-    ]
-
-
-def rows_by_race(results: Iterable[Result]) -> dict[RaceKey, dict[str, LatencyRow]]:
-    """Return the latency rows of one model, host, device and shape, by variant."""
-    rows: dict[RaceKey, dict[str, LatencyRow]] = {}
-    for result in results:
-        for row in result.latency:
-            key = RaceKey(result.model, result.host, result.device, row.shape)
-            rows.setdefault(key, {})[result.variant] = row
-    return rows
-
-
-def baselines_of(results: Iterable[Result]) -> dict[tuple[str, str | None, str], str]:
-    """Return the baseline of the variants of a model on a host and device, the first named."""
-    found: dict[tuple[str, str | None, str], str] = {}
+    groups: dict[RaceKey, dict[str, LatencyRow]] = {}
+    baselines: dict[RaceKey, str | None] = {}
     for one in results:
-        if one.baseline:
-            found.setdefault((one.model, one.host, one.device), one.baseline)
-    return found
+        for row in one.latency:
+            key = RaceKey(one.model, one.host, one.device, row.shape)
+            groups.setdefault(key, {})[one.variant] = row
+            baselines.setdefault(key, one.baseline)
+    found = {}
+    for key, rows in groups.items():
+        baseline, race = baselines[key], races.get(key)
+        scale = on_one_scale(rows, race, baseline) if race else {}
+        seconds = baseline_seconds(rows, baseline)
+        for name, row in rows.items():
+            found[key, name] = placed(row, scale.get(name), seconds, itself=name == baseline)
+
+    def rows_of(one: Result) -> list[LatencyRow]:
+        keys = (RaceKey(one.model, one.host, one.device, row.shape) for row in one.latency)
+        return [found[key, one.variant] for key in keys]
+
+    return [replace(one, latency=rows_of(one)) for one in results]
 
 
 def placed(
-    result: Result,
-    row: LatencyRow,
-    rows: Mapping[RaceKey, Mapping[str, LatencyRow]],
-    scales: Mapping[tuple[RaceKey, str], Ratio],
+    row: LatencyRow, raced: Ratio | None, baseline_s: float | None, *, itself: bool
 ) -> LatencyRow:
-    """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up."""
-    key = RaceKey(result.model, result.host, result.device, row.shape)
-    raced = scales.get((key, result.variant))
-    speedup = raced or row.speedup
-    seconds = own_seconds(row)
-    if speedup and speedup.ratio is not None:
-        seconds = baseline_seconds(rows[key], result.baseline) / speedup.ratio
-    elif seconds and result.variant == result.baseline:
-        seconds = baseline_seconds(rows[key], result.baseline)
+    """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up.
+
+    `itself` says whether it is that of the baseline.
+    """
+    speedup, seconds = raced or row.speedup, own_seconds(row)
+    if baseline_s and speedup and speedup.ratio is not None:
+        seconds = baseline_s / speedup.ratio
+    elif seconds and itself:
+        seconds = baseline_s
     return replace(
         row,
         speedup=speedup,
@@ -241,11 +230,11 @@ def own_seconds(row: LatencyRow) -> float | None:
     return row.p50_s or row.mean_s
 
 
-def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> float:
+def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> float | None:
     """Return the baseline's time per call: the median over the jobs that measured it undisturbed.
 
     Each variant is measured in pairs with it, in minutes at which the machine may be faster or
-    slower, so one job alone would decide the scale of all.
+    slower, so one job alone would decide the scale of all. None where no job did.
     """
     own = own_seconds(rows[baseline]) if baseline is not None and baseline in rows else None
     beside = [
@@ -253,4 +242,5 @@ def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> fl
         for row in rows.values()
         if (speedup := interval_of(row.speedup)) and (seconds := own_seconds(row))
     ]
-    return statistics.median([own, *beside] if own else beside)
+    known = [own, *beside] if own else beside
+    return statistics.median(known) if known else None
