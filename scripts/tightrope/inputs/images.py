@@ -78,7 +78,14 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
     Raises TightropeError with `name` if `decode_rgb` does, and for an image of another size if the
     settings do not resize.
     """
-    rgb = np.asarray(to_size(decode_rgb(image, name=name), settings))
+    decoded = decode_rgb(image, name=name)
+    if (size := settings.resize) is not None:
+        if isinstance(size, int):
+            width, height = (size * edge // min(decoded.size) for edge in decoded.size)
+        else:
+            height, width = size
+        decoded = decoded.resize((width, height), resample=Image.Resampling(settings.resample))
+    rgb = np.asarray(decoded)
     if rgb.shape[:2] != (settings.height, settings.width):
         if not settings.crop:
             raise TightropeError(
@@ -94,18 +101,6 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
     values = channels * slope.astype(np.float32)[:, None, None]
     values += offset.astype(np.float32)[:, None, None]
     return values
-
-
-def to_size(image: Image.Image, settings: ImageSettings) -> Image.Image:
-    """Resize the image as the settings say, before any crop."""
-    if settings.resize is None:
-        return image
-    if isinstance(settings.resize, tuple):
-        height, width = settings.resize
-    else:
-        shortest = min(image.size)
-        width, height = (settings.resize * edge // shortest for edge in image.size)
-    return image.resize((width, height), resample=Image.Resampling(settings.resample))
 
 
 def center(rgb: np.ndarray, height: int, width: int) -> np.ndarray:

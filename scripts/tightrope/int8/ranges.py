@@ -47,6 +47,7 @@ def collect_statistics(
 ) -> Statistics:
     """Return statistics on encoded samples `rows` of every tensor that a scheme may quantize.
 
+    Those are the inputs and outputs of the operators with weights, and what attention multiplies.
     `minmax` ranges reach from the lowest to the highest value. `percentile` keeps the given
     percentage of the values and cuts half of the rest off each end; `entropy` takes the range whose
     histogram loses the least information in int8 (Migacz 2017, "8-bit Inference with TensorRT").
@@ -54,7 +55,10 @@ def collect_statistics(
     """
     model = load_onnx(onnx_path)
     axes = {node.input[0]: 1 if node.op_type == "Conv" else -1 for node in weighted_nodes(model)}
-    tensors = calibrated_tensors(model)
+    both = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
+    # not the probabilities of attention, the largest tensor: they are 0 to 1 for any data
+    both += [name for attention in attention_in(model)[0] for name in attention.measured]
+    tensors = list(dict.fromkeys(both))
     session = open_model(with_outputs(model, tensors), threads=threads)
 
     def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -112,16 +116,6 @@ def by_channel(array: np.ndarray, axis: int | None) -> np.ndarray:
     if axis is None:
         return array.reshape(-1, 1)
     return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis])
-
-
-def calibrated_tensors(model: onnx.ModelProto) -> list[str]:
-    """Return the inputs and outputs of the operators with weights, and what attention multiplies.
-
-    Not its probabilities, the largest tensor: they are 0 to 1 for any data.
-    """
-    found = [name for node in weighted_nodes(model) for name in (node.input[0], node.output[0])]
-    found += [name for attention in attention_in(model)[0] for name in attention.measured]
-    return list(dict.fromkeys(found))
 
 
 def chosen_ranges(

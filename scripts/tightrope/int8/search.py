@@ -108,7 +108,16 @@ def with_switches(
             quantized_branch = in_int8(model, node, pair, rounded)
             inputs = [original, add_constant(model, f"{node.name}.exact", exact)]
             float_branch = branch(f"{node.name}.float", node, [], inputs)
-            nodes += switched(model, node, len(names), quantized_branch, float_branch)
+            # by the switch of the operator
+            index, switch = f"{node.name}.index", f"{node.name}.switch"
+            place = numpy_helper.from_array(np.array(len(names), np.int64), index)
+            model.graph.initializer.append(place)
+            branches: dict[str, Any] = {"then_branch": quantized_branch}
+            branches["else_branch"] = float_branch
+            nodes += [
+                helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
+                helper.make_node("If", [switch], node.output, name=node.name, **branches),
+            ]
             names.append(node.name)
         else:
             if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
@@ -124,24 +133,6 @@ def with_switches(
     switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     model.graph.input.append(switches)
     return only_read(model, nodes), names
-
-
-def switched(
-    model: onnx.ModelProto,
-    node: onnx.NodeProto,
-    place: int,
-    quantized: onnx.GraphProto,
-    exact: onnx.GraphProto,
-) -> list[onnx.NodeProto]:
-    """Return the nodes that run one of two branches in place of `node`, by switch `place`."""
-    index, switch = f"{node.name}.index", f"{node.name}.switch"
-    model.graph.initializer.append(numpy_helper.from_array(np.array(place, np.int64), index))
-    return [
-        helper.make_node("Gather", [SWITCHES, index], [switch], name=switch),
-        helper.make_node(
-            "If", [switch], node.output, name=node.name, then_branch=quantized, else_branch=exact
-        ),
-    ]
 
 
 def in_int8(

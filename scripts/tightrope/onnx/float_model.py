@@ -210,7 +210,13 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
             bypassed[node.output[0]] = bypassed[node.input[0]]
         else:
             kept.append(node)
-    require_no_quantized_input(kept, producers)
+    for reader, name in ((node, name) for node in kept for name in node.input):
+        if name in producers and producers[name].op_type == QUANTIZE:
+            words = f"{label(producers[name])} is read by {reader.op_type} {label(reader)}"
+            raise ArtifactError(
+                f"QuantizeLinear {words}: only DequantizeLinear is supported after it; quantize "
+                "with Q/DQ in pairs"
+            )
     for inner in graphs_in(made.graph):
         for node in inner.node:
             node.input[:] = [bypassed.get(name, name) for name in node.input]
@@ -218,18 +224,6 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     kept += [helper.make_node("Identity", [bypassed[name]], [name]) for name in ends]
     set_operators(made, kept)
     return made
-
-
-def require_no_quantized_input(kept: list[NodeProto], producers: dict[str, NodeProto]) -> None:
-    """Raise ArtifactError where a node that stays reads the output of a QuantizeLinear."""
-    for node in kept:
-        for name in node.input:
-            if name in producers and producers[name].op_type == QUANTIZE:
-                raise ArtifactError(
-                    f"QuantizeLinear {label(producers[name])} is read by {node.op_type} "
-                    f"{label(node)}: only DequantizeLinear is supported after it; quantize with "
-                    "Q/DQ in pairs"
-                )
 
 
 def dequantized(node: NodeProto, constants: dict[str, TensorProto]) -> np.ndarray:

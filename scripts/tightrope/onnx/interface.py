@@ -5,7 +5,7 @@ import onnx
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.image_settings import FILE as PROCESSOR
-from tightrope.onnx.edit import copy_of
+from tightrope.onnx.edit import copy_of, graphs_in
 from tightrope.signature import BATCH, SEQUENCE
 
 TOKENS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
@@ -141,17 +141,13 @@ def require_image_input(
 
 def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
     """Rename a tensor wherever it is written and read, in branches and loops too."""
-    for node in graph.node:
-        for names in (node.input, node.output):
-            for place, name in enumerate(names):
-                if name == old:
-                    names[place] = new
-        for attribute in node.attribute:
-            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
-                rename(inner, old, new)
-    for value in graph.output:
-        if value.name == old:
-            value.name = new
+    for part in graphs_in(graph):
+        for node in part.node:
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+        for value in part.output:
+            if value.name == old:
+                value.name = new
 
 
 def rename_output(graph: onnx.GraphProto, source: str) -> None:

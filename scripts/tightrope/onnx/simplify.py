@@ -153,7 +153,11 @@ def with_scales_folded(model: onnx.ModelProto) -> onnx.ModelProto:
         for reader, place in readers:
             key = reader.input[place], factor
             if key not in copies:
-                copies[key] = scaled_copy(graph, constants[key[0]], factor)
+                known = {one.name for one in graph.initializer}
+                numbered = (f"{key[0]}_scaled{number or ''}" for number in itertools.count())
+                copies[key] = next(name for name in numbered if name not in known)
+                values = numpy_helper.to_array(constants[key[0]]) * np.float32(factor)
+                graph.initializer.append(numpy_helper.from_array(values, copies[key]))
             reader.input[place] = copies[key]
         replaced[node.output[0]] = tensor
     set_operators(made, kept)
@@ -212,13 +216,3 @@ def constants_of_layer(
     if not all(layer.input[place] in constants for place in places):
         return []
     return [*found, *((layer, place) for place in places)]
-
-
-def scaled_copy(graph: onnx.GraphProto, tensor: TensorProto, factor: float) -> str:
-    """Add `tensor` times `factor` to the graph; return its name."""
-    values = numpy_helper.to_array(tensor) * np.float32(factor)
-    known = {one.name for one in graph.initializer}
-    names = (f"{tensor.name}_scaled{number or ''}" for number in itertools.count())
-    name = next(name for name in names if name not in known)
-    graph.initializer.append(numpy_helper.from_array(values, name))
-    return name

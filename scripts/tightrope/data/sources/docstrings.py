@@ -78,26 +78,24 @@ def package_names(location: str) -> list[str]:
 def texts_of_package(
     folder: Path, *, mask: re.Pattern[str], seed: int, share: int | None
 ) -> list[str]:
-    """Return the first `share` distinct texts of the package, masked; all for None."""
+    """Return the first `share` distinct texts of the package, masked; all for None.
+
+    Its .py files without tests are read in an order drawn from `seed`.
+    """
     texts: dict[str, str] = {}
-    for docstring in chain.from_iterable(map(docstrings, shuffled_sources(folder, seed))):
-        text = mask.sub(MASK, first_paragraph(docstring))
-        if SHORTEST <= len(text) <= LONGEST:
-            texts.setdefault(fingerprint(text), text)
-            if len(texts) == share:
-                break
-    return [*texts.values()]
-
-
-def shuffled_sources(folder: Path, seed: int) -> list[Path]:
-    """Return the package's .py files without tests, in an order drawn from `seed`."""
     names = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")
         if not SKIPPED_FOLDERS.intersection(path.relative_to(folder).parts)
     )
     random.Random(f"{seed} {folder.name}").shuffle(names)
-    return [folder / name for name in names]
+    for docstring in chain.from_iterable(docstrings(folder / name) for name in names):
+        text = mask.sub(MASK, first_paragraph(docstring))
+        if SHORTEST <= len(text) <= LONGEST:
+            texts.setdefault(fingerprint(text), text)
+            if len(texts) == share:
+                break
+    return [*texts.values()]
 
 
 def docstrings(file: Path) -> list[str]:
