@@ -74,6 +74,8 @@ def build_in_folder(
 ) -> dict[str, Any]:
     """Build in the child; return the engine module's description, peak memory and descent.
 
+    That is the identity of the checkpoint that the build starts from; None where it is not known.
+
     Raises ArtifactError where the source was made from another checkpoint than the samples'.
     """
     module = engine_module(variant.engine)
@@ -87,22 +89,17 @@ def build_in_folder(
     if unknown := unknown_types(facts["executed"]):
         facts = {**facts, "executed_unknown": unknown}
     peak = peak_rss_bytes()
-    made_from = checkpoint_behind(source)
+    # `source` is an ONNX file, or the manifest of another engine or of the checkpoint
+    made_from: str | None
+    if source.suffix == ".onnx":
+        made_from = checkpoint_of(read_onnx_or_raise(source))
+    elif source.name == ENGINE:
+        made_from = open_manifest(source, EngineManifest)["checkpoint"]
+    else:
+        made_from = identity(open_manifest(source, CheckpointManifest))
     if samples and "checkpoint" in samples:
         require_descent(source, made_from, samples["checkpoint"])
     return {**facts, "build_peak_rss_bytes": peak, "checkpoint": made_from}
-
-
-def checkpoint_behind(source: Path) -> str | None:
-    """Return the identity of the checkpoint that a build starts from; None where it is not known.
-
-    `source` is its manifest, an ONNX file, or the manifest of another engine.
-    """
-    if source.suffix == ".onnx":
-        return checkpoint_of(read_onnx_or_raise(source))
-    if source.name == ENGINE:
-        return open_manifest(source, EngineManifest)["checkpoint"]
-    return identity(open_manifest(source, CheckpointManifest))
 
 
 def run_build(job: Any) -> None:

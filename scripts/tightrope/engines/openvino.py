@@ -87,27 +87,20 @@ def copied(engine: Path, target: Path) -> dict[str, Any]:
 
 
 def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
-    """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens."""
-    if source.suffix == ".json":
-        manifest = read_manifest(source, CheckpointManifest)
-        input_signature = of_checkpoint(manifest)
-        return (
-            converted_from_pytorch(source, input_signature),
-            input_signature,
-            manifest["max_sequence"],
-        )
-    file = load_onnx(source)  # verifies the checksum
-    with bare_reasons():
-        return openvino.convert_model(source), signature_of(file), max_sequence(file)
+    """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens.
 
-
-def converted_from_pytorch(checkpoint: Path, input_signature: Signature) -> openvino.Model:
-    """Convert the checkpoint's module with fused attention; sizes that are not free are static."""
+    The checkpoint's module has fused attention; sizes that are not free are static.
+    """
+    if source.suffix != ".json":
+        file = load_onnx(source)  # verifies the checksum
+        with bare_reasons():
+            return openvino.convert_model(source), signature_of(file), max_sequence(file)
     import torch
 
     from tightrope.model.module import example_inputs, logits_module
 
-    module = logits_module(checkpoint, torch.float32)
+    manifest = read_manifest(source, CheckpointManifest)
+    input_signature, module = of_checkpoint(manifest), logits_module(source, torch.float32)
     with bare_reasons():
         model = openvino.convert_model(module, example_input=example_inputs(input_signature, 2))
     free = {
@@ -115,7 +108,7 @@ def converted_from_pytorch(checkpoint: Path, input_signature: Signature) -> open
         for one in input_signature.inputs
     }
     model.reshape({name: openvino.PartialShape(axes) for name, axes in free.items()})
-    return model
+    return model, input_signature, manifest["max_sequence"]
 
 
 def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:

@@ -38,7 +38,11 @@ def build(
     from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
 
     set_threads(threads)
-    host = host_target(threads)
+    # this machine's CPU with the features that the OS enables
+    cpu = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUName")()
+    features = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures")()
+    switches = sorted(f"{'+' if there else '-'}{name}" for name, there in features.items())
+    host = Target({"kind": "llvm", "mcpu": cpu, "mattr": switches, "num-cores": threads})
     manifest = read_manifest(source, CheckpointManifest)
     input_signature = of_checkpoint(manifest)
     modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
@@ -103,13 +107,3 @@ def set_threads(threads: int) -> None:
             f"{threads} threads for TVM: it runs {started}, set when they were first started; "
             "load one number of threads in a process"
         )
-
-
-def host_target(threads: int) -> Target:
-    """Return the LLVM target of this machine's CPU with the features that the OS enables."""
-    name = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUName")()
-    features = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures")()
-    switches = sorted(
-        f"{'+' if present else '-'}{feature}" for feature, present in features.items()
-    )
-    return Target({"kind": "llvm", "mcpu": name, "mattr": switches, "num-cores": threads})

@@ -146,14 +146,10 @@ def timed_pair(
         for name, session in sessions.items():
             inputs = {session.get_inputs()[0].name: values}
             session.run(None, inputs)
-            found[name].append(seconds_per_call(session, inputs))
+            # the mean over one block of calls
+            began, calls = time.perf_counter(), 0
+            while calls == 0 or time.perf_counter() - began < BLOCK_SECONDS:
+                session.run(None, inputs)
+                calls += 1
+            found[name].append((time.perf_counter() - began) / calls)
     return {name: statistics.median(seconds) for name, seconds in found.items()}
-
-
-def seconds_per_call(session: Any, inputs: dict[str, np.ndarray]) -> float:
-    """Return the mean seconds per call over one block of calls."""
-    began, calls = time.perf_counter(), 0
-    while calls == 0 or time.perf_counter() - began < BLOCK_SECONDS:
-        session.run(None, inputs)
-        calls += 1
-    return (time.perf_counter() - began) / calls

@@ -78,23 +78,21 @@ def quantized_inputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
         scales = constant_of(model, pair[1].input[1]) if weighted else np.ones(1)
         axis = (1 if node.op_type == "Conv" else -1) if weighted else None
         for source in sources:
-            facts = activation_facts(model, source)
-            found.append({"operator": node.name, **facts, "axis": axis, "weight_scales": scales})
+            scale, zero = (constant_of(model, name) for name in source.input[1:3])
+            integer = np.issubdtype(zero.dtype, np.integer)
+            limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
+            facts = {
+                "operator": node.name,
+                "tensor": source.input[0],
+                "step": float(scale),
+                "type": zero.dtype,
+                "low": float((float(limits.min) - int(zero)) * scale),
+                "high": float((float(limits.max) - int(zero)) * scale),
+                "axis": axis,
+                "weight_scales": scales,
+            }
+            found.append(facts)
     return found
-
-
-def activation_facts(model: onnx.ModelProto, quantize: onnx.NodeProto) -> dict[str, Any]:
-    """Return tensor, step, type and range of what a QuantizeLinear reads."""
-    scale, zero = (constant_of(model, name) for name in quantize.input[1:3])
-    integer = np.issubdtype(zero.dtype, np.integer)
-    limits = np.iinfo(zero.dtype) if integer else ml_dtypes.finfo(zero.dtype)
-    return {
-        "tensor": quantize.input[0],
-        "step": float(scale),
-        "type": zero.dtype,
-        "low": float((float(limits.min) - int(zero)) * scale),
-        "high": float((float(limits.max) - int(zero)) * scale),
-    }
 
 
 class TensorNoise:

@@ -4,7 +4,7 @@ For ONNX Runtime in the form that its CPU provider fuses: it runs a convolution 
 its output is quantized too and its bias is int32 in the scale of the accumulator.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -91,9 +91,20 @@ def quantize_onnx(
 def operators_to_quantize(
     scheme: Scheme, model: onnx.ModelProto, repair: Repair, *, path: Path | str
 ) -> list[str]:
-    """Return the operators with weights that are quantized; raise as `left_in_float` does."""
+    """Return the operators with weights that are quantized.
+
+    Raises ConfigError for a pattern of the repair that matches none.
+    """
     names = [node.name for node in weighted_nodes(model)]
-    kept = left_in_float(names, repair.get("float", ()), path=path)
+    kept: set[str] = set()
+    for pattern in repair.get("float", ()):
+        matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+        if not matching:
+            raise ConfigError(
+                f"{path}: no operator with weights is named {pattern}: correct `float` of the "
+                f"repair; there are {', '.join(names)}"
+            )
+        kept |= matching
     unfit = {} if scheme.symmetric is None else kept_in_float(model, scheme.symmetric)
     for name, reason in unfit.items():
         print(f"{name} stays in float: {reason}")
@@ -138,20 +149,6 @@ def attention_of(
         raise TightropeError(
             f"{path}: no attention to quantize ({reasons}): take `attention` out of the repair"
         )
-    return found
-
-
-def left_in_float(names: list[str], patterns: Iterable[str], *, path: Path | str) -> set[str]:
-    """Return those of `names` that match a pattern; raise ConfigError for one that matches none."""
-    found: set[str] = set()
-    for pattern in patterns:
-        matching = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
-        if not matching:
-            raise ConfigError(
-                f"{path}: no operator with weights is named {pattern}: correct `float` of the "
-                f"repair; there are {', '.join(names)}"
-            )
-        found |= matching
     return found
 
 

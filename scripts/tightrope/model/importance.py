@@ -94,28 +94,13 @@ def block_importance(model: Any, batches: Sequence[Batch]) -> list[list[float]]:
     return [[grown(stage, block) for block in range(size)] for stage, size in enumerate(sizes)]
 
 
-def narrowing_losses(
-    model: Any, neurons: Sequence[Sequence[float]], batches: Sequence[Batch]
-) -> dict[int, float]:
-    """Return by how much the mean loss grows with the most important neurons of all layers alone.
-
-    By number of neurons, in ascending order; it never falls with a smaller width. `neurons` are the
-    importance of those of each block of all stages.
-    """
-    first = len(neurons[0])
-
-    def narrow(smaller: Any, width: int) -> None:
-        kept = [largest(own, in_proportion(len(own), width, first)) for own in neurons]
-        keep_neurons(smaller, width, kept)
-
-    widths = some_widths(first, JUDGED_PARTS, width_step(len(stages_of(model)), first))
-    return smaller_losses(model, widths, narrow, batches)
-
-
 def smaller_losses(
     model: Any, sizes: Iterable[int], shrink: Callable[[Any, int], None], batches: Sequence[Batch]
 ) -> dict[int, float]:
-    """Return by how much the mean loss of copies grows that `shrink` brings to these sizes."""
+    """Return by how much the mean loss of copies grows that `shrink` brings to these sizes.
+
+    By size, in ascending order; it never falls with a smaller one.
+    """
     whole, worst = mean_loss(model, batches), 0.0
     found: dict[int, float] = {}
     for size in sorted(sizes, reverse=True):
@@ -144,7 +129,8 @@ def summed_loss(model: Any, inputs: dict[str, torch.Tensor], labels: torch.Tenso
 def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch]) -> Judged:
     """Return the importance of the blocks of each stage, and the losses of smaller ones.
 
-    Neurons are judged on `examples`, which is one pass; the rest on `fewer`, a pass for each block.
+    Neurons are judged on `examples`, which is one pass; the rest on `fewer`, a pass for each block,
+    width and number of heads, of which the most important neurons and heads of all layers are kept.
     Stages whose blocks have no known feed-forward layer have no neurons, and no narrowing.
     """
     blocks = block_importance(model, fewer)
@@ -170,7 +156,14 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
     if heads:
         counts = some_widths(len(heads[0]), JUDGED_PARTS, 1)
         fewer_heads = smaller_losses(model, counts, remove, fewer)
-    return Judged(stages, narrowing_losses(model, neurons, fewer), fewer_heads)
+    first = len(neurons[0])
+
+    def narrow(smaller: Any, width: int) -> None:
+        kept = [largest(own, in_proportion(len(own), width, first)) for own in neurons]
+        keep_neurons(smaller, width, kept)
+
+    widths = some_widths(first, JUDGED_PARTS, width_step(len(stages), first))
+    return Judged(stages, smaller_losses(model, widths, narrow, fewer), fewer_heads)
 
 
 def parameter_table(model: Any) -> Table:

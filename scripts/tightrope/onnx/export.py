@@ -70,7 +70,7 @@ def register_attention() -> str:
     The eager attention of transformers indexes a boolean mask into [batch, 1, sequence, sequence]
     (GatherND, Range, Expand) and scales the scores, [batch, heads, sequence, sequence]. Both cost
     every runtime time at each call. Here the mask is [batch, 1, 1, sequence], and the query is
-    scaled, so that `onnx.scales` can fold the scale into the weights of its linear layer.
+    scaled, so that `onnx.simplify` can fold the scale into the weights of its linear layer.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
 

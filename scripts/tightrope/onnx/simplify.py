@@ -50,7 +50,7 @@ def simplify_onnx(
     """Write `source` with constants and scales folded, dead nodes removed, unused rows pruned.
 
     Operators with weights get the names of the checkpoint's modules. A file that is quantized
-    already becomes the float model in it.
+    already becomes the float model in it, and it is printed how far their logits are apart.
 
     Raises ArtifactError, and writes nothing, where `source` was made from another checkpoint, and
     where logits differ from the checkpoint's on examples of the split `data` in several shapes,
@@ -73,8 +73,15 @@ def simplify_onnx(
 
     given = load_onnx(source)
     require_descent(source, checkpoint_of(given), checkpoint)
-    tolerance = HALF_TOLERANCE if is_quantized(given) and has_halves(given) else TOLERANCE
-    model = named_by_module(simplified(float_model(given, batches, expected)), prefix="classifier.")
+    quantized = is_quantized(given)
+    tolerance = HALF_TOLERANCE if quantized and has_halves(given) else TOLERANCE
+    if quantized:
+        both = [np.concatenate(run_onnx(given, batches, threads=1)), np.concatenate(expected)]
+        error = relative_error(*(one.tolist() for one in both)) or 0.0
+        far = f"its logits differ from its float model's by {100 * error:.2g} % (RMS)"
+        print(f"a quantized file: {far}")
+        given = in_float(given)
+    model = named_by_module(simplified(given), prefix="classifier.")
     model, worst = with_changes(model, difference)
     print(f"largest difference from the checkpoint's logits: {worst:.2g} of the largest logit")
     set_checkpoint(model, identity(manifest))
@@ -101,21 +108,6 @@ def with_changes(
         except (ArtifactError, ValidationError) as error:
             print(f"{done}: not possible here: {in_one_line(error)}")
     return model, worst
-
-
-def float_model(model: ModelProto, batches: list[Arrays], expected: list[np.ndarray]) -> ModelProto:
-    """Return `model`, or the float model in it where it is quantized already.
-
-    Prints how far the logits of the quantized file are from the float model's, `expected`.
-    """
-    if not is_quantized(model):
-        return model
-    found = np.concatenate(run_onnx(model, batches, threads=1))
-    error = relative_error(found.tolist(), np.concatenate(expected).tolist()) or 0.0
-    print(
-        f"a quantized file: its logits differ from its float model's by {100 * error:.2g} % (RMS)"
-    )
-    return in_float(model)
 
 
 def module_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -> list[np.ndarray]:

@@ -52,7 +52,11 @@ def local_files(source: str, location: str, *, images: str | None) -> list[Path]
 def libraries(
     source: str, location: str, *, images: str | None, **_settings: Any
 ) -> dict[str, Any]:
-    """Return versions of decoding and storing libraries, and a digest of loose images."""
+    """Return versions of decoding and storing libraries, and a digest of loose images.
+
+    It is of names, sizes and times of every file, to detect changes: they may be too many for
+    inputs of a rule.
+    """
     versions = library_versions("pillow", "pyarrow")
     paths = matching_images(source, location)
     of_table = kind_of(paths[0]) == "table"
@@ -61,7 +65,15 @@ def libraries(
         paths = [images_location(table, images) for table in paths]
     loose = [path for path in dict.fromkeys(paths) if kind_of(path) in ("folder", "image")]
     links = Links.of(location, None if of_table else images)
-    return versions | ({"images": listing_digest(loose, links)} if loose else {})
+    entries = []
+    for top in loose:
+        walk = top.is_dir() and links.target(top) is None
+        for path in files_below(top, links) if walk else [top]:
+            # a broken link is an error only when it is read
+            status = path.stat() if path.exists() else path.lstat()
+            time = 0 if path.is_dir() else status.st_mtime_ns
+            entries.append((str(path), status.st_size, time))
+    return versions | ({"images": digest(entries)} if loose else {})
 
 
 @dataclass(frozen=True)
@@ -251,22 +263,6 @@ def reader_of(path: Path) -> Reader:
         return read_bytes(path, LARGEST_BYTES)
 
     return read
-
-
-def listing_digest(paths: list[Path], links: Links) -> str:
-    """Return a digest of names, sizes and times of every file below `paths`, to detect changes.
-
-    It replaces the files if they are too many for inputs of a rule.
-    """
-    entries = []
-    for top in paths:
-        walk = top.is_dir() and links.target(top) is None
-        for path in files_below(top, links) if walk else [top]:
-            # a broken link is an error only when it is read
-            status = path.stat() if path.exists() else path.lstat()
-            time = 0 if path.is_dir() else status.st_mtime_ns
-            entries.append((str(path), status.st_size, time))
-    return digest(entries)
 
 
 class Row(NamedTuple):
