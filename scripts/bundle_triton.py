@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from tightrope.bundle.triton import Templates, write_triton
+from tightrope.bundle.triton import write_triton
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 
@@ -15,6 +15,6 @@ work = partial(
     checkpoint=Path(job.input.checkpoint),
     summary=Path(job.input.summary),
     model=job.wildcards.model,
-    templates=Templates(Path(job.input.config), Path(job.input.readme)),
+    templates={"config": Path(job.input.config), "readme": Path(job.input.readme)},
 )
 run_or_stop(job.output.bundle, work, limits=Limits.of(job))

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from manifests import ENGINE
-from tightrope.bundle.triton import Templates
 from tightrope.signature import of_texts
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data/summary.json").read_text())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"
-TEMPLATES = Templates(FOLDER / "triton.pbtxt.j2", FOLDER / "triton.md.j2")
+TEMPLATES = {"config": FOLDER / "triton.pbtxt.j2", "readme": FOLDER / "triton.md.j2"}
 MODEL = "minilm-docstrings"
 LABELS = EXAMPLE["models"][MODEL]["labels"]
 FILES = {

@@ -8,7 +8,7 @@ such a repository, and which never.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,13 +38,6 @@ FOR_CLIENTS = ("tokenizer.json", "preprocessor_config.json")
 # share of a lone request's latency that it may wait for others
 WAITING = 0.1
 Entry = TypeVar("Entry", bound=Measured)
-
-
-class Templates(NamedTuple):
-    """The files from which config.pbtxt and README.md are made."""
-
-    config: Path
-    readme: Path
 
 
 class Backend(NamedTuple):
@@ -81,11 +74,12 @@ def write_triton(
     checkpoint: Path,
     summary: Path,
     model: str,
-    templates: Templates,
+    templates: Mapping[str, Path],
 ) -> None:
     """Write the repository as an archive with the tokenizer and the result, from manifests' paths.
 
-    Raises TightropeError as `triton_files` does.
+    `templates` are those of config.pbtxt, `config`, and of README.md, `readme`. Raises
+    TightropeError as `triton_files` does.
     """
     built = read_manifest(engine, EngineManifest)
     require_built(built)
@@ -119,7 +113,7 @@ def triton_files(
     throughput: list[StudyEntry],
     traffic: list[Traffic],
     *,
-    templates: Templates,
+    templates: Mapping[str, Path],
     isa: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the text files of the repository by their path: configuration, labels and README.md.
@@ -161,9 +155,9 @@ def triton_files(
         "version": engine["libraries"].get(backend.library) or "an unknown version",
     }
     return {
-        f"{model}/config.pbtxt": rendered(templates.config, values, quoted=quoted),
+        f"{model}/config.pbtxt": rendered(templates["config"], values, quoted=quoted),
         f"{model}/labels.txt": "".join(f"{printable(label)}\n" for label in labels),
-        README: rendered(templates.readme, values),
+        README: rendered(templates["readme"], values),
     }
 
 

@@ -136,8 +136,8 @@ def before_qdq(name: str, producers: dict[str, onnx.NodeProto]) -> str:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """Return the version of ONNX's standard opset."""
-    return max(one.version for one in model.opset_import if one.domain in STANDARD)
+    """Return the version of ONNX's standard opset, 0 where the model imports none."""
+    return max((one.version for one in model.opset_import if one.domain in STANDARD), default=0)
 
 
 def at_opset(model: onnx.ModelProto, needed: int) -> onnx.ModelProto:

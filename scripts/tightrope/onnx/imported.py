@@ -20,9 +20,10 @@ from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.model.config import BY_NAME, matching, output_order, require_names
-from tightrope.onnx.edit import graphs_in
+from tightrope.onnx.edit import graphs_in, opset_of
 from tightrope.onnx.file import require_one_file, signature_of
 from tightrope.onnx.float_model import (
+    HALVES,
     constants_of,
     in_float,
     is_quantized,
@@ -34,7 +35,6 @@ from tightrope.signature import IMAGE
 
 FILE = "model.onnx"
 EXTERNAL = onnx.TensorProto.EXTERNAL
-HALVES = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 # the longest sequence for which a position table is sought
 MOST_POSITIONS = 4096
 OLDEST_OPSET = 13  # the first with per-channel quantization
@@ -56,9 +56,7 @@ def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
         raise ArtifactError(
             f"{source}: not a valid ONNX file ({reason}); export it again"
         ) from error
-    standard = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
-    opset = max(standard, default=0)
-    if opset < OLDEST_OPSET:
+    if (opset := opset_of(model)) < OLDEST_OPSET:
         raise TightropeError(
             f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
             "with onnx.version_converter"

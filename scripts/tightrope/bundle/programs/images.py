@@ -30,31 +30,19 @@ def pixel_values(image, settings):
     file = io.BytesIO(image) if isinstance(image, bytes) else Path(image)
     rgb = to_rgb(ImageOps.exif_transpose(Image.open(file, formats=FORMATS)))
     if (resize := settings["resize"]) is not None:
-        edges = resize if isinstance(resize, list) else shortest(rgb.size, resize)
-        rgb = rgb.resize((edges[1], edges[0]), resample=Image.Resampling(settings["resample"]))
+        if not isinstance(resize, list):  # the shorter edge
+            resize = [resize * edge // min(rgb.size) for edge in reversed(rgb.size)]
+        rgb = rgb.resize((resize[1], resize[0]), resample=Image.Resampling(settings["resample"]))
     pixels, size = np.asarray(rgb), (settings["height"], settings["width"])
     if settings["crop"]:
         pixels = center(pixels, *size)
     if pixels.shape[:2] != size:
         raise ValueError(f"{pixels.shape[:2]} pixels (height, width), the model takes {size}")
-    mean, deviation = (
-        np.array(settings["mean"] or [0.0] * 3),
-        np.array(settings["std"] or [1.0] * 3),
-    )
-    slope, offset = (settings["rescale"] or 1.0) / deviation, -mean / deviation
-    channels = np.ascontiguousarray(pixels.transpose(2, 0, 1))
-    return channels * column(slope) + column(offset)
-
-
-def column(values):
-    """Return float32 [3, 1, 1]."""
-    return values.astype(np.float32)[:, None, None]
-
-
-def shortest(size, edge):
-    """Return height and width whose shorter one is `edge`."""
-    width, height = (edge * one // min(size) for one in size)
-    return height, width
+    deviation = np.array(settings["std"] or [1.0] * 3)
+    offset = -np.array(settings["mean"] or [0.0] * 3) / deviation
+    steps = (settings["rescale"] or 1.0) / deviation, offset
+    slope, offset = (values.astype(np.float32)[:, None, None] for values in steps)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1)) * slope + offset
 
 
 def center(rgb, height, width):
