@@ -187,15 +187,22 @@ def layer_heads(model: Any) -> list[Heads]:
 def keep_only_heads(heads: Heads, kept: Sequence[int]) -> None:
     """Remove all but these heads, counted from 0, from the products of a layer."""
     channels = [head * heads.size + one for head in kept for one in range(heads.size)]
-    for product in heads.into:
-        product.weight = torch.nn.Parameter(product.weight.detach()[channels])
-        if product.bias is not None:
-            product.bias = torch.nn.Parameter(product.bias.detach()[channels])
-        product.out_features = len(channels)
-    heads.out.weight = torch.nn.Parameter(heads.out.weight.detach()[:, channels])
-    heads.out.in_features = len(channels)
+    keep_channels(heads.into, heads.out, channels)
     for name in HEADS:
         if hasattr(heads.attention, name):
             setattr(heads.attention, name, len(kept))
     if hasattr(heads.attention, ALL_HEADS):
         setattr(heads.attention, ALL_HEADS, len(channels))
+
+
+def keep_channels(
+    into: Sequence[torch.nn.Linear], out: torch.nn.Linear, kept: Sequence[int]
+) -> None:
+    """Remove all but these channels between products into them and the one out of them."""
+    for product in into:
+        product.weight = torch.nn.Parameter(product.weight.detach()[[*kept]])
+        if product.bias is not None:
+            product.bias = torch.nn.Parameter(product.bias.detach()[[*kept]])
+        product.out_features = len(kept)
+    out.weight = torch.nn.Parameter(out.weight.detach()[:, [*kept]])
+    out.in_features = len(kept)

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypedDict
 
-import torch
-
 from tightrope.artifacts.content import read_artifact
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.model.activations import swap_activation
@@ -27,6 +25,7 @@ from tightrope.model.blocks import (
     has_layers,
     heads_in,
     heads_of,
+    keep_channels,
     keep_heads,
     keep_only_heads,
     layer_heads,
@@ -124,13 +123,13 @@ def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None
     if not 0 < width <= first:
         raise TightropeError(f"prune.intermediate = {width}: keep 1 to {first}, which are there")
     for number, block in enumerate(block for blocks in stages_of(model) for block in blocks):
-        if neurons is not None:
-            narrow(block, neurons[number])
-            continue
         into, out = feed_forward_of(block)
+        if neurons is not None:
+            keep_channels([into], out, neurons[number])
+            continue
         importance = into.weight.detach().norm(dim=1) * out.weight.detach().norm(dim=0)
         own = in_proportion(into.out_features, width, first)
-        narrow(block, importance.topk(own).indices.sort().values.tolist())
+        keep_channels([into], out, importance.topk(own).indices.sort().values.tolist())
     if has_layers(model):
         set_size(model.config, WIDTH, width)
 
@@ -138,16 +137,6 @@ def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None
 def evenly(count: int, total: int) -> list[int]:
     """Return `count` of `total` indices at even distances, the last one among them."""
     return [round((number + 1) * total / count) - 1 for number in range(count)]
-
-
-def narrow(layer: torch.nn.Module, neurons: Sequence[int]) -> None:
-    """Keep these neurons of the layer's feed-forward layer."""
-    into, out = feed_forward_of(layer)
-    kept = [*neurons]
-    into.weight = torch.nn.Parameter(into.weight.detach()[kept])
-    into.bias = torch.nn.Parameter(into.bias.detach()[kept])
-    out.weight = torch.nn.Parameter(out.weight.detach()[:, kept])
-    into.out_features = out.in_features = len(kept)
 
 
 def note_sizes(model: Any) -> None:
@@ -203,8 +192,8 @@ def resize(model: Any, noted: Any, folder: Path) -> None:
             keep_only_heads(heads, range(sizes))
         return
     for blocks, width in zip(stages_of(model), sizes, strict=True):
-        for block in blocks:
-            narrow(block, range(width))
+        for into, out in map(feed_forward_of, blocks):
+            keep_channels([into], out, range(width))
 
 
 def fits(sizes: Any, whole: int | list[int]) -> bool:
