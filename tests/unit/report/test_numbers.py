@@ -17,18 +17,19 @@ from tightrope.report.style.numbers import (
     ratio,
     ratio_interval,
     shape_label,
-    shape_of,
     significant,
     types_unknown,
 )
+from tightrope.statistics import Interval
+from tightrope.summary.result_types import Ratio, Shape
 
 MINUS, TIMES, DOT = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}"
-WIDE = {"ratio": 4, "low": 3, "high": 6}
+WIDE = Ratio.of(Interval(4, 3, 6))
 COUNTS = {"MatMul": {"int8": 36, "fp32": 14}, "Softmax": {"fp32": 90}}
 
 
 def label(**row):
-    return shape_label(shape_of(row)).replace("\xa0", " ")
+    return shape_label(Shape(**row)).replace("\xa0", " ")
 
 
 @pytest.mark.parametrize(
