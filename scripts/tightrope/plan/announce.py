@@ -10,8 +10,8 @@ from tightrope.artifacts.manifest import Kind, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.nvml import ambiguous_gpu, nvidia_gpu
-from tightrope.plan.config import Document
 from tightrope.plan.config_checks import can_tell, enough_samples, has_buckets
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import engine_manifest
 from tightrope.plan.plan import Plan
 from tightrope.plan.shapes import buckets_of, free_sizes

@@ -13,12 +13,12 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.plan.distillation import own_request
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.shapes import buckets_of, free_sizes, has_profiles, profiles_of, shapes_of_model
 from tightrope.training.recipe import QUANTIZATION_AWARE
 from tightrope.variants import Variant, parse
 
-Document = dict[str, Any]
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
 # scripts that build engines besides timing them

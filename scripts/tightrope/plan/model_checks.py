@@ -3,20 +3,19 @@
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.checkpoint.source import unusable_head
 from tightrope.data import source as data_sources
 from tightrope.data.material import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import data_source
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.signature import BATCH, SEQUENCE, TEXT
 from tightrope.sources.tables import TABLES, column_names, table_suffix
 from tightrope.variants import is_onnx
 
-Document = dict[str, Any]
 # characters of a path in an error
 MOST_SHOWN = 200
 # larger sources of texts are read by the job alone: these take a few tenths of a second
