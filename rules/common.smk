@@ -16,7 +16,6 @@ from tightrope.machine import cores
 from tightrope.plan import (
     announce,
     begin,
-    code,
     continuing,
     distillation,
     hosts,
@@ -89,8 +88,8 @@ host, numerics = at_place(PLAN.host.__getitem__), at_place(PLAN.numerics.__getit
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
 
 # take a function that names the variants which a job runs, or the modules that it loads
-code_with = partial(of_wildcards, code.variants_code, SCRIPTS)
-code_and = partial(of_wildcards, code.loading_code, SCRIPTS, config)
+code_with = partial(of_wildcards, job_params.variants_code, SCRIPTS)
+code_and = partial(of_wildcards, job_params.loading_code, SCRIPTS, config)
 libraries_with = partial(of_wildcards, job_params.variants_libraries)
 own_variant = plan.own_variant
 with_baseline = of_plan(plan.with_baseline)
@@ -107,8 +106,12 @@ of_raced = partial(of_plan, plan.raced)
 of_family = partial(of_plan, plan.of_family)
 of_members = partial(of_plan, plan.of_members)
 paths_of = partial(of_wildcards, wildcards.paths)
+<<<<<<< HEAD
 code_of_study = partial(of_wildcards, code.study_code, SCRIPTS)
 libraries_of_study = partial(of_wildcards, job_params.study_libraries)
+=======
+code_of_study = partial(of_wildcards, job_params.study_code, SCRIPTS)
+>>>>>>> thin-plan
 settings_of_study = partial(of, studies.study_settings)
 
 

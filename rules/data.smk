@@ -16,7 +16,7 @@ rule prepare_data:
         evaluation_size=size_of("evaluation"),
         calibration_size=size_of("calibration"),
     params:
-        code=code_and("prepare_data.py", code.data_modules),
+        code=code_and("prepare_data.py", job_params.data_modules),
         task=of_model("task"),
         data=of_model("data"),
         images=of_model("images"),

@@ -20,7 +20,7 @@ for engine in ENGINES:
             constraint=constraint,
             last_attempt=last_attempt,
         params:
-            code=code.build_code(SCRIPTS, engine),
+            code=job_params.build_code(SCRIPTS, engine),
             variant=f"{{device}}-{engine}-{{rest}}",
             host=numerics,
             threads=config["threads"],

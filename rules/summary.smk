@@ -4,10 +4,17 @@ rule summarize:
         latencies=paths_of("reports/{model}/{variant}.latency.json", PLAN.jobs),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", PLAN.jobs),
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
+<<<<<<< HEAD
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.profile),
+=======
+        traffic=paths_of("reports/{model}/{variant}.traffic.json", PLAN.measured["traffic"]),
+        profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.measured["profile"]),
+>>>>>>> thin-plan
         studies=of_plan(plan.study_records),
-        causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.causes),
-        activations=paths_of("reports/{model}/{variant}.activation.json", PLAN.activations),
+        causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.measured["causes"]),
+        activations=paths_of(
+            "reports/{model}/{variant}.activation.json", PLAN.measured["activation"]
+        ),
         races=paths_of("reports/{model}/{device}.race.json", PLAN.variants),
         families=paths_of("reports/{model}/{device}.family.json", PLAN.families),
         searches=paths_of("artifacts/{model}/search/{scheme}-{calibration}.json", SEARCHES),

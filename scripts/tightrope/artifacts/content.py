@@ -135,8 +135,3 @@ def made_with_of(path: str) -> str | None:
     except ArtifactError:
         return None
     return said and said[1].decode()
-
-
-def describe_onnx(path: Path | str) -> None:
-    """Write beside an ONNX file what it was made with, see BESIDE."""
-    write_artifact(f"{path}{BESIDE}", {"sha256": sha256(path)})

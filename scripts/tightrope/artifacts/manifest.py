@@ -8,7 +8,7 @@ import msgspec
 
 from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.artifacts.manifest_types import CheckpointManifest, File, Manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, Manifest
 from tightrope.errors import ArtifactError
 
 SCHEMA = 1
@@ -43,23 +43,17 @@ def read_manifest(path: Path | str, kind: type[Kind]) -> Kind:
     manifest = open_manifest(path, kind)
     for name, expected in manifest["files"].items():
         # splits list a file of another folder
-        require_file(Path(os.path.normpath(Path(path).parent / name)), expected, Path(path))
+        file = Path(os.path.normpath(Path(path).parent / name))
+        stale = path if file.is_relative_to(Path(path).parent) else file.parent
+        remedy = f"delete {stale} and run again"
+        if not file.is_file():
+            raise ArtifactError(f"{file}: missing, {path} lists it; {remedy}")
+        if (size := file.stat().st_size) != expected["size_bytes"]:
+            words = f"{size} bytes, {path} says {expected['size_bytes']}"
+            raise ArtifactError(f"{file}: {words}; {remedy}")
+        if sha256(file) != expected["sha256"]:
+            raise ArtifactError(f"{file}: its content is not the one in {path}; {remedy}")
     return manifest
-
-
-def require_file(file: Path, expected: File, manifest: Path) -> None:
-    """Raise ArtifactError unless `file` is the one that the manifest lists."""
-    stale = manifest if file.is_relative_to(manifest.parent) else file.parent
-    remedy = f"delete {stale} and run again"
-    if not file.is_file():
-        raise ArtifactError(f"{file}: missing, {manifest} lists it; {remedy}")
-    size = file.stat().st_size
-    if size != expected["size_bytes"]:
-        raise ArtifactError(
-            f"{file}: {size} bytes, {manifest} says {expected['size_bytes']}; {remedy}"
-        )
-    if sha256(file) != expected["sha256"]:
-        raise ArtifactError(f"{file}: its content is not the one in {manifest}; {remedy}")
 
 
 def open_manifest(path: Path | str, kind: type[Kind]) -> Kind:

@@ -17,6 +17,8 @@ from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import ArtifactError, StorageError, TightropeError
 
 STATEMENTS = "*"
+# of this module, which decides what is kept of the others
+OWN_DIGEST = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -132,7 +134,7 @@ def read_module(path: Path, name: str) -> Module:
     with the SHA-256 of the text that it belongs to, and of this module's own.
     """
     text = path.read_text()
-    key = f"{name} {hashlib.sha256(text.encode()).hexdigest()} {own_digest()}"
+    key = f"{name} {hashlib.sha256(text.encode()).hexdigest()} {OWN_DIGEST}"
     kept = Path(cache_from_source(path)).with_suffix(".reach.json")
     with suppress(ArtifactError, KeyError, TypeError):
         entry = read_json(kept)
@@ -142,12 +144,6 @@ def read_module(path: Path, name: str) -> Module:
     with suppress(OSError, StorageError):  # sources of another user, say
         write_json(kept, {"key": key, "module": list(module)})
     return module
-
-
-@cache
-def own_digest() -> str:
-    """Return the digest of this module, which decides what is kept of the others."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def parsed(tree: ast.Module, name: str, path: Path) -> Module:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from tightrope.artifacts.content import describe_onnx, read_artifact
+from tightrope.artifacts.content import BESIDE, read_artifact, write_artifact
 from tightrope.artifacts.failures import failure_in, is_onnx_file, reason_of, write_failure
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
@@ -79,4 +80,4 @@ def run_file_job(job: Any, failed: str, work: Callable[[], None]) -> None:
             reason = f"{failed}: {facts['reason']}"
             write_failure(target, reason=reason, transient=facts["transient"])
     if is_onnx_file(target):
-        describe_onnx(target)
+        write_artifact(f"{target}{BESIDE}", {"sha256": sha256(target)})  # with what it was made of

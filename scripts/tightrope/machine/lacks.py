@@ -100,23 +100,18 @@ def refusal_of_gpu(library: str = "PyTorch", cuda: str | None = None) -> str | N
             f"driver {nvidia_gpu().driver} is too old: it runs CUDA up to "
             f"{supported[0]}.{supported[1]}, {library} needs CUDA {cuda}; update the driver{oldest}"
         )
+    import pynvml
+
     # the server of MPS is one process, for all that use it
     shared = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", MPS), "control").exists()
-    mode = compute_mode()
+    with first_gpu() as gpu:
+        mode = None if gpu is None else known(pynvml.nvmlDeviceGetComputeMode, gpu)
     if mode == PROHIBITED or (mode == EXCLUSIVE and not shared):
         return (
             f"the GPU is in compute mode {'prohibited' if mode == PROHIBITED else 'exclusive'}, "
             "and a paired measurement has two processes on it; as root: nvidia-smi -c 0"
         )
     return None
-
-
-def compute_mode() -> int | None:
-    """Return the `nvmlComputeMode_t` of the GPU that CUDA uses first, None where not reported."""
-    import pynvml
-
-    with first_gpu() as gpu:
-        return None if gpu is None else known(pynvml.nvmlDeviceGetComputeMode, gpu)
 
 
 def require_gpu(library: str, cuda: str | None) -> None:

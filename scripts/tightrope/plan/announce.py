@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tightrope.artifacts.failures import known_reasons
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import Kind, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
 from tightrope.errors import ArtifactError
 from tightrope.machine.nvml import ambiguous_gpu, nvidia_gpu
-from tightrope.plan.config import Document
 from tightrope.plan.config_checks import can_tell, enough_samples, has_buckets
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import engine_manifest
 from tightrope.plan.plan import Plan
 from tightrope.plan.shapes import buckets_of, free_sizes
@@ -92,11 +92,8 @@ def evaluation_samples(name: str, model: Document) -> int | None:
     configured: int | None = model["splits"]["evaluation"]
     if configured is not None:
         return configured
-    try:
-        split = open_manifest(f"artifacts/{name}/splits/evaluation.json", SplitManifest)
-    except ArtifactError:
-        return None
-    return split["samples"] if split["source"] == model["data"] else None
+    split = known(f"artifacts/{name}/splits/evaluation.json", SplitManifest)
+    return split["samples"] if split and split["source"] == model["data"] else None
 
 
 def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
@@ -108,11 +105,12 @@ def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
     for model, variant in plan.jobs if config["buckets"] == "auto" else []:
         if model in told or not has_buckets(config, variant):
             continue
-        built, planned = built_buckets(engine_manifest(model, variant)), buckets_of(config, model)
+        engine = known(engine_manifest(model, variant), EngineManifest)
+        built = engine["options"].get("buckets") if engine and engine["status"] == "ok" else None
         sizes = [size for shape in free_sizes(config, model) for size in shape.items()]
         if (
             built
-            and built != planned
+            and built != buckets_of(config, model)
             and all(size <= max(built.get(axis, ()), default=0) for axis, size in sizes)
         ):
             told.add(model)
@@ -123,10 +121,9 @@ def bucket_lines(config: Document, plan: Plan) -> Iterator[str]:
             )
 
 
-def built_buckets(engine: str) -> dict[str, list[int]] | None:
-    """Return the buckets with which an engine was built, None without them."""
+def known(path: str, kind: type[Kind]) -> Kind | None:
+    """Return the manifest of an earlier run, None where there is none that can be read."""
     try:
-        built = open_manifest(engine, EngineManifest)
+        return open_manifest(path, kind)
     except ArtifactError:
         return None
-    return built["options"].get("buckets") if built["status"] == "ok" else None

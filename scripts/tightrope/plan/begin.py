@@ -25,8 +25,7 @@ from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import ArtifactError, TightropeError, nearest, or_exit
 from tightrope.machine.quiet import OF_RUN
 from tightrope.plan.announce import announce
-from tightrope.plan.config import Document
-from tightrope.plan.hosts import require_nodes
+from tightrope.plan.hosts import Document, require_nodes
 from tightrope.plan.location import Location, files_here, missing_of, require_storable
 from tightrope.plan.plan import Plan, failing_files, records
 from tightrope.plan.reports import REPORTS

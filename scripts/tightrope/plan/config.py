@@ -13,10 +13,10 @@ import yaml
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
 from tightrope.plan.families import with_parents
+from tightrope.plan.hosts import Document
 from tightrope.plan.model_checks import check_tables
 from tightrope.studies.table import STUDIES
 
-Document = dict[str, Any]
 SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # of a configuration: its levels, its values, and their sizes
 MOST_LEVELS, MOST_VALUES, LARGEST = 16, 1_000_000, 10**13

@@ -49,8 +49,16 @@ MEASURED_BY = {
 WITH_P99 = ("single_stream", "server")
 
 
-def check_pool(config: Document) -> None:
-    """No sample count may be larger than the pool of calibration examples."""
+def check_counts(config: Document) -> None:
+    """No sample count may be larger than the pool of calibration examples.
+
+    A measured training needs an epoch after the first, which may compile.
+    """
+    if config["training"]["epochs"] == 1:
+        raise ConfigError(
+            "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
+            "2 or more, or 0 to measure none"
+        )
     pool = config["calibration"]["pool"]
     for count in config["calibration"]["samples"]:
         if count > pool:
@@ -259,7 +267,7 @@ def enough_samples(samples: int, budget: float) -> int | None:
 
 CHECKS = (
     check_hosts,
-    check_pool,
+    check_counts,
     check_variants,
     check_devices,
     check_search,
@@ -267,15 +275,11 @@ CHECKS = (
     check_named_variants,
     check_studies,
     model_checks.check_sources,
-    model_checks.check_heads,
-    model_checks.check_labels,
+    model_checks.check_checkpoints,
     model_checks.check_recipes,
     check_targets,
-    model_checks.check_qat,
-    model_checks.check_quantized,
     check_given,
     model_checks.check_kinds,
-    model_checks.check_training,
     check_distillation,
     check_shapes,
     check_buckets,

@@ -5,11 +5,11 @@ from typing import Any
 from tightrope.data import source as data_sources
 from tightrope.errors import ConfigError
 from tightrope.plan.families import OF_DATA
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import encoding_libraries
 from tightrope.plan.shapes import is_of_images
 from tightrope.variants import is_onnx
 
-Document = dict[str, Any]
 # splits whose texts no student may see
 HELD_OUT = ("calibration", "evaluation")
 # of a teacher's outputs: for a student with examples of its own, or with states of tokens
@@ -19,7 +19,7 @@ ASKED = f"{STUDENT}|(images|[1-9][0-9]*)({STATES})?"
 
 
 def check_distillation(config: Document) -> None:
-    """A student is trained, and sees the same examples as its teacher."""
+    """A student is trained and sees its teacher's examples; unlabelled texts have a source."""
     for name, model in config["models"].items():
         if model["distill"] is None:
             continue
@@ -33,21 +33,15 @@ def check_distillation(config: Document) -> None:
             raise ConfigError(
                 f"{place}: the teacher sees the images as they are; remove train.augmentation"
             )
-        check_unlabelled(place, model)
-
-
-def check_unlabelled(place: str, model: Document) -> None:
-    """Unlabelled texts are those of a source that is there."""
-    source = model["distill"]["unlabelled"]
-    if source is None:
-        return
-    place = f"{place}.unlabelled = {source}"
-    if model["task"] == "image-classification":
-        raise ConfigError(f"{place}: only texts may be unlabelled yet; remove it")
-    try:
-        data_sources.local_files(source)
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {str(error).removeprefix(f'{source}: ')}") from None
+        if (source := model["distill"]["unlabelled"]) is None:
+            continue
+        place = f"{place}.unlabelled = {source}"
+        if model["task"] == "image-classification":
+            raise ConfigError(f"{place}: only texts may be unlabelled yet; remove it")
+        try:
+            data_sources.local_files(source)
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {str(error).removeprefix(f'{source}: ')}") from None
 
 
 def taught_inputs(config: Document, wildcards: Any) -> dict[str, str]:

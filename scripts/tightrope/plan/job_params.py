@@ -1,21 +1,32 @@
-"""Parameters of jobs: their part of the configuration, device and library versions."""
+"""Parameters of jobs: digests of their code, their part of the configuration, library versions.
+
+What a job loads by name appears in no import statement, so its digest names it; `scripts` is the
+folder of the scripts.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from tightrope.artifacts.provenance import library_versions
+from tightrope.artifacts.provenance import code_digest, library_versions
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
+from tightrope.plan.distillation import own_request
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.shapes import buckets_of, free_sizes, has_profiles, profiles_of, shapes_of_model
+<<<<<<< HEAD
 from tightrope.studies.table import STUDIES
+=======
+from tightrope.training.recipe import QUANTIZATION_AWARE
+>>>>>>> thin-plan
 from tightrope.variants import Variant, parse
 
-Document = dict[str, Any]
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
+# scripts that build engines besides timing them
+BUILDING = ("build_engine.py", "choose_structure.py", "measure_structures.py", "verify_causes.py")
 # one dictionary for all jobs with the same libraries: Snakemake keeps the params of each job
 shared_versions = cache(library_versions)
 
@@ -174,3 +185,60 @@ def build_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
     """Return installed versions of what shapes and runs the engine of a variant."""
     own = libraries_of(config, parse(wildcards.variant).engine)
     return library_versions(*own) | engine_libraries(wildcards.variant)
+
+
+def build_code(scripts: str, engine: str) -> str:
+    """Return the digest for the job that builds variants of an engine."""
+    return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py:build")
+
+
+def loading_code(
+    scripts: str,
+    config: Document,
+    script: str,
+    modules_of: Callable[[Document, Any], Iterable[str]],
+    wildcards: Any,
+) -> str:
+    """Return the digest of a script and of the modules that the job loads by name."""
+    return code_digest(scripts, script, *modules_of(config, wildcards))
+
+
+def data_modules(config: Document, wildcards: Any) -> list[str]:
+    """Return the source module of a model's data."""
+    model = config["models"][wildcards.model]
+    return data_sources.modules(model["data"], task=model["task"])
+
+
+def checkpoint_modules(config: Document, wildcards: Any) -> list[str]:
+    """Return the source module of a model's checkpoint."""
+    return checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
+
+
+def training_modules(config: Document, wildcards: Any) -> list[str]:
+    """Return the modules of the job that trains a model, or keeps an untrained checkpoint."""
+    model = config["models"][wildcards.model]
+    learnt = [f"{QUANTIZATION_AWARE}.py"] if model.get("qat") else []
+    return [*checkpoint_source.importer_modules(model["checkpoint"]), *learnt]
+
+
+def teacher_modules(config: Document, wildcards: Any) -> list[str]:
+    """Return the source module of the unlabelled texts of a teacher."""
+    source = own_request(config, wildcards).get("unlabelled")
+    return data_sources.modules(source) if source else []
+
+
+def study_code(scripts: str, study: str, wildcards: Any) -> str:
+    """Return the digest of what measures a study of the variant, with its engine."""
+    load = f"tightrope/engines/{parse(wildcards.variant).engine}.py:load"
+    measure = [f"tightrope/studies/{study}.py:{name}" for name in ("measure", "Settings")]
+    return code_digest(scripts, "measure_study.py", *measure, load)
+
+
+def variants_code(
+    scripts: str, script: str, variants_of: Callable[[Any], Iterable[str]], wildcards: Any
+) -> str:
+    """Return the digest of a script and of the engines of the variants that it loads."""
+    engines = sorted({parse(variant).engine for variant in variants_of(wildcards)})
+    functions = ("build", "load") if script in BUILDING else ("load",)
+    entries = [f"tightrope/engines/{one}.py:{name}" for one in engines for name in functions]
+    return code_digest(scripts, script, *entries)

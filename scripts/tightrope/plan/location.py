@@ -133,21 +133,15 @@ def files_here(
     if not is_stored(workflow):
         yield [Path(path) for path in paths]
         return
-    small = fetched(workflow, dict.fromkeys(paths), largest)
-    yield [one.local_path() for one in small]
-    for one in small:
-        one.local_path().unlink(missing_ok=True)
-
-
-def fetched(workflow: Any, paths: Iterable[str], largest: float) -> list[Any]:
-    """Return the objects at these paths that exist and are not larger, after copying them."""
     run = workflow.async_run
-    objects = [object_at(workflow, path) for path in paths]
+    objects = [object_at(workflow, path) for path in dict.fromkeys(paths)]
     existing = [one for one in objects if run(one.managed_exists())]
     small = [one for one in existing if run(one.managed_size()) <= largest]
     for one in small:
         run(one.managed_retrieve())
-    return small
+    yield [one.local_path() for one in small]
+    for one in small:
+        one.local_path().unlink(missing_ok=True)
 
 
 def missing_of(workflow: Any, paths: Iterable[str]) -> set[str]:

@@ -3,20 +3,19 @@
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.checkpoint.source import unusable_head
 from tightrope.data import source as data_sources
 from tightrope.data.splits import role_of
 from tightrope.errors import ConfigError, TightropeError, nearest
+from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import data_source
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.signature import BATCH, SEQUENCE, TEXT
 from tightrope.sources.tables import TABLES, column_names, table_suffix
 from tightrope.variants import is_onnx
 
-Document = dict[str, Any]
 # characters of a path in an error
 MOST_SHOWN = 200
 # larger sources of texts are read by the job alone: these take a few tenths of a second
@@ -44,16 +43,15 @@ def check_sources(config: Document) -> None:
                 raise ConfigError(f"{place}: cannot be read ({why})") from error
 
 
-def check_heads(config: Document) -> None:
-    """A checkpoint that is not trained must have a single-label classification head."""
+def check_checkpoints(config: Document) -> None:
+    """A checkpoint must have what its model says of it.
+
+    One that is not trained needs a single-label classification head, the outputs of a local one are
+    as many as their names, and only an ONNX file can be quantized already.
+    """
     for name, model in config["models"].items():
         if model["train"] is None and (reason := unusable_head(model["checkpoint"])):
             raise ConfigError(f"config: models.{name}.checkpoint = {model['checkpoint']}: {reason}")
-
-
-def check_labels(config: Document) -> None:
-    """The names of a local checkpoint's outputs must be as many as its outputs."""
-    for name, model in config["models"].items():
         outputs = checkpoint_source.known_outputs(model["checkpoint"]) if model["labels"] else None
         if outputs is not None and outputs != len(model["labels"]):
             raise ConfigError(
@@ -61,10 +59,19 @@ def check_labels(config: Document) -> None:
                 f"{model['checkpoint']} has {outputs} outputs; list one name for each output, in "
                 "the order of the outputs"
             )
+        if model["quantized"] and not is_onnx(model["checkpoint"]):
+            raise ConfigError(
+                f"config: models.{name}.quantized: only an ONNX file (checkpoint: onnx:FILE) "
+                f"can be quantized already, not {model['checkpoint']}; remove quantized"
+            )
 
 
 def check_recipes(config: Document) -> None:
-    """A model given as an ONNX file cannot be trained, pruned, nor get another activation."""
+    """A model given as an ONNX file cannot be trained, pruned, nor get another activation.
+
+    A model is trained with float or with quantized values, one after the other as two models.
+    Outputs are quantized in training as in the files of ONNX Runtime, which has no E4M3.
+    """
     changes = {"train": "be trained", "activation": "get another activation", "prune": "be pruned"}
     changes |= {"qat": "be trained"}
     for name, model in config["models"].items():
@@ -77,38 +84,21 @@ def check_recipes(config: Document) -> None:
                     f"config: models.{name}.{key}: the model is an ONNX file and cannot {done}; "
                     f"remove {key}, or start from its checkpoint"
                 )
-
-
-def check_qat(config: Document) -> None:
-    """A model is trained with float or with quantized values, one after the other as two models.
-
-    Outputs are quantized in training as in the files of ONNX Runtime, which has no E4M3.
-    """
-    for name, model in config["models"].items():
+        qat = model["qat"] or {"sparsity": None, "scheme": None}
         if model["train"] and model["qat"]:
             raise ConfigError(
                 f"config: models.{name}.qat: the model has train too; move qat to another model, "
                 f"which starts from: {name}"
             )
-        if model["qat"] and model["qat"]["sparsity"]:
+        if qat["sparsity"]:
             raise ConfigError(
                 f"config: models.{name}.qat.sparsity: rounding moves the zeros; remove it, or say "
                 "it in train of another model"
             )
-        if model["qat"] and model["qat"].get("outputs") and model["qat"]["scheme"] == "e4m3":
+        if qat.get("outputs") and qat["scheme"] == "e4m3":
             raise ConfigError(
                 f"config: models.{name}.qat.outputs: e4m3 is a scheme of TensorRT's files, and "
                 "outputs are trained for those of ONNX Runtime; take s8s8, or leave outputs out"
-            )
-
-
-def check_quantized(config: Document) -> None:
-    """Only a model given as an ONNX file can be quantized already."""
-    for name, model in config["models"].items():
-        if model["quantized"] and not is_onnx(model["checkpoint"]):
-            raise ConfigError(
-                f"config: models.{name}.quantized: only an ONNX file (checkpoint: onnx:FILE) "
-                f"can be quantized already, not {model['checkpoint']}; remove quantized"
             )
 
 
@@ -139,15 +129,6 @@ def check_kinds(config: Document) -> None:
     for key, listed in lists:
         if texts and SEQUENCE not in listed:
             raise ConfigError(f"config: {key}: the key sequence is missing, for models.{texts[0]}")
-
-
-def check_training(config: Document) -> None:
-    """A measured training needs an epoch after the first, which may compile."""
-    if config["training"]["epochs"] == 1:
-        raise ConfigError(
-            "config: training.epochs = 1: the first epoch is told apart, as it may compile; take "
-            "2 or more, or 0 to measure none"
-        )
 
 
 def check_tables(config: Document) -> None:

@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import numerics_fingerprint
 from tightrope.plan.families import Family, compared, families, references
-from tightrope.plan.hosts import Jobs, host_keys, places, planned_on, planning_host, runs_here
+from tightrope.plan.hosts import (
+    Document,
+    Jobs,
+    host_keys,
+    places,
+    planned_on,
+    planning_host,
+    runs_here,
+)
 from tightrope.plan.job_inputs import (
     engine_manifest,
     from_checkpoint,
@@ -24,13 +32,12 @@ from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
 from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
 
-Document = dict[str, Any]
-
 
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place (a
+<<<<<<< HEAD
     device, or a device of one of `hosts`), `profile` those whose operators are timed too, `causes`
     those also measured without the causes of their time, `activations` those timed paired with the
     same variant of the model's reference in `references`, `families` the models of each family by
@@ -38,17 +45,30 @@ class Plan(NamedTuple):
     training is measured, `baselines` the name of the baseline per model and place; `host` and
     `numerics` are the host keys per place. `unavailable` and `failed` are the variants that are not
     planned, each with the reason: `failed` those of models without data or checkpoint.
+=======
+    device, or a device of one of `hosts`), `measured` those that have more records, by the suffix
+    of the record: `profile` where operators are timed too, `causes` without the causes of their
+    time, `activation` paired with the same variant of the model's reference in `references`,
+    `traffic` and each study. `families` are the models of each family by root and place, `training`
+    the models whose training is measured, `baselines` the name of the baseline per model and place;
+    `host` and `numerics` are the host keys per place.
+    `unavailable` and `failed` are the variants that are not planned, each with the reason: `failed`
+    those of models without data or checkpoint.
+>>>>>>> thin-plan
     """
 
     models: list[str]
     jobs: Jobs
     variants: dict[tuple[str, str], list[Variant]]
+<<<<<<< HEAD
     profile: Jobs
     causes: Jobs
     activations: Jobs
+=======
+    measured: dict[str, Jobs]
+>>>>>>> thin-plan
     references: dict[str, str]
     families: dict[Family, list[str]]
-    studies: dict[str, Jobs]
     training: list[str]
     unavailable: list[tuple[str, str, str]]
     failed: list[tuple[str, str, str]]
@@ -73,19 +93,30 @@ def make_plan(
     }
     possible = [job for job in wanted if job not in reasons]
     jobs = [(model, variant) for model, variant in possible if model not in failed]
+    timed = profiled(config, jobs)
+    # the settings that remove a cause are those of a CPU
+    verified = [job for job in timed if job[1].device == "cpu" and config["explain"] == "verify"]
     return Plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
         variants=by_place(jobs),
+<<<<<<< HEAD
         profile=profiled(config, jobs),
         # the settings that remove a cause are those of a CPU
         causes=[job for job in profiled(config, jobs) if job[1].device == "cpu"]
         if config["explain"] == "verify"
         else [],
         activations=compared(config, jobs),
+=======
+        measured={
+            "profile": timed,
+            "causes": verified,
+            "activation": compared(config, jobs),
+            **{name: requested(config, name, jobs) for name in ("traffic", *STUDIES)},
+        },
+>>>>>>> thin-plan
         references=references(config),
         families=families(config, jobs),
-        studies={name: requested(config, name, jobs) for name in STUDIES},
         training=[model for model in measured_trainings(config) if model not in failed],
         unavailable=[(model, str(variant), why) for (model, variant), why in reasons.items()],
         failed=[(name, str(one), failed[name]) for name, one in possible if name in failed],
@@ -190,12 +221,16 @@ def variant_suffixes(plan: Plan) -> set[str]:
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """Return the files of each planned variant, of trainings and families."""
+<<<<<<< HEAD
     measured = {
         "profile": {*plan.profile},
         "causes": {*plan.causes},
         "activation": {*plan.activations},
         **{name: {*jobs} for name, jobs in plan.studies.items()},
     }
+=======
+    measured = {kind: {*jobs} for kind, jobs in plan.measured.items()}
+>>>>>>> thin-plan
     found = {
         (model, str(variant)): [
             engine_manifest(model, variant),
@@ -221,8 +256,8 @@ def study_records(plan: Plan, wildcards: Any) -> list[str]:
     """Return the records of all studies."""
     return [
         f"reports/{model}/{variant}.{name}.json"
-        for name, jobs in plan.studies.items()
-        for model, variant in jobs
+        for name in STUDIES
+        for model, variant in plan.measured[name]
     ]
 
 
@@ -230,8 +265,8 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     costs = "artifacts/{model}/costs/{scheme}-{calibration}.json"
     graphs = "reports/{model}/graphs/{graph}.json"
-    shared = [requests_file(model, variant) for model, variant in plan.profile]
-    shared += [peaks_file(variant.place) for _, variant in plan.profile]
+    shared = [requests_file(model, variant) for model, variant in plan.measured["profile"]]
+    shared += [peaks_file(variant.place) for _, variant in plan.measured["profile"]]
     return [
         *(path for job in plan.jobs for path in int8_files(config, *job)),
         *paths(costs, searches_of(config, plan.jobs), None),

@@ -1,7 +1,7 @@
 """Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TextIO
@@ -30,18 +30,14 @@ from tightrope.training.teaching import UNLABELLED
 AHEAD = {"cpu": 0, "cuda": 8}
 # progress lines of a training
 LINES = 10
+# ends the timing of an epoch and returns its measurements, `seconds` at least
+Stop = Callable[[], dict[str, Any]]
 
 
-class EpochClock:
-    """Clock that times the steps of each epoch."""
-
-    def start(self) -> None:
-        """Start timing an epoch; before the first epoch, this includes compilation."""
-        self.began = time.perf_counter()
-
-    def stop(self) -> dict[str, Any]:
-        """Stop timing and return the epoch's measurements, `seconds` at least."""
-        return {"seconds": time.perf_counter() - self.began}
+def stopwatch() -> Stop:
+    """Start timing an epoch, the first with compilation; return what gives its `seconds`."""
+    began = time.perf_counter()
+    return lambda: {"seconds": time.perf_counter() - began}
 
 
 @dataclass
@@ -91,7 +87,7 @@ def fine_tune(
     terminal: TextIO,
     state: TrainingState | None = None,
     micro_batches: int = 1,
-    clock: EpochClock | None = None,
+    clock: Callable[[], Stop] = stopwatch,
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
@@ -121,10 +117,10 @@ def fine_tune(
         dynamic=dynamic,
         objective=objective,
     )
-    history, clock = History(micro_batches), clock or EpochClock()
-    loop = Loop(trainer, training, validation, size, seed, state, history, AHEAD[device], clock)
+    history, ahead = History(micro_batches), AHEAD[device]
+    loop = Loop(trainer, training, validation, size, seed, state, history, ahead, clock)
     loop.restore()
-    clock.start()
+    loop.stop_clock = clock()
     if recipe["compile"]:
         loop.compile(epochs, dynamic=dynamic)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
@@ -160,7 +156,8 @@ class Loop:
     state: TrainingState | None
     history: History
     ahead: int
-    clock: EpochClock
+    clock: Callable[[], Stop]
+    stop_clock: Stop = field(init=False)
     pending: list[torch.Tensor] = field(default_factory=list)
 
     def restore(self) -> None:
@@ -208,7 +205,7 @@ class Loop:
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
-                self.clock.start()
+                self.stop_clock = self.clock()
 
     def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
@@ -230,7 +227,7 @@ class Loop:
     def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
         """Record the finished epoch, validate, and save the state unless the run is complete."""
         self.trainer.wait()
-        epoch_times = self.clock.stop()
+        epoch_times = self.stop_clock()
         losses = self.read_losses()[-len(batches) :]
         epoch = {
             "samples": sum(map(len, batches)),

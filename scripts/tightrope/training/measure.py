@@ -21,7 +21,7 @@ from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
-from tightrope.training.loop import EpochClock, fine_tune
+from tightrope.training.loop import Stop, fine_tune, stopwatch
 from tightrope.training.micro_batches import run_training
 from tightrope.training.recipe import Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
@@ -107,17 +107,10 @@ def train_seeds(
         record.runs.append(run)
 
 
-class WatchedClock(EpochClock):
-    """Clock that also measures the cores that other programs used during an epoch's steps."""
-
-    def start(self) -> None:
-        """Start timing an epoch and measuring other load."""
-        super().start()
-        self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
-
-    def stop(self) -> dict[str, Any]:
-        """Return `seconds` and `foreign_cores`."""
-        return {**super().stop(), "foreign_cores": self.window.close()}
+def watching_clock() -> Stop:
+    """Start a `stopwatch` that also gives the `foreign_cores` of other programs meanwhile."""
+    stop, window = stopwatch(), Windows(sorted(os.sched_getaffinity(0)), own_seconds)
+    return lambda: {**stop(), "foreign_cores": window.close()}
 
 
 def run_seed(
@@ -138,7 +131,7 @@ def run_seed(
         device=device,
         terminal=terminal,
         micro_batches=micro_batches,
-        clock=WatchedClock(),
+        clock=watching_clock,
     )
     return subject.unit, SeedRun(
         seed=recipe["seed"],

@@ -158,30 +158,25 @@ def places_of(model: Any, inputs: Mapping[str, torch.Tensor]) -> Places:
     places: Places = {}
     made: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
-    def ran(name: str, module: Any, output: torch.Tensor) -> None:
+    def ran(name: str, module: Any, _: Any, output: torch.Tensor) -> None:
         # it becomes MatMul and Add, which is no Gemm and no convolution
         linear = isinstance(module, torch.nn.Linear) and module.bias is not None
         places.setdefault(name, Place(name, linear and output.ndim > 2))
         if isinstance(module, torch.nn.Conv2d):
             made[version_of(output)] = name, output
 
-    def normalizes(name: str, values: torch.Tensor) -> None:
-        if found := made.get(version_of(values)):
+    def normalizes(name: str, _: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        if found := made.get(version_of(inputs[0])):
             places[found[0]] = Place(name)
 
     with torch.no_grad(), ExitStack() as stack:
         for name, module in model.named_modules():
             if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
-                hook = module.register_forward_hook(
-                    lambda module, _, output, name=name: ran(name, module, output)
-                )
+                noted = partial(ran, name)
+                stack.enter_context(module.register_forward_hook(noted))
             elif isinstance(module, torch.nn.BatchNorm2d):
-                hook = module.register_forward_pre_hook(
-                    lambda _, read, name=name: normalizes(name, read[0])
-                )
-            else:
-                continue
-            stack.callback(hook.remove)
+                noted = partial(normalizes, name)
+                stack.enter_context(module.register_forward_pre_hook(noted))
         model(**inputs)
     return places
 
@@ -194,23 +189,6 @@ def product_of(module: Any, output: torch.Tensor, place: Place) -> torch.Tensor:
 def version_of(values: torch.Tensor) -> tuple[int, int | None]:
     """Return what tells a tensor from others while it is kept, and from itself after a change."""
     return id(values), None if values.is_inference() else values._version
-
-
-@contextmanager
-def observed_outputs(
-    model: Any, places: Places, observe: Callable[[str, torch.Tensor], None]
-) -> Iterator[None]:
-    """Call `observe` with the key of each output and what is quantized of it."""
-    with ExitStack() as stack:
-        for name, place in places.items():
-            module = model.get_submodule(name)
-            hook = model.get_submodule(place.module).register_forward_hook(
-                lambda _, read, output, name=name, module=module, place=place: observe(
-                    name + OUTPUT, product_of(module, output, place)
-                )
-            )
-            stack.callback(hook.remove)
-        yield
 
 
 class RoundedOnce(TorchFunctionMode):
@@ -271,7 +249,7 @@ def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places)
             module.output_quantizer = quantizers[name + OUTPUT]
             stack.callback(delattr, module, "output_quantizer")
             hook = partial(quantized_output, once, module, place)
-            stack.callback(model.get_submodule(place.module).register_forward_hook(hook).remove)
+            stack.enter_context(model.get_submodule(place.module).register_forward_hook(hook))
         yield once.read
 
 
@@ -334,7 +312,7 @@ def fake_quantized(
         for name, module in modules.items():
             module.input_quantizer = quantizers[name]
             stack.callback(delattr, module, "input_quantizer")
-            stack.callback(module.register_forward_pre_hook(read).remove)
+            stack.enter_context(module.register_forward_pre_hook(read))
             parametrize.register_parametrization(module, "weight", WeightQuantizer(grid))
             stack.callback(
                 parametrize.remove_parametrizations, module, "weight", leave_parametrized=False
@@ -411,19 +389,21 @@ def observed(
         known = found.get(name, Reading(first, low, high))
         found[name] = Reading(known.first, min(low, known.low), max(high, known.high))
 
-    def reads(name: str, module: Any, values: torch.Tensor) -> None:
-        if grid.symmetric and places is None and stays_in_float(module, values, grid, given=given):
-            return
-        observe(name, values)
+    def reads(name: str, module: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        in_file = places is not None or not grid.symmetric
+        if in_file or not stays_in_float(module, inputs[0], grid, given=given):
+            observe(name, inputs[0])
+
+    def returns(name: str, place: Place, _: Any, inputs: Any, output: torch.Tensor) -> None:
+        observe(name + OUTPUT, product_of(model.get_submodule(name), output, place))
 
     with ExitStack() as stack:
         for name, module in model.named_modules():
             if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
-                hook = module.register_forward_pre_hook(
-                    lambda module, read, name=name: reads(name, module, read[0])
-                )
-                stack.callback(hook.remove)
-        stack.enter_context(observed_outputs(model, places or {}, observe))
+                stack.enter_context(module.register_forward_pre_hook(partial(reads, name)))
+        for name, place in (places or {}).items():
+            module = model.get_submodule(place.module)
+            stack.enter_context(module.register_forward_hook(partial(returns, name, place)))
         yield
 
 

@@ -25,7 +25,12 @@ OF_IMAGES = {"tiny": {"task": "image-classification"}}
 
 @pytest.mark.parametrize("kind", ["traffic", "throughput", "idleness"])
 def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(kind: str) -> None:
+<<<<<<< HEAD
     assert make_plan(configured(**ASKED)).studies[kind] == []
+=======
+    plain = make_plan(configured(**ASKED))
+    assert plain.measured[kind] == []
+>>>>>>> thin-plan
     own = {**SIZES.get(kind, {}), "variants": [OPENVINO]}
     plan = make_plan(configured(**{**ASKED, kind: own}))
     found = [path for paths in records(plan).values() for path in paths if f".{kind}." in path]
@@ -82,12 +87,12 @@ def test_each_engine_whose_operators_or_kernels_are_timed_is_profiled_by_default
     plan = make_plan(configured(**keys, explain="verify"))
     of_cpu = ["cpu-pytorch-fp32", OPENVINO, "cpu-onnxruntime-fp32"]
     of_gpu = ["cuda-pytorch-fp32", "cuda-compile-fp32", "cuda-onnxruntime-fp32"]
-    assert {str(variant) for _, variant in plan.profile} == {*of_cpu, *of_gpu}
-    assert [str(variant) for _, variant in plan.causes] == of_cpu
+    assert {str(variant) for _, variant in plan.measured["profile"]} == {*of_cpu, *of_gpu}
+    assert [str(variant) for _, variant in plan.measured["causes"]] == of_cpu
     assert {*studies.WITH_OPERATORS, "compile"} == set(PROFILERS)
     named = make_plan(configured(**keys, profile={"variants": [OPENVINO]}))
-    assert [str(variant) for _, variant in named.profile] == [OPENVINO]
-    assert make_plan(configured(**keys, profile={"variants": []})).profile == []
+    assert [str(variant) for _, variant in named.measured["profile"]] == [OPENVINO]
+    assert make_plan(configured(**keys, profile={"variants": []})).measured["profile"] == []
 
 
 @pytest.mark.parametrize(("epochs", "measured"), [(2, ["trained"]), (0, [])])

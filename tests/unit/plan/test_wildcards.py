@@ -12,6 +12,7 @@ from tightrope.plan.families import compared, families
 from tightrope.plan.job_inputs import graphs_of
 from tightrope.plan.plan import Plan, by_place, of_family, raced, records
 from tightrope.plan.wildcards import of_model, of_wildcards, one_of, paths
+from tightrope.studies.table import STUDIES
 from tightrope.variants import Variant, parse
 
 
@@ -44,10 +45,13 @@ def many(models: int) -> tuple[dict[str, Any], Plan]:
     config = {"models": own, **others}
     variants = [parse(f"cpu-onnxruntime-int8-minmax-16-r{one}") for one in range(REPAIRS)]
     jobs: list[tuple[str, Variant]] = [(name, one) for name in parents for one in variants]
+<<<<<<< HEAD
     kinds = ("jobs", "profile", "causes", "activations")
+=======
+>>>>>>> thin-plan
     own = {"training": [], "families": families(config, jobs), "variants": by_place(jobs)}
-    own["studies"] = {"throughput": jobs, "idleness": jobs}
-    return config, Plan(**{**dict.fromkeys(Plan._fields), **dict.fromkeys(kinds, jobs), **own})
+    own |= {"jobs": jobs, "measured": dict.fromkeys(("profile", "causes", *STUDIES), jobs)}
+    return config, Plan(**{**dict.fromkeys(Plan._fields), **own})
 
 
 def at(model: str, place: str) -> SimpleNamespace:
