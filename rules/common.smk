@@ -106,12 +106,8 @@ of_raced = partial(of_plan, plan.raced)
 of_family = partial(of_plan, plan.of_family)
 of_members = partial(of_plan, plan.of_members)
 paths_of = partial(of_wildcards, wildcards.paths)
-<<<<<<< HEAD
-code_of_study = partial(of_wildcards, code.study_code, SCRIPTS)
-libraries_of_study = partial(of_wildcards, job_params.study_libraries)
-=======
 code_of_study = partial(of_wildcards, job_params.study_code, SCRIPTS)
->>>>>>> thin-plan
+libraries_of_study = partial(of_wildcards, job_params.study_libraries)
 settings_of_study = partial(of, studies.study_settings)
 
 

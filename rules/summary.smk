@@ -4,12 +4,7 @@ rule summarize:
         latencies=paths_of("reports/{model}/{variant}.latency.json", PLAN.jobs),
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", PLAN.jobs),
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
-<<<<<<< HEAD
-        profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.profile),
-=======
-        traffic=paths_of("reports/{model}/{variant}.traffic.json", PLAN.measured["traffic"]),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.measured["profile"]),
->>>>>>> thin-plan
         studies=of_plan(plan.study_records),
         causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.measured["causes"]),
         activations=paths_of(

@@ -16,11 +16,8 @@ from tightrope.plan.distillation import own_request
 from tightrope.plan.hosts import Document
 from tightrope.plan.job_inputs import data_source, from_checkpoint, reduces_range
 from tightrope.plan.shapes import buckets_of, free_sizes, has_profiles, profiles_of, shapes_of_model
-<<<<<<< HEAD
 from tightrope.studies.table import STUDIES
-=======
 from tightrope.training.recipe import QUANTIZATION_AWARE
->>>>>>> thin-plan
 from tightrope.variants import Variant, parse
 
 # multiple of examples that are kept of a source

@@ -37,36 +37,20 @@ class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place (a
-<<<<<<< HEAD
-    device, or a device of one of `hosts`), `profile` those whose operators are timed too, `causes`
-    those also measured without the causes of their time, `activations` those timed paired with the
-    same variant of the model's reference in `references`, `families` the models of each family by
-    root and place, `studies` those that each study measures too, `training` the models whose
-    training is measured, `baselines` the name of the baseline per model and place; `host` and
-    `numerics` are the host keys per place. `unavailable` and `failed` are the variants that are not
-    planned, each with the reason: `failed` those of models without data or checkpoint.
-=======
     device, or a device of one of `hosts`), `measured` those that have more records, by the suffix
     of the record: `profile` where operators are timed too, `causes` without the causes of their
     time, `activation` paired with the same variant of the model's reference in `references`,
-    `traffic` and each study. `families` are the models of each family by root and place, `training`
+    and each study. `families` are the models of each family by root and place, `training`
     the models whose training is measured, `baselines` the name of the baseline per model and place;
     `host` and `numerics` are the host keys per place.
     `unavailable` and `failed` are the variants that are not planned, each with the reason: `failed`
     those of models without data or checkpoint.
->>>>>>> thin-plan
     """
 
     models: list[str]
     jobs: Jobs
     variants: dict[tuple[str, str], list[Variant]]
-<<<<<<< HEAD
-    profile: Jobs
-    causes: Jobs
-    activations: Jobs
-=======
     measured: dict[str, Jobs]
->>>>>>> thin-plan
     references: dict[str, str]
     families: dict[Family, list[str]]
     training: list[str]
@@ -100,21 +84,12 @@ def make_plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
         variants=by_place(jobs),
-<<<<<<< HEAD
-        profile=profiled(config, jobs),
-        # the settings that remove a cause are those of a CPU
-        causes=[job for job in profiled(config, jobs) if job[1].device == "cpu"]
-        if config["explain"] == "verify"
-        else [],
-        activations=compared(config, jobs),
-=======
         measured={
             "profile": timed,
             "causes": verified,
             "activation": compared(config, jobs),
-            **{name: requested(config, name, jobs) for name in ("traffic", *STUDIES)},
+            **{name: requested(config, name, jobs) for name in STUDIES},
         },
->>>>>>> thin-plan
         references=references(config),
         families=families(config, jobs),
         training=[model for model in measured_trainings(config) if model not in failed],
@@ -221,16 +196,7 @@ def variant_suffixes(plan: Plan) -> set[str]:
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     """Return the files of each planned variant, of trainings and families."""
-<<<<<<< HEAD
-    measured = {
-        "profile": {*plan.profile},
-        "causes": {*plan.causes},
-        "activation": {*plan.activations},
-        **{name: {*jobs} for name, jobs in plan.studies.items()},
-    }
-=======
     measured = {kind: {*jobs} for kind, jobs in plan.measured.items()}
->>>>>>> thin-plan
     found = {
         (model, str(variant)): [
             engine_manifest(model, variant),

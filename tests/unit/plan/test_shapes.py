@@ -73,11 +73,7 @@ def test_traffic_is_of_texts_and_of_images_which_are_not_padded() -> None:
     names = ["cpu-pytorch-fp32", "cpu-openvino-fp32"]
     asked = {"variants": names, "padding": ["fixed"], "batch": 4}
     config = whole(engines={"openvino": ["fp32"]}, traffic=asked, devices=["cpu"])
-<<<<<<< HEAD
-    planned = [(model, str(variant)) for model, variant in make_plan(config).studies["traffic"]]
-=======
     planned = [(model, str(variant)) for model, variant in make_plan(config).measured["traffic"]]
->>>>>>> thin-plan
     assert planned == [(model, name) for model in MODELS for name in names]
     words = study_settings(config, "traffic", WORDS)
     digits = study_settings(config, "traffic", Wildcards(fromdict={"model": "digits"}))

@@ -25,12 +25,8 @@ OF_IMAGES = {"tiny": {"task": "image-classification"}}
 
 @pytest.mark.parametrize("kind", ["traffic", "throughput", "idleness"])
 def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(kind: str) -> None:
-<<<<<<< HEAD
-    assert make_plan(configured(**ASKED)).studies[kind] == []
-=======
     plain = make_plan(configured(**ASKED))
     assert plain.measured[kind] == []
->>>>>>> thin-plan
     own = {**SIZES.get(kind, {}), "variants": [OPENVINO]}
     plan = make_plan(configured(**{**ASKED, kind: own}))
     found = [path for paths in records(plan).values() for path in paths if f".{kind}." in path]

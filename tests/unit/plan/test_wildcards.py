@@ -45,10 +45,6 @@ def many(models: int) -> tuple[dict[str, Any], Plan]:
     config = {"models": own, **others}
     variants = [parse(f"cpu-onnxruntime-int8-minmax-16-r{one}") for one in range(REPAIRS)]
     jobs: list[tuple[str, Variant]] = [(name, one) for name in parents for one in variants]
-<<<<<<< HEAD
-    kinds = ("jobs", "profile", "causes", "activations")
-=======
->>>>>>> thin-plan
     own = {"training": [], "families": families(config, jobs), "variants": by_place(jobs)}
     own |= {"jobs": jobs, "measured": dict.fromkeys(("profile", "causes", *STUDIES), jobs)}
     return config, Plan(**{**dict.fromkeys(Plan._fields), **own})
