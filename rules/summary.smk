@@ -6,7 +6,10 @@ rule summarize:
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
         traffic=paths_of("reports/{model}/{variant}.traffic.json", PLAN.measured["traffic"]),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.measured["profile"]),
-        studies=of_plan(plan.study_records),
+        studies=paths_of(
+            "reports/{model}/{variant}.{study}.json",
+            [(*job, study) for study in STUDIES for job in PLAN.measured[study]],
+        ),
         causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.measured["causes"]),
         activations=paths_of(
             "reports/{model}/{variant}.activation.json", PLAN.measured["activation"]
