@@ -12,7 +12,7 @@ rule prepare_checkpoint:
         mem_mb=8000,
         runtime=30,
     params:
-        code=code_and("prepare_checkpoint.py", job_params.checkpoint_modules),
+        code=of(job_params.checkpoint_code, SCRIPTS),
         task=of_model("task"),
         checkpoint=of_model("checkpoint"),
         checkpoint_sha256=of_model("checkpoint_sha256"),

@@ -87,9 +87,8 @@ constraint = at_place(partial(hosts.constraint_of, config, CONSTRAINT))
 host, numerics = at_place(PLAN.host.__getitem__), at_place(PLAN.numerics.__getitem__)
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
 
-# take a function that names the variants which a job runs, or the modules that it loads
+# take a function that names the variants which a job runs
 code_with = partial(of_wildcards, job_params.variants_code, SCRIPTS)
-code_and = partial(of_wildcards, job_params.loading_code, SCRIPTS, config)
 libraries_with = partial(of_wildcards, job_params.variants_libraries)
 own_variant = plan.own_variant
 with_baseline = of_plan(plan.with_baseline)

@@ -16,7 +16,7 @@ rule prepare_data:
         evaluation_size=size_of("evaluation"),
         calibration_size=size_of("calibration"),
     params:
-        code=code_and("prepare_data.py", job_params.data_modules),
+        code=of(job_params.data_code, SCRIPTS),
         task=of_model("task"),
         data=of_model("data"),
         images=of_model("images"),

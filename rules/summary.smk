@@ -5,7 +5,10 @@ rule summarize:
         accuracies=paths_of("reports/{model}/{variant}.accuracy.json", PLAN.jobs),
         logits=paths_of("reports/{model}/{variant}.logits.npy", PLAN.jobs),
         profiles=paths_of("reports/{model}/{variant}.profile.json", PLAN.measured["profile"]),
-        studies=of_plan(plan.study_records),
+        studies=paths_of(
+            "reports/{model}/{variant}.{study}.json",
+            [(*job, study) for study in STUDIES for job in PLAN.measured[study]],
+        ),
         causes=paths_of("reports/{model}/{variant}.causes.json", PLAN.measured["causes"]),
         activations=paths_of(
             "reports/{model}/{variant}.activation.json", PLAN.measured["activation"]

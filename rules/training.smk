@@ -14,7 +14,7 @@ rule run_teacher:
         gpu=gpus,
         constraint=constraint,
     params:
-        code=code_and("run_teacher.py", job_params.teacher_modules),
+        code=of(job_params.teacher_code, SCRIPTS),
         request=of(distillation.teacher_request),
         threads=config["threads"],
         libraries=of(distillation.teacher_libraries),
@@ -44,7 +44,7 @@ rule train_model:
         # only to check that the model takes them: as a param, others would train it again
         sizes=of(shapes.sizes_in_words),
     params:
-        code=code_and("train_model.py", job_params.training_modules),
+        code=of(job_params.training_code, SCRIPTS),
         state=LOCATION.made("artifacts/{model}/work/training"),
         train=of_model("train"),
         qat=of_model("qat"),

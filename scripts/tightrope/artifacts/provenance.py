@@ -10,6 +10,8 @@ from tightrope.artifacts.reach import Sources
 
 # distributions for a GPU that provide the same module
 IN_PLACE_OF = {"onnxruntime": "onnxruntime-gpu"}
+# of a folder: each file is read once per process
+sources_of = cache(Sources)
 
 
 @cache
@@ -21,12 +23,6 @@ def code_digest(root: Path | str, *entries: str) -> str:
     reached = sources_of(root).reached(entries)
     parts = sorted(f"{name} {digest}" for (_, name), digest in reached.items())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-
-
-@cache
-def sources_of(root: Path | str) -> Sources:
-    """Return the source files below `root`, each read once per process."""
-    return Sources(root)
 
 
 @cache

@@ -51,16 +51,14 @@ def package_meter(folder: Path = POWERCAP) -> EnergyMeter | None:
         ranges = [int((zone / "max_energy_range_uj").read_text()) * MICRO for zone in zones]
     except (OSError, ValueError):
         return None
-    meter = EnergyMeter(lambda: package_joules(zones), ranges)
-    return meter if meter.read() else None
 
+    def read() -> list[float]:
+        try:
+            return [int((zone / "energy_uj").read_text()) * MICRO for zone in zones]
+        except (OSError, ValueError):
+            return []
 
-def package_joules(zones: list[Path]) -> list[float]:
-    """Return the joules that the zones have counted, nothing where one cannot be read."""
-    try:
-        return [int((zone / "energy_uj").read_text()) * MICRO for zone in zones]
-    except (OSError, ValueError):
-        return []
+    return EnergyMeter(read, ranges) if read() else None
 
 
 def gpu_meter(gpu: Any | None) -> EnergyMeter | None:

@@ -189,39 +189,31 @@ def build_code(scripts: str, engine: str) -> str:
     return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py:build")
 
 
-def loading_code(
-    scripts: str,
-    config: Document,
-    script: str,
-    modules_of: Callable[[Document, Any], Iterable[str]],
-    wildcards: Any,
-) -> str:
-    """Return the digest of a script and of the modules that the job loads by name."""
-    return code_digest(scripts, script, *modules_of(config, wildcards))
-
-
-def data_modules(config: Document, wildcards: Any) -> list[str]:
-    """Return the source module of a model's data."""
+def data_code(config: Document, scripts: str, wildcards: Any) -> str:
+    """Return the digest for the job that prepares a model's data, with its source module."""
     model = config["models"][wildcards.model]
-    return data_sources.modules(model["data"], task=model["task"])
+    modules = data_sources.modules(model["data"], task=model["task"])
+    return code_digest(scripts, "prepare_data.py", *modules)
 
 
-def checkpoint_modules(config: Document, wildcards: Any) -> list[str]:
-    """Return the source module of a model's checkpoint."""
-    return checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
+def checkpoint_code(config: Document, scripts: str, wildcards: Any) -> str:
+    """Return the digest for the job that prepares a model's checkpoint, with its source module."""
+    modules = checkpoint_source.modules(config["models"][wildcards.model]["checkpoint"])
+    return code_digest(scripts, "prepare_checkpoint.py", *modules)
 
 
-def training_modules(config: Document, wildcards: Any) -> list[str]:
-    """Return the modules of the job that trains a model, or keeps an untrained checkpoint."""
+def training_code(config: Document, scripts: str, wildcards: Any) -> str:
+    """Return the digest for the job that trains a model, or keeps an untrained checkpoint."""
     model = config["models"][wildcards.model]
     learnt = [f"{QUANTIZATION_AWARE}.py"] if model.get("qat") else []
-    return [*checkpoint_source.importer_modules(model["checkpoint"]), *learnt]
+    modules = checkpoint_source.importer_modules(model["checkpoint"])
+    return code_digest(scripts, "train_model.py", *modules, *learnt)
 
 
-def teacher_modules(config: Document, wildcards: Any) -> list[str]:
-    """Return the source module of the unlabelled texts of a teacher."""
+def teacher_code(config: Document, scripts: str, wildcards: Any) -> str:
+    """Return the digest for the job that runs a teacher, with the module of unlabelled texts."""
     source = own_request(config, wildcards).get("unlabelled")
-    return data_sources.modules(source) if source else []
+    return code_digest(scripts, "run_teacher.py", *(data_sources.modules(source) if source else ()))
 
 
 def study_code(scripts: str, study: str, wildcards: Any) -> str:

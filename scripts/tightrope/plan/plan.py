@@ -218,15 +218,6 @@ def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
     return found | training | families
 
 
-def study_records(plan: Plan, wildcards: Any) -> list[str]:
-    """Return the records of all studies."""
-    return [
-        f"reports/{model}/{variant}.{name}.json"
-        for name in STUDIES
-        for model, variant in plan.measured[name]
-    ]
-
-
 def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     costs = "artifacts/{model}/costs/{scheme}-{calibration}.json"

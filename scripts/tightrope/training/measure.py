@@ -95,14 +95,7 @@ def train_seeds(
     for seed in record.plan["seeds"]:
         began += machine.wait()
         seeded = {**record.recipe, "seed": seed}
-        work = partial(
-            run_seed,
-            partial(load, seeded, seed=seed),
-            seeded,
-            device=record.device,
-            threads=record.threads,
-            terminal=terminal,
-        )
+        work = partial(run_seed, record, partial(load, seeded, seed=seed), seeded, terminal)
         record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
         record.runs.append(run)
 
@@ -114,16 +107,15 @@ def watching_clock() -> Stop:
 
 
 def run_seed(
+    record: TrainingRecord,
     load: Callable[[], Start],
     recipe: Recipe,
-    micro_batches: int,
-    *,
-    device: str,
-    threads: int,
     terminal: TextIO,
+    micro_batches: int,
 ) -> tuple[str, SeedRun]:
     """Train what `load` returns, with `micro_batches` per batch; return unit and run."""
-    prepare_device(device, threads)
+    device = record.device
+    prepare_device(device, record.threads)
     subject = load().subject(recipe)
     history, properties = fine_tune(
         subject,

@@ -118,10 +118,11 @@ def train_model(
         start.save(folder)
     # else its tokenizer and the order of its outputs are this project's own
     brought = not origin["source"].startswith("scratch:")
-    matched = told_matching(source, data, settings, terminal) if brought else None
-    checked = None
+    checked = matched = None
     if brought:
         name, folders = origin["source"], (Path(source).parent, folder)
+        labels = read_manifest(data, LabelsManifest)["labels"] or []
+        matched = told_matching(name, folders[0], labels, settings, terminal)
         unchanged = recipe is None and settings.changes == UNCHANGED
         answer = answer_of(model)
         reference = answer_of(original(origin["task"], folders[0])) if unchanged else answer
@@ -134,7 +135,6 @@ def train_model(
             texts = [one["text"] for one in examples]
             check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
             checked = check_reference(name, folders, texts, longest=longest, **answers)
-        labels = read_manifest(data, LabelsManifest)["labels"] or []
         if matched not in (None, BY_NAME):
             own: dict[str, Any] = {"longest": longest, "terminal": terminal}
             order = range(len(labels))
@@ -161,16 +161,12 @@ def train_model(
 
 
 def told_matching(
-    source: Path | str, data: Path | str, settings: TrainingSettings, terminal: TextIO
+    name: str, folder: Path, labels: list[str], settings: TrainingSettings, terminal: TextIO
 ) -> str | None:
     """Tell how outputs of a model that is not trained have got their labels, and return it."""
-    if settings.asked is not None:
+    if settings.asked is not None or not labels:
         return None
-    labels = read_manifest(data, LabelsManifest)["labels"]
-    if not labels:
-        return None
-    config = read_json(Path(source).with_name("config.json"), dict[str, Any])
-    name = read_manifest(source, SourceManifest)["source"]
+    config = read_json(folder / "config.json", dict[str, Any])
     found = matching(settings.labels or output_names(name, config, len(labels)), labels)
     if found is not None:
         print(f"{name}: {found}", file=terminal)
