@@ -166,7 +166,21 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
     Settings that differ alike are one difference, and so are steps of the same variants.
     """
     keys = sorted(old.results.keys() & new.results.keys())
-    yield from of_hosts(old, new, keys)
+    pairs: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    for key in keys:
+        names = [str(one.results[key].host) for one in (old, new)]
+        if names[0] in old.document.hosts and names[1] in new.document.hosts:
+            pairs[names[0], names[1]].append(key)
+    for (was_on, is_on), several in pairs.items():
+        where = f" on {is_on}" if len(pairs) > 1 else ""
+        hosts = old.document.hosts[was_on], new.document.hosts[is_on]
+        on_gpu = [key for key in several if key.variant.startswith("cuda")]
+        for name, was, now in differing(*hosts, HOST_FACTS):
+            concerns = frozenset(on_gpu if name in OF_GPU else several)
+            yield Difference("host", f"{name}{where}", was, now, concerns)
+        for name, was, now in differing(*(host.libraries for host in hosts)):
+            users = frozenset(key for key in several if uses(new.results[key], name))
+            yield Difference("library", f"{name}{where}", was, now, users)
     for model in sorted({key.model for key in keys}):
         own = frozenset(key for key in keys if key.model == model)
         before, after = (one.document.models.get(model) for one in (old, new))
@@ -199,25 +213,6 @@ def differing(
     for name in sorted({*was, *now}) if names is None else names:
         if was.get(name) != now.get(name):
             yield name, was.get(name), now.get(name)
-
-
-def of_hosts(old: Report, new: Report, keys: Iterable[Key]) -> Iterator[Difference]:
-    """Yield differences of libraries and machines, of each pair of hosts."""
-    pairs: dict[tuple[str, str], list[Key]] = defaultdict(list)
-    for key in keys:
-        before, after = (str(one.results[key].host) for one in (old, new))
-        if before in old.document.hosts and after in new.document.hosts:
-            pairs[before, after].append(key)
-    for (before, after), own in pairs.items():
-        where = f" on {after}" if len(pairs) > 1 else ""
-        hosts = old.document.hosts[before], new.document.hosts[after]
-        on_gpu = [key for key in own if key.variant.startswith("cuda")]
-        for name, was, now in differing(*hosts, HOST_FACTS):
-            concerns = frozenset(on_gpu if name in OF_GPU else own)
-            yield Difference("host", f"{name}{where}", was, now, concerns)
-        for name, was, now in differing(*(host.libraries for host in hosts)):
-            users = frozenset(key for key in own if uses(new.results[key], name))
-            yield Difference("library", f"{name}{where}", was, now, users)
 
 
 def uses(result: Result, library: str) -> bool:

@@ -31,11 +31,12 @@ def build(
 ) -> dict[str, Any]:
     """Write the ONNX file `source` (Q/DQ for int8 and given) into folder `target` and profile it.
 
-    fp16 converts the model, int8-dynamic quantizes its weights; with `fusions` in the options, ONNX
-    Runtime's transformer optimizer runs first, with `attention_operator` attention becomes one
-    operator. On a GPU CUDA graphs are tried; where the provider refuses them, `graphs_refused` is
-    the reason, and the engine runs without. With the provider `tensorrt` the folder `state` keeps
-    the timing cache for later builds. `provider` counts the operators by provider.
+    fp16 converts all but the types of inputs and outputs, int8-dynamic quantizes the weights; with
+    `fusions` in the options, ONNX Runtime's transformer optimizer runs first, with
+    `attention_operator` attention becomes one operator. On a GPU CUDA graphs are tried; where the
+    provider refuses them, `graphs_refused` is the reason, and the engine runs without. With the
+    provider `tensorrt` the folder `state` keeps the timing cache for later builds. `provider`
+    counts the operators by provider.
     """
     model = load_onnx(source)
     input_signature, longest = signature_of(model), max_sequence(model)
@@ -53,7 +54,11 @@ def build(
 
         facts = tensorrt_provider.build(model, target / FILE, precision, threads, options, state)
     else:
-        save_onnx(in_fp16(model) if precision == "fp16" else model, target / FILE)
+        if precision == "fp16":
+            from onnxruntime.transformers.float16 import convert_float_to_float16
+
+            model = convert_float_to_float16(model, keep_io_types=True)
+        save_onnx(model, target / FILE)
         example = example_of(input_signature, 1)
         if device == "cuda":
             facts = tried_on_gpu(target / FILE, threads, options, example)
@@ -121,13 +126,6 @@ def fused(model: onnx.ModelProto) -> onnx.ModelProto:
     if FUSED not in {one.domain for one in found.opset_import}:
         found.opset_import.append(onnx.helper.make_opsetid(FUSED, 1))
     return found
-
-
-def in_fp16(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert weights and activations to fp16; inputs and outputs keep their types."""
-    from onnxruntime.transformers.float16 import convert_float_to_float16
-
-    return convert_float_to_float16(model, keep_io_types=True)
 
 
 def dynamically_quantized(model: onnx.ModelProto, *, reduced: bool) -> onnx.ModelProto:

@@ -70,7 +70,11 @@ def quantize_onnx(
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
     made_from, cache = checkpoint_of(model), read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
-    needed = read_tensors(model, chosen, SCHEMES[scheme], outputs=bool(repair.get("outputs")))
+    needed: dict[str, None] = {}
+    for node in (node for node in weighted_nodes(model) if node.name in chosen):
+        convolution = SCHEMES[scheme].symmetric is None and node.op_type == "Conv"
+        both = convolution or repair.get("outputs")
+        needed |= dict.fromkeys([node.input[0], *(node.output if both else ())])
     if missing := [name for name in needed if name not in ranges]:
         raise TightropeError(
             f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
@@ -150,18 +154,6 @@ def attention_of(
             f"{path}: no attention to quantize ({reasons}): take `attention` out of the repair"
         )
     return found
-
-
-def read_tensors(
-    model: onnx.ModelProto, names: list[str], scheme: Scheme, *, outputs: bool
-) -> list[str]:
-    """Return the activations that are quantized with the operators `names`."""
-    found = []
-    for node in weighted_nodes(model):
-        if node.name in names:
-            both = outputs or (scheme.symmetric is None and node.op_type == "Conv")
-            found += [node.input[0], *(node.output if both else ())]
-    return list(dict.fromkeys(found))
 
 
 def with_attention(ranges: Ranges, attention: list[Attention], *, path: Path | str) -> Ranges:

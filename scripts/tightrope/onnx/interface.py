@@ -30,7 +30,16 @@ def standardized(
     if size is None:
         take_texts(result.graph, inputs, source)
     else:
-        take_images(result.graph, inputs[PIXELS], size, source)
+        graph, name = result.graph, inputs[PIXELS]
+        require_image_input(graph, name, size, source)
+        del graph.input[:]
+        del graph.value_info[:]
+        rename(graph, name, f"{PIXELS}_as_given")
+        rename(graph, PIXELS, f"{PIXELS}_of_the_file")
+        rename(graph, f"{PIXELS}_as_given", PIXELS)
+        shape: list[str | int] = [BATCH, 3, *size]
+        value = onnx.helper.make_tensor_value_info(PIXELS, onnx.TensorProto.FLOAT, shape)
+        graph.input.append(value)
     rename_output(result.graph, source)
     onnx.checker.check_model(result)
     return result
@@ -63,18 +72,6 @@ def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> N
             nodes.append(cast)
     for node in reversed(nodes):
         graph.node.insert(0, node)
-
-
-def take_images(graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str) -> None:
-    """Replace the input `name` by `pixel_values`, float32 [batch, 3, height, width]."""
-    require_image_input(graph, name, size, source)
-    del graph.input[:]
-    del graph.value_info[:]
-    rename(graph, name, f"{PIXELS}_as_given")
-    rename(graph, PIXELS, f"{PIXELS}_of_the_file")
-    rename(graph, f"{PIXELS}_as_given", PIXELS)
-    shape: list[str | int] = [BATCH, 3, *size]
-    graph.input.append(onnx.helper.make_tensor_value_info(PIXELS, onnx.TensorProto.FLOAT, shape))
 
 
 def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:

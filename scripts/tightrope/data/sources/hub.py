@@ -41,9 +41,21 @@ def read(
     columns: dict[str, str],
     **_settings: Any,
 ) -> Material:
-    """Return texts and labels of a Hub dataset; with a `store`, images and labels."""
-    tables, commit = fetch_tables(source, location)
-    return material_of(source, tables, columns, store)._replace(revision=commit)
+    """Return texts and labels of a Hub dataset; with a `store`, images and labels.
+
+    The revision is the fetched commit. No code of the dataset is run.
+    """
+    from datasets import load_dataset
+    from huggingface_hub import HfApi
+
+    repository = parse_repository(source, location)
+    check_reachable(source, REMEDY)
+    try:
+        commit = HfApi().dataset_info(repository.name, revision=repository.revision, timeout=30).sha
+        tables = load_dataset(repository.name, repository.configuration, revision=commit)
+    except Exception as error:
+        raise fetch_error(source, error, REMEDY) from error
+    return material_of(source, tables, columns, store)._replace(revision=str(commit))
 
 
 def material_of(
@@ -80,21 +92,6 @@ def material_of(
     if len(parts) == 2:
         return Material(labels, parts["train"], parts["evaluation"], left_out=left_out)
     return Material(labels, next(iter(parts.values())), left_out=left_out)
-
-
-def fetch_tables(source: str, location: str) -> tuple[Any, str]:
-    """Return the `datasets.DatasetDict` and the fetched commit; runs no code of the dataset."""
-    from datasets import load_dataset
-    from huggingface_hub import HfApi
-
-    repository = parse_repository(source, location)
-    check_reachable(source, REMEDY)
-    try:
-        commit = HfApi().dataset_info(repository.name, revision=repository.revision, timeout=30).sha
-        tables = load_dataset(repository.name, repository.configuration, revision=commit)
-    except Exception as error:
-        raise fetch_error(source, error, REMEDY) from error
-    return tables, str(commit)
 
 
 def roles_of(source: str, tables: Any, columns: dict[str, str]) -> dict[str, Any]:

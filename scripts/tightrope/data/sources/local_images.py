@@ -323,7 +323,14 @@ def read_table_images(
     else:
         files = {path: location / path for path in named}
         for path, file in files.items():
-            require_within(location, file, f"{named[path].name} names {path}")
+            # a table of another's making must not choose any image of this machine; links inside
+            # the folder are its owner's, so they are followed
+            inside = Path(os.path.normpath(file.absolute()))
+            if not inside.is_relative_to(os.path.normpath(location.absolute())):
+                raise TightropeError(
+                    f"{named[path].name} names {path}, which leads out of {location}; set `images` "
+                    "of the model to the folder that holds its images"
+                )
             if not file.is_file():
                 raise TightropeError(f"{named[path].name} names {path}: there is no file {file}")
         stored = {path: store.add(str(file), reader_of(file)()) for path, file in files.items()}
@@ -336,20 +343,6 @@ def read_table_images(
             raise TightropeError(f"{row.name} names {row.content}, which is not in {location}")
         role = role_of_folders(Path(image.name).parent, location)
         yield role if role != POOL else role_of(table.name), (image, row.label)
-
-
-def require_within(folder: Path, file: Path, words: str) -> None:
-    """Raise TightropeError, beginning with `words`, where `file` does not lie below `folder`.
-
-    A table of another's making must not choose any image of this machine. Links inside the folder
-    are its owner's, so they are followed.
-    """
-    inside = Path(os.path.normpath(file.absolute()))
-    if not inside.is_relative_to(os.path.normpath(folder.absolute())):
-        raise TightropeError(
-            f"{words}, which leads out of {folder}; set `images` of the model to the folder that "
-            "holds its images"
-        )
 
 
 def table_rows(table: Path, columns: dict[str, str]) -> Iterator[Row]:
