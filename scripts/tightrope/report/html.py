@@ -38,12 +38,12 @@ FILTERS = (
     numbers.ratio,
     numbers.ratio_interval,
     numbers.shape_label,
-    numbers.signed_ms,
     numbers.significant,
     numbers.types_unknown,
     numbers.whole,
 )
 FUNCTIONS = (
+    numbers.plus_minus,
     numbers.points_interval,
     tables.answer,
     tables.bar,

@@ -1,5 +1,6 @@
 """Render the report, one page: its content from a summary, an entry per section."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import sizes
 from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
-from tightrope.summary.result_types import Accuracy, Host, Result
+from tightrope.summary.result_types import Host, Result
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
@@ -43,22 +44,27 @@ PAGE = "page.html"
 def sections(summary: Summary) -> dict[str, Any]:
     """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
 
-    `host_names` is empty for a single host. Other entries feed the page's legends and links.
+    `host_names` is empty for a single host. Other entries feed the page's legends and links. Each
+    chart is checked against Altair's schema of Vega-Lite, in a tenth of the time in which Altair
+    makes its objects of it; raises jsonschema.ValidationError for what would not be drawn.
     """
-    results = summary.results
-    hosts = host_names(summary.hosts)
-    models = [model_section(summary, name, hosts) for name in model_names(summary)]
-    training = training_section(summary.training)
-    activations = activations_section(summary, hosts)
-    families = families_section(summary, hosts)
-    figures = [figure for model in models for figure in model_figures(model)]
-    tables = [*activations, *families, *(training or {}).get("tables", ())]
-    figures += [figure for table in tables for figure in table["figures"]]
-    studies = study_sections(summary, hosts)
-    figures += [one for study in studies for model in study["models"] for one in model["figures"]]
-    statuses = [result.status for result in results]
-    return {
+    results, hosts = summary.results, host_names(summary.hosts)
+    names = dict.fromkeys([*summary.models, *(one.model for one in results)])
+    models = [model_section(summary, name, hosts) for name in names]
+    parts = {
         "models": models,
+        "activations": activations_section(summary, hosts),
+        "families": families_section(summary, hosts),
+        "training": training_section(summary.training),
+        "studies": study_sections(summary, hosts),
+    }
+    charts, specifications = charts_by_id(parts, {}), Draft7Validator(alt.load_schema())
+    for chart in charts.values():
+        specifications.validate(chart)
+    statuses = [result.status for result in results]
+    measured = [result for result in results if result.status == "ok"]
+    return {
+        **parts,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models, study_remarks(summary)),
         "steadiness": steadiness(results),
@@ -67,47 +73,32 @@ def sections(summary: Summary) -> dict[str, Any]:
         "not_run": not_run(results),
         "host_names": hosts,
         **asked_for(summary),
-        "activations": activations,
-        "families": families,
-        "studies": studies,
-        "training": training,
         "training_failed": sum(one.status == "failed" for one in summary.training),
         "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
-        "engines": {result.engine for result in results if result.status == "ok"},
-        "precisions": {result.precision for result in results if result.status == "ok"},
-        "charts": charts_by_id(figures),
+        "engines": {result.engine for result in measured},
+        "precisions": {result.precision for result in measured},
+        "charts": charts,
     }
 
 
-def model_names(summary: Summary) -> list[str]:
-    """Return the models in summary order, those without an entry in `models` last."""
-    named = [one.model for one in summary.results]
-    return list(dict.fromkeys([*summary.models, *named]))
+def charts_by_id(content: Any, charts: dict[str, Any]) -> dict[str, Any]:
+    """Return `charts`, by id, with that of each figure in the content, which then has the id.
 
-
-def charts_by_id(figures: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the chart of each figure by the id that the figure gets in its place.
-
-    Each is checked against Altair's schema of Vega-Lite, in a tenth of the time in which Altair
-    makes its objects of it; raises jsonschema.ValidationError for what would not be drawn.
+    A figure is a dictionary with a chart, which its description tells in words.
     """
-    charts, specifications = {}, Draft7Validator(alt.load_schema())
-    for number, figure in enumerate(figures, start=1):
-        figure["id"] = f"chart-{number}"
-        charts[figure["id"]] = figure.pop("chart")
-        specifications.validate(charts[figure["id"]])
+    if isinstance(content, list):
+        for one in content:
+            charts_by_id(one, charts)
+    elif isinstance(content, dict):
+        if "chart" in content:
+            content["id"] = f"chart-{len(charts) + 1}"
+            charts[content["id"]] = content.pop("chart")
+            content["description"] = charts[content["id"]]["description"]
+        for one in content.values():
+            charts_by_id(one, charts)
     return charts
-
-
-def model_figures(model: Record) -> list[dict[str, Any]]:
-    """Return everything that has its own chart, in page order."""
-    figures = [*model["trade_offs"], *model["speedups"]]
-    if model["int8"]:
-        figures += [panel for figure in model["int8"]["figures"] for panel in figure["panels"]]
-        figures += model["int8"]["sensitivities"]
-    return figures
 
 
 def host_names(hosts: Mapping[str, Host]) -> dict[str, str]:
@@ -116,73 +107,61 @@ def host_names(hosts: Mapping[str, Host]) -> dict[str, str]:
     The fingerprint is appended if two hosts are alike. Empty for a single host, which needs no
     name.
     """
-    names = {key: processors(host) for key, host in hosts.items()}
-    duplicates = [name for name in names.values() if list(names.values()).count(name) > 1]
-    named = {key: f"{name} ({key})" if name in duplicates else name for key, name in names.items()}
-    return named if len(hosts) > 1 else {}
-
-
-def processors(host: Host) -> str:
-    """Return processor and GPU of a host, after the name that the configuration gives to it."""
-    found = " + ".join(filter(None, (host.cpu, host.gpu)))
-    return f"{host.name}: {found}" if host.name else found
+    if len(hosts) < 2:
+        return {}
+    found = {key: " + ".join(filter(None, (one.cpu, one.gpu))) for key, one in hosts.items()}
+    names = {
+        key: f"{hosts[key].name}: {one}" if hosts[key].name else one for key, one in found.items()
+    }
+    alike = Counter(names.values())
+    return {key: f"{name} ({key})" if alike[name] > 1 else name for key, name in names.items()}
 
 
 def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the report's content on one model; `hosts` are `host_names`."""
+    """Return the report's content on one model; `hosts` are `host_names`.
+
+    `baseline_accuracy` is that of the first device's baseline, to which the budget is relative,
+    `largest` the largest size and peak memory, full scale of the bars in the cost table.
+    """
     model = summary.models.get(name)
     results: list[Result] = of_model(summary.results, name)
     measured = [result for result in results if result.status == "ok"]
-    quantization = of_model(summary.quantization, name)
     baselines = model.baselines if model else {}
     recommendations = of_model(summary.recommendations, name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
     picks.sort(key=lambda chosen: sizes(chosen["shape"]))
     budget = summary.accuracy_budget_points
-    evaluated = any(result.accuracy for result in measured)
+    judged = {result.variant: result.accuracy for result in measured if result.accuracy}
     deployed: list[Result] = [chosen["result"] for chosen in picks if chosen["result"]]
-    # of what runs on a CPU
-    bundled = [one.variant for one in deployed if one.device == "cpu"]
+    bundled = dict.fromkeys(one.variant for one in deployed if one.device == "cpu")
+    quantization = of_model(summary.quantization, name)
+    bars = ("size_bytes", "peak_rss_bytes")
     return {
         "name": name,
         "facts": model,
         "baselines": baselines,
-        "baseline_accuracy": baseline_accuracy(measured, baselines),
-        "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,
-        "judged": evaluated,
+        "baseline_accuracy": next(
+            (judged[one] for one in baselines.values() if one in judged), None
+        ),
+        "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
+        "judged": bool(judged),
         "goal": goal_section(summary, name, hosts),
         "truncated": truncation_words(model.truncation) if model else None,
         "poor_baseline": poor_baseline(model, measured) if model else None,
         "answers": answers_section(measured, baselines, budget, model.thumbnails if model else {}),
+        **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),
         "measured": measured,
         "picks": picks,
-        "bundles": [bundle_command(summary, name, variant) for variant in dict.fromkeys(bundled)],
+        "bundles": [bundle_command(summary, name, variant) for variant in bundled],
         "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
-        "largest": largest(measured),
+        "largest": {bar: max([getattr(one, bar) or 0 for one in measured] or [0]) for bar in bars},
         "gpu_memory": gpu_memory(measured),
-        **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "uncompared": grouped(
-            (result.baseline_failed, result.variant)
-            for result in measured
-            if result.baseline_failed
+            (one.baseline_failed, one.variant) for one in measured if one.baseline_failed
         ),
         **measured_on_request(summary, name, hosts),
-    }
-
-
-def baseline_accuracy(measured: Iterable[Result], baselines: Mapping[str, str]) -> Accuracy | None:
-    """Return the accuracy of the first device's baseline, to which the budget is relative."""
-    found = {result.variant: result.accuracy for result in measured if result.accuracy}
-    return next((found[name] for name in baselines.values() if name in found), None)
-
-
-def largest(measured: Sequence[Result]) -> dict[str, float]:
-    """Return the largest size and peak memory, full scale of the bars in the cost table."""
-    fields = ("size_bytes", "peak_rss_bytes")
-    return {
-        field: max((getattr(one, field) or 0 for one in measured), default=0) for field in fields
     }
 
 
@@ -194,19 +173,17 @@ def measurements(
     `more` are remarks besides those that follow from the row alone.
     """
     baselines = {(model["name"], name) for model in models for name in model["baselines"].values()}
-    rows = []
-    for result in results:
-        baseline = (result.model, result.variant) in baselines
-        for row in result.latency or [UNKNOWN]:
-            rows.append(
-                {
-                    "result": result,
-                    "row": row,
-                    "shape": row.shape,
-                    "baseline": baseline,
-                    "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
-                }
-            )
+    rows = [
+        {
+            "result": result,
+            "row": row,
+            "shape": row.shape,
+            "baseline": (result.model, result.variant) in baselines,
+            "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
+        }
+        for result in results
+        for row in result.latency or [UNKNOWN]
+    ]
 
     def order(entry: Record) -> tuple[Any, ...]:
         time = entry["row"].paired_s or float("inf")
@@ -232,9 +209,10 @@ def render_page(
     """
     document = read_reported(summary)
     known = read_template(template, style, script)
-    parts = sections(document)
-    content = {"summary": document, **parts}
+    content = sections(document)
     pictures = graphs_section(graphs, target)
-    html = known.html(PAGE, content, charts=parts["charts"], graphs=pictures)
+    html = known.html(
+        PAGE, {"summary": document, **content}, charts=content["charts"], graphs=pictures
+    )
     # the page begins with what it was made with
     write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())

@@ -3,15 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.figures import (
-    describe_speedups,
-    join_title,
-    row_at,
-    speedup_chart,
-    speedup_mark,
-)
-from tightrope.report.sections.training import format_seconds
-from tightrope.report.style.numbers import percentage, points, points_interval, shape_label, sizes
+from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
+from tightrope.report.style.numbers import shape_label, sizes
 from tightrope.summary.document import Summary
 from tightrope.summary.pairs import Activation, ActivationRow
 from tightrope.summary.result_types import ComparedAccuracy, Shape
@@ -37,67 +30,58 @@ def compared(
 ) -> dict[str, Any]:
     """Return the models of one reference as `rows`, it first, then by accuracy, and their `times`.
 
-    `key` holds reference, host and device.
+    Those of the reference itself are at the same shapes and with the same engines. `key`
+    holds reference, host and device.
     """
     reference, host, device = key
+    model = summary.models.get(reference)
+    baseline = at_place(model.baselines if model else {}, device, host)
+    own = {
+        one.variant: one for one in summary.results if (one.model, one.host) == (reference, host)
+    }
     group = sorted(group, key=lambda one: -(one.accuracy.top1 if one.accuracy else 0.0))
+    judged = own[baseline].accuracy if baseline in own else None
     rows = [
-        {**model_row(summary, reference, host, own_accuracy(summary, key)), "plain": True},
+        {**model_row(summary, reference, host, judged), "plain": True},
         *(model_row(summary, one.model, host, one.accuracy) for one in group),
     ]
     activations = {row["model"]: row["activation"] for row in rows}
     times = [
-        {"model": one.model, "activation": activations[one.model], "row": row, **time_of(row)}
+        {"model": one.model, "activation": activations[one.model], **time_of(row)}
         for one in group
         for row in one.rows
     ]
-    shapes = sorted({one["shape"] for one in times if one["shape"]}, key=sizes)
+    own_times = []
+    for variant, shape in dict.fromkeys((one["variant"], one["shape"]) for one in times):
+        row = row_at(own[variant], shape) if variant in own else None
+        place = {"model": reference, "variant": variant, "shape": shape}
+        untold = {"speedup": None, "noisy": False, "reason": "it is the reference"}
+        own_times += [{**place, "call_s": row and row.paired_s, **untold}] if shape else []
+    shapes = sorted({one["shape"] for one in times if one["speedup"]}, key=sizes)
     return {
         "reference": reference,
         "activation": activations[reference],
         "host": hosts.get(host),
         "rows": rows,
-        "times": [*own_times(summary, key, times), *times],
-        "trained": any(row["epoch_words"] for row in rows),
+        "times": [*own_times, *times],
+        "trained": any(row["training"] and row["training"].epoch_s for row in rows),
         "device_memory": device == "cuda",
-        "figures": [
-            figure_of([one for one in times if one["shape"] == shape], shape, hosts.get(host))
-            for shape in shapes
-            if any(one["shape"] == shape and one["speedup"] for one in times)
-        ],
+        "figures": [figure_of(times, shape, hosts.get(host)) for shape in shapes],
     }
-
-
-def own_accuracy(summary: Summary, key: GroupKey) -> ComparedAccuracy | None:
-    """Return the accuracy of the reference's baseline, None where it was not evaluated."""
-    reference, host, device = key
-    model = summary.models.get(reference)
-    baseline = at_place(model.baselines if model else {}, device, host)
-    found = (one for one in summary.results if (one.model, one.host) == (reference, host))
-    return next((one.accuracy for one in found if one.variant == baseline), None)
 
 
 def model_row(
     summary: Summary, model: str, host: str, accuracy: ComparedAccuracy | None
 ) -> dict[str, Any]:
-    """Return a row: activation, accuracy, and time and memory of the training on `host`."""
+    """Return a row: activation, accuracy, and the training that was measured on `host`."""
     known = summary.models.get(model)
     trainings = (one for one in summary.training if (one.model, one.host) == (model, host))
-    trained = next((one for one in trainings if one.status == "ok"), None)
-    memory = trained and (
-        trained.peak_device_bytes if trained.device == "cuda" else trained.peak_rss_bytes
-    )
     return {
         "model": model,
         "activation": known.activation if known and known.activation else model,
         "plain": False,
-        "top1": percentage(accuracy.top1, accuracy.samples) if accuracy else None,
-        "change": points(accuracy.delta, accuracy.samples) if accuracy else None,
-        "interval": points_interval(accuracy.delta_low, accuracy.delta_high, accuracy.samples)
-        if accuracy
-        else None,
-        "epoch_words": format_seconds(trained.epoch_s if trained else None),
-        "memory_bytes": memory,
+        "accuracy": accuracy,
+        "training": next((one for one in trainings if one.status == "ok"), None),
     }
 
 
@@ -114,39 +98,15 @@ def time_of(row: ActivationRow) -> dict[str, Any]:
     }
 
 
-def own_times(
-    summary: Summary, key: GroupKey, times: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the rows of the reference itself, at the shapes and with the engines of `times`."""
-    model, host, _ = key
-    results = {
-        one.variant: one for one in summary.results if (one.model, one.host) == (model, host)
-    }
-    known = dict.fromkeys((one["variant"], one["shape"]) for one in times if one["shape"])
-    found = []
-    for variant, shape in known:
-        row = row_at(results[variant], shape) if variant in results else None
-        own = {"variant": variant, "shape": shape, "call_s": row and row.paired_s}
-        rest = {"speedup": None, "noisy": False, "reason": "it is the reference"}
-        found.append({"model": model, **own, **rest})
-    return found
-
-
-def figure_of(times: Sequence[Mapping[str, Any]], shape: Shape, host: str | None) -> dict[str, Any]:
-    """Return the chart of the speed-ups at a shape with its description, fastest first."""
+def figure_of(times: Iterable[Mapping[str, Any]], shape: Shape, host: str | None) -> dict[str, Any]:
+    """Return the figure of the speed-ups at a shape."""
     rows = []
     for one in times:
-        if one["speedup"]:
+        if one["speedup"] and one["shape"] == shape:
             parsed = parse(one["variant"])
             name = f"{one['activation']} {one['variant']}"
             parts = {"variant": name, "engine": parsed.engine, "precision": parsed.precision}
             rows.append({**parts, **speedup_mark(one["speedup"])})
     rows.sort(key=lambda row: -row["ratio"])
-    title = join_title(shape_label(shape), host)
-    description = describe_speedups(title, rows)
     extent = [row[end] for row in rows for end in ("low", "high")]
-    return {
-        "title": title,
-        "description": description,
-        "chart": speedup_chart(rows, extent=extent, description=description),
-    }
+    return speedup_figure(join_title(shape_label(shape), host), rows, extent)

@@ -3,13 +3,13 @@
 Times of two hosts are never in one figure.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.charts import (
     ENGINE,
     PRECISION,
-    Part,
     accuracy_axis,
     budget_line,
     chart,
@@ -21,6 +21,7 @@ from tightrope.report.charts import (
     log_axis,
     marks,
     nominal,
+    palette,
     tooltips,
 )
 from tightrope.report.style.numbers import (
@@ -39,6 +40,9 @@ from tightrope.variants import at_place
 Record = Mapping[str, Any]
 ROW_HEIGHT = 38  # pixels for the name and the mark below it
 MARK_OFFSET = 8
+TITLE = "accuracy change, points"
+# texts of a tooltip
+TOLD = ("variant", "latency", "change")
 BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the name
 
 
@@ -95,8 +99,8 @@ def trade_offs(
     """Return a figure per shape: accuracy against latency of one model's results on one host.
 
     `deploy` holds the recommended variants by shape, `equals` these and the variants equal to one
-    of them in speed; `host` is named in the titles. A figure has title, description, chart,
-    points (fastest first, the Pareto front numbered) and unplaced (variants without a time).
+    of them in speed; `host` is named in the titles. A figure has title, chart, points (fastest
+    first, the Pareto front numbered) and unplaced (variants without a time).
     """
     figures = []
     for shape in shapes_in(results):
@@ -110,19 +114,13 @@ def trade_offs(
         for point in placed:
             point["deploy"] = point["variant"] in deploy.get(shape, ())
         title = join_title(shape_label(shape), host)
-        description = describe_trade_off(title, placed)
-        unplaced = [one.variant for one, _ in evaluated if one.variant not in drawn]
-        figures.append(
-            {
-                "title": title,
-                "description": description,
-                "points": placed,
-                "unplaced": unplaced,
-                "chart": accuracy_latency_chart(
-                    without_records(placed), budget_points=budget_points, description=description
-                ),
-            }
+        chart = accuracy_latency_chart(
+            without_records(placed),
+            budget_points=budget_points,
+            description=describe_trade_off(title, placed),
         )
+        unplaced = [one.variant for one, _ in evaluated if one.variant not in drawn]
+        figures.append({"title": title, "points": placed, "unplaced": unplaced, "chart": chart})
     return figures
 
 
@@ -164,35 +162,23 @@ def change_of(change: Interval, samples: int | None = None) -> dict[str, Any]:
 def number_front(placed: list[dict[str, Any]], equal: set[str]) -> None:
     """Sort the points by latency and number the Pareto front, fastest first.
 
+    A point is dominated by one that is no slower and more accurate, or as accurate and faster.
     Variants that are `equal` in speed do not dominate each other, and a variant with undecided
     accuracy dominates none.
     """
     placed.sort(key=lambda point: (point["latency_ms"], -point["delta"]))
-    # of the points so far the one with the highest accuracy, of all and of those not in `equal`
-    best_of_all: Record | None = None
-    best_of_others: Record | None = None
+    # the most accurate point so far, the fastest of several: of all, and of those not in `equal`
+    best_of_all = best_of_others = (-math.inf, 0.0)
     number = 0
     for point in placed:
-        rival = best_of_others if point["variant"] in equal else best_of_all
-        on_front = rival is None or not dominates(rival, point)
+        merit, is_equal = (point["delta"], -point["latency_ms"]), point["variant"] in equal
+        on_front = merit >= (best_of_others if is_equal else best_of_all)
         number += on_front
         point["front"] = number if on_front else None
         if point["accuracy"].verdict != "undecided":
-            best_of_all = better(point, best_of_all)
-            if point["variant"] not in equal:
-                best_of_others = better(point, best_of_others)
-
-
-def dominates(first: Record, second: Record) -> bool:
-    """Return whether a point that is no slower than the second one is better, or as good faster."""
-    if first["delta"] == second["delta"]:
-        return bool(first["latency_ms"] < second["latency_ms"])
-    return bool(first["delta"] > second["delta"])
-
-
-def better(point: Record, best: Record | None) -> Record:
-    """Return the more accurate of a point and the best of those before it, on a tie the latter."""
-    return point if best is None or point["delta"] > best["delta"] else best
+            best_of_all = max(best_of_all, merit)
+            if not is_equal:
+                best_of_others = max(best_of_others, merit)
 
 
 def describe_trade_off(title: str, placed: Sequence[Record]) -> str:
@@ -215,66 +201,59 @@ def without_records(rows: Iterable[Record]) -> list[dict[str, Any]]:
     return [{key: one for key, one in row.items() if key not in records} for row in rows]
 
 
-def accuracy_over_latency(
-    points: Sequence[Record], budget_points: float | None, colour: Part, where: str = ""
-) -> tuple[Part, list[Part], list[Part]]:
-    """Return the position of a point, and the layers below it: lines, then intervals.
+def accuracy_latency_chart(
+    points: Sequence[dict[str, Any]],
+    *,
+    budget_points: float | None,
+    description: str,
+    models: Sequence[str] = (),
+    links: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Chart accuracy change (points) against latency (ms), logarithmic.
 
-    A point has latency_ms, latency_low, latency_high (drawn logarithmic), delta, delta_low,
-    delta_high (points) and front; only those `where` this is true have intervals.
+    A point has variant, engine, precision, front (its number on the Pareto front, or None), deploy
+    (bool: it has a ring), the tooltip texts latency and change, latency_ms, latency_low,
+    latency_high, delta, delta_low, delta_high (points). Points come fastest first.
+
+    Of several `models`, which have a colour each, a point has model and recommended (bool) in
+    place of engine and deploy. What is recommended is large, named, and has an interval. A link
+    has the latency_ms and delta of a parent's recommended variant, and those of its child's with
+    the suffix `_child`.
     """
     ends = ("latency_low", "latency_ms", "latency_high")
     x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
     y_axis = accuracy_axis(points, budget_points)
-    position, bar = {"x": x_axis, "y": y_axis}, {"opacity": 0.75}
-    upright = interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=colour)
-    level = interval(x_axis, "latency_low", "latency_high", "x", y=y_axis, color=colour)
+    position = {"x": x_axis, "y": y_axis}
+    colour = palette("model", models, "ordinal") if models else ENGINE
+    chosen, marked = ("datum.recommended",) * 2 if models else ("datum.deploy", "")
+    seen = {**position, "color": colour, "shape": PRECISION}
+    told = tooltips("model", *TOLD) if models else tooltips(*TOLD)
+    look = {"filled": True, "size": 130 if models else 110, "opacity": 1}
+    spans = (
+        interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=colour),
+        interval(x_axis, "latency_low", "latency_high", "x", y=y_axis, color=colour),
+    )
+    layers = [line_at("zero", [{"delta": 0}], y=y_axis), *budget_line(budget_points, y_axis)]
+    if links:
+        to_child = {"x2": {"field": "latency_ms_child"}, "y2": {"field": "delta_child"}}
+        layers += [layer("rule", {"style": "edge"}, rows=links, **position, **to_child)]
     front = {"style": "front", "interpolate": "step-after"}
-    return (
-        position,
-        [line_at("zero", [{"delta": 0}], y=y_axis), *budget_line(budget_points, y_axis)],
-        [
-            layer("line", front, where="datum.front", **position),
-            layer("rule", bar, where=where, **upright),
-            layer("rule", bar, where=where, **level),
-        ],
-    )
-
-
-def ring(where: str, position: Part) -> Part:
-    """Return a ring around the points that are recommended."""
-    return layer(
-        "point", {"style": "ring", "size": 430, "shape": "circle"}, where=where, **position
-    )
-
-
-def compression(position: Part) -> str:
-    """Return what the title of a chart says of a compressed axis."""
-    return " (compressed beyond 1)" if is_compressed(position["y"]) else ""
-
-
-def accuracy_latency_chart(
-    points: Sequence[dict[str, Any]], *, budget_points: float | None, description: str
-) -> dict[str, Any]:
-    """Chart accuracy change (points) against latency (ms, logarithmic).
-
-    A point has variant, engine, precision, front (its number on the Pareto front, or None), deploy
-    (bool), the tooltip texts latency and change, and what `accuracy_over_latency` draws; points
-    come fastest first.
-    """
-    position, lines, intervals = accuracy_over_latency(points, budget_points, ENGINE)
-    tooltip = tooltips("variant", "latency", "change")
-    look, seen = {"filled": True, "size": 110, "opacity": 1}, {"color": ENGINE, "shape": PRECISION}
-    text = {"align": "left", "dx": 10, "dy": -13}
-    layers = [
-        *lines,
-        *intervals,
-        ring("datum.deploy", position),
-        layer("point", look, **position, **seen, tooltip=tooltip),
-        *labels("text", text, rows=front_labels(points), **position),
-    ]
-    title = f"accuracy change, points{compression(position)}"
-    return chart(layers, points, description, title=title, height=270)
+    layers += [layer("line", front, where="datum.front", **position)]
+    layers += [layer("rule", {"opacity": 0.75}, where=marked, **span) for span in spans]
+    if models:
+        small = {"filled": True, "size": 55, "opacity": 0.6}
+        layers += [layer("point", small, where=f"!{chosen}", **seen, tooltip=told)]
+    ring = {"style": "ring", "size": 430, "shape": "circle"}
+    layers += [layer("point", ring, where=chosen, **position)]
+    layers += [layer("point", look, where=marked, **seen, tooltip=told)]
+    text = {"align": "left", "dx": 12 if models else 10, "dy": -13}
+    if models:
+        layers += labels("model", text, where=chosen, **position)
+    else:
+        layers += labels("text", text, rows=front_labels(points), **position)
+    title = "accuracy change from the root's baseline, points" if models else TITLE
+    title += " (compressed beyond 1)" if is_compressed(y_axis) else ""
+    return chart(layers, points, description, title=title, height=300 if models else 270)
 
 
 def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -302,31 +281,21 @@ def speedups(
 ) -> list[dict[str, Any]]:
     """Return a figure per device and shape: speed-ups of one model's results on one host.
 
-    `host` is named in the titles. A figure has title, baseline, description, chart and rows
-    (fastest first). All shapes of a device have the same axis range, so that they can be compared.
+    `host` is named in the titles. A figure has baseline and what `speedup_figure` returns. All
+    shapes of a device have the same axis range, so that they can be compared.
     """
     figures = []
     devices = sorted({result.device for result in results})
     for device in devices:
         group = [result for result in results if result.device == device]
         by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
-        all_rows = [row for rows in by_shape.values() for row in rows]
-        extent = [row[end] for row in all_rows for end in ("low", "high")]
+        extent = [row[end] for rows in by_shape.values() for row in rows for end in ("low", "high")]
         for shape, rows in by_shape.items():
-            if not rows:
-                continue
-            title = join_title(shape_label(shape), device if len(devices) > 1 else None, host)
-            description = describe_speedups(title, rows)
-            drawn = without_records(rows)
-            figures.append(
-                {
-                    "title": title,
-                    "baseline": at_place(baselines, device, group[0].host),
-                    "description": description,
-                    "rows": rows,
-                    "chart": speedup_chart(drawn, extent=extent, description=description),
-                }
-            )
+            if rows:
+                named = device if len(devices) > 1 else None
+                title = join_title(shape_label(shape), named, host)
+                baseline = at_place(baselines, device, group[0].host)
+                figures.append({"baseline": baseline, **speedup_figure(title, rows, extent)})
     return figures
 
 
@@ -355,15 +324,18 @@ def speedup_mark(speedup: Ratio) -> dict[str, Any]:
     }
 
 
-def describe_speedups(title: str, rows: Sequence[Record]) -> str:
-    """Describe the chart in words."""
-    ties = sum(row["tie"] for row in rows)
-    first = rows[0]
-    return (
+def speedup_figure(
+    title: str, rows: Sequence[dict[str, Any]], extent: Sequence[float]
+) -> dict[str, Any]:
+    """Return the figure of these speed-ups, fastest first: title, rows and chart."""
+    ties, first = sum(row["tie"] for row in rows), rows[0]
+    description = (
         f"Speed-ups of {len(rows)} variants over the baseline at {title}. The fastest is "
         f"{first['variant']} with {first['label']} ({first['interval'] or 'no interval'}); "
         f"{ties} {'is a tie' if ties == 1 else 'are ties'}."
     )
+    chart = speedup_chart(without_records(rows), extent=extent, description=description)
+    return {"title": title, "rows": rows, "chart": chart}
 
 
 def speedup_chart(

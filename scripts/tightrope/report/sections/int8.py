@@ -26,8 +26,8 @@ from tightrope.report.charts import (
 )
 from tightrope.report.sections.figures import change_of, join_title
 from tightrope.report.style.numbers import bounded, percentage, significant, whole
-from tightrope.summary.result_types import Accuracy, Host, Model, Result, Search, Sensitivity
-from tightrope.variants import GIVEN, QUANTIZED
+from tightrope.summary.result_types import Host, Model, Result, Search, Sensitivity
+from tightrope.variants import QUANTIZED
 
 Record = Mapping[str, Any]
 Point = dict[str, Any]
@@ -52,15 +52,14 @@ def int8_section(
     those that the figures draw.
     """
     judged = [result for result in results if is_quantized(result) and result.accuracy]
-    rows = [calibrated(result) for result in judged]
-    if not rows:
+    if not judged:
         return None
     searches = [search_summary(one, one.search) for one in results if one.search]
     known = model.sensitivity if model else {}
-    figures = calibration_figures(rows, hosts, budget_points)
+    figures = calibration_figures(judged, hosts, budget_points)
     drawn = [point for figure in figures if figure["panels"] for point in figure["points"]]
     return {
-        "rows": rows,
+        "rows": [{"result": one, **calibration_parts(one.calibration)} for one in judged],
         "figures": figures,
         "methods": {point["method"] for point in drawn},
         "mixed": {point["precision"] for point in drawn if point["mixed"]},
@@ -88,118 +87,101 @@ def has_vnni(results: Iterable[Result], hosts: Mapping[str, Host]) -> bool:
     return any("avx2" in isa and not saturates({"isa": isa}) for isa in sets)
 
 
-def calibrated(result: Result) -> dict[str, Any]:
-    """Return a result with its calibration parts."""
-    method, samples, repair = calibration_parts(result.calibration)
-    given = result.precision == GIVEN
-    return {
-        **asdict(result),
-        **{"method": method, "samples": samples, "repair": repair},
-        "ranges": "in the file as given" if given else "ranges are found at run time",
-    }
-
-
-def calibration_parts(calibration: str | None) -> tuple[str | None, int | None, str | None]:
+def calibration_parts(calibration: str | None) -> dict[str, Any]:
     """Return method, samples and repair from a calibration name, each None if missing."""
     method, *rest = (calibration or "").split("-", 2)
     if not rest or not rest[0].isdigit():
-        return None, None, None
-    return method, int(rest[0]), rest[1] if len(rest) > 1 else None
+        return {"method": None, "samples": None, "repair": None}
+    repair = rest[1] if len(rest) > 1 else None
+    return {"method": method, "samples": int(rest[0]), "repair": repair}
 
 
 def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
     """Return the sort key of calibrations: a hundred samples come after twenty."""
-    method, samples, _ = calibration_parts(entry[0].partition("-")[2])
-    return method or "", samples or 0, entry[0]
+    parts = calibration_parts(entry[0].partition("-")[2])
+    return parts["method"] or "", parts["samples"] or 0, entry[0]
 
 
 def search_summary(result: Result, search: Search) -> dict[str, Any]:
     """Return the sentence on the search of an int8-auto variant, with its data."""
-    in_float, smooth = len(search.in_float), search.smoothquant
-    trials = [
-        {**asdict(one), "samples": search.samples, "number": at}
-        for at, one in enumerate(search.trials, 1)
-    ]
+    left, smooth, count = len(search.in_float), search.smoothquant, len(search.trials)
     parts = [
         "plain INT8" if smooth is None else f"SmoothQuant {smooth:g}",
-        f"{in_float or 'none'} of {whole(search.operators)} operators "
-        f"{'stay' if in_float > 1 else 'stays'} in float",
-        f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'} on {whole(search.samples)} "
+        f"{left or 'none'} of {whole(search.operators)} operators "
+        f"{'stay' if left > 1 else 'stays'} in float",
+        f"{count} {'trial' if count == 1 else 'trials'} on {whole(search.samples)} "
         f"calibration examples in {significant(search.seconds, 2)} s.",
     ]
-    return {
-        **{key: getattr(result, key) for key in ("variant", "calibration")},
-        "in_float": search.in_float,
-        "trials": trials,
-        "sentence": "; ".join(parts),
-    }
+    trials = [*enumerate(search.trials, 1)]
+    return {"result": result, "search": search, "trials": trials, "sentence": "; ".join(parts)}
 
 
 def calibration_figures(
-    rows: Sequence[Record], hosts: Mapping[str, str], budget_points: float | None
+    results: Iterable[Result], hosts: Mapping[str, str], budget_points: float | None
 ) -> list[dict[str, Any]]:
     """Return a figure per engine, device and host, on common axes, without repaired variants.
 
     A group with one calibration has no panels, but a `sentence`.
     """
-    groups: dict[tuple[Any, ...], list[Point]] = {}
-    devices = {row["device"] for row in rows}
-    for row in rows:
-        if point := calibration_point(row):
-            fields = tuple(row[key] for key in ("engine", "device", "host"))
-            groups.setdefault(fields, []).append(point)
-    drawn = [group for group in groups.values() if len(calibrations(group)) > 1]
-    extent = [point for group in drawn for point in group]
+    groups: dict[tuple[str, str, str | None], list[Point]] = {}
+    devices = set()
+    for result in results:
+        devices.add(result.device)
+        if point := calibration_point(result):
+            groups.setdefault((result.engine, result.device, result.host), []).append(point)
+    several = {
+        key: len({(point["method"], point["samples"]) for point in group}) > 1
+        for key, group in groups.items()
+    }
+    extent = [point for key, group in groups.items() if several[key] for point in group]
     figures = []
-    for (engine, device, host), group in groups.items():
+    for key, group in groups.items():
+        engine, device, host = key
         group.sort(key=lambda point: (point["precision"], point["method"], point["samples"]))
-        title = join_title(engine, device if len(devices) > 1 else None, hosts.get(host))
-        one = len(calibrations(group)) == 1
-        figures.append(
-            {
-                "title": title,
-                "points": group,
-                "panels": [] if one else panels(title, group, extent, budget_points),
-                "sentence": calibration_sentence(group) if one else None,
-            }
-        )
+        title = join_title(engine, device if len(devices) > 1 else None, hosts.get(host or ""))
+        drawn = panels(title, group, extent, budget_points) if several[key] else []
+        sentence = None if several[key] else calibration_sentence(group)
+        figures.append({"title": title, "points": group, "panels": drawn, "sentence": sentence})
     return figures
 
 
-def calibration_point(row: Record) -> Point | None:
-    """Return the point of a row, None if it has a repair or no accuracy change."""
-    accuracy: Accuracy = row["accuracy"]
-    if row["samples"] is None or row["repair"] or (change := accuracy.change) is None:
+def calibration_point(result: Result) -> Point | None:
+    """Return the point of a result, None if it has a repair or no accuracy change."""
+    parts, accuracy = calibration_parts(result.calibration), result.accuracy
+    change = accuracy.change if accuracy else None
+    if parts["samples"] is None or parts.pop("repair") or accuracy is None or change is None:
         return None
-    precision, agreement = row["precision"], accuracy.agreement
-    agreed = percentage(agreement, accuracy.samples)
+    agreed = percentage(accuracy.agreement, accuracy.samples)
     return {
-        **{key: row[key] for key in ("variant", "method", "samples")},
-        "precision": precision,
-        "mixed": "-" in precision,
+        **parts,
+        "variant": result.variant,
+        "precision": result.precision,
+        "mixed": "-" in result.precision,
         **change_of(change, accuracy.samples),
-        "agreement": None if agreement is None else 100 * agreement,
+        "agreement": None if accuracy.agreement is None else 100 * accuracy.agreement,
         "agreed": f"{agreed} %" if agreed else None,
     }
-
-
-def calibrations(group: Iterable[Record]) -> set[tuple[str, int]]:
-    """Return method and samples of each calibration of the points."""
-    return {(point["method"], point["samples"]) for point in group}
 
 
 def panels(
     title: str, group: Sequence[Point], extent: Sequence[Point], budget: float | None
 ) -> list[dict[str, Any]]:
     """Return two stacked panels; the axes cover the points of `extent`."""
-    change, agreed = (describe(title, group, field) for field in ("change", "agreed"))
-    above = accuracy_over_samples(group, extent=extent, budget_points=budget, description=change)
-    found = [{"description": f"Accuracy change over calibration samples, {change}", "chart": above}]
-    if any(point["agreed"] for point in group):
-        below = agreement_over_samples(group, extent=extent, description=agreed)
-        words = f"Agreement with fp32 over calibration samples, {agreed}"
-        found.append({"description": words, "chart": below})
-    return found
+    change, agreed = (
+        "; ".join(
+            f"{one['precision']} {one['method']} {one['samples']}: {one[field]}"
+            for one in group
+            if one[field]
+        )
+        for field in ("change", "agreed")
+    )
+    words = f"Accuracy change over calibration samples, {title}: {change}."
+    above = accuracy_over_samples(group, extent=extent, budget_points=budget, description=words)
+    if not agreed:
+        return [{"chart": above}]
+    words = f"Agreement with fp32 over calibration samples, {title}: {agreed}."
+    below = agreement_over_samples(group, extent=extent, description=words)
+    return [{"chart": above}, {"chart": below}]
 
 
 def calibration_sentence(group: Sequence[Record]) -> str:
@@ -213,16 +195,6 @@ def calibration_sentence(group: Sequence[Record]) -> str:
         f"one calibration, {group[0]['method']} on {whole(group[0]['samples'])} samples: "
         f"{'; '.join(parts)}"
     )
-
-
-def describe(title: str, group: Iterable[Record], field: str) -> str:
-    """Describe a panel in words."""
-    told = [
-        f"{point['precision']} {point['method']} {point['samples']}: {point[field]}"
-        for point in group
-        if point[field]
-    ]
-    return f"{title}: {'; '.join(told)}."
 
 
 def accuracy_over_samples(
@@ -239,8 +211,7 @@ def accuracy_over_samples(
     cover the points of `extent`.
     """
     x_axis, y_axis = samples_axis(extent), accuracy_axis(extent, budget_points)
-    x_axis["axis"] = {**x_axis["axis"], "labels": False}
-    x_axis["title"] = None
+    x_axis |= {"axis": {**x_axis["axis"], "labels": False}, "title": None}
     upright = interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=METHOD)
     layers = [
         line_at("zero", [{"delta": 0}], y=y_axis),
@@ -248,43 +219,35 @@ def accuracy_over_samples(
         layer("rule", {"strokeWidth": 1.5, "opacity": 0.75}, **upright),
         *series(x_axis, y_axis, change="accuracy change"),
     ]
-    return panel(
-        layers, spread(points, extent), y_axis, "accuracy change, points", 210, description
-    )
+    title = "accuracy change, points" + (" (compressed)" if is_compressed(y_axis) else "")
+    return chart(layers, spread(points, extent), description, title=title, height=210)
 
 
 def agreement_over_samples(
     points: Sequence[Point], *, extent: Sequence[Point], description: str
 ) -> dict[str, Any]:
     """Chart the share of predictions equal to those in fp32 (percent), same points and x axis."""
-    rows = [
-        {**point, "less": point["agreement"] - 100}
-        for point in spread(points, extent)
-        if point["agreement"] is not None
-    ]
-    ends = ("delta", "delta_low", "delta_high")
     known = [point["agreement"] - 100 for point in extent if point["agreement"] is not None]
+    ends = ("delta", "delta_low", "delta_high")
     y_axis = accuracy_axis([dict.fromkeys(ends, less) for less in (*known, -1)], None)
     y_axis["field"] = "less"
     y_axis["axis"]["labelExpr"] = "format(datum.value + 100, '~r')"
     low = y_axis["scale"]["domain"][0]
     # room for a mark at 100, but not for another label
     y_axis["scale"]["domain"] = [low, min(0.4, -0.05 * low)]
+    rows = [
+        {**point, "less": point["agreement"] - 100}
+        for point in spread(points, extent)
+        if point["agreement"] is not None
+    ]
     layers = series(samples_axis(extent), y_axis, agreed="agreement with fp32")
-    return panel(layers, rows, y_axis, "agreement with fp32, %", 130, description)
-
-
-def panel(
-    layers: list[Part], rows: Sequence[Point], y_axis: Part, title: str, height: int, words: str
-) -> dict[str, Any]:
-    """Return one of the stacked panels, described in words."""
-    y_axis["axis"] |= {"minExtent": EXTENT, "maxExtent": EXTENT}
-    title += " (compressed)" if is_compressed(y_axis) else ""
-    return chart(layers, rows, words, title=title, height=height)
+    title = "agreement with fp32, %" + (" (compressed)" if is_compressed(y_axis) else "")
+    return chart(layers, rows, description, title=title, height=130)
 
 
 def series(x_axis: Part, y_axis: Part, **told: str) -> list[Part]:
     """Return a mark per point, hollow for mixed precisions, and a line through each series."""
+    y_axis["axis"] |= {"minExtent": EXTENT, "maxExtent": EXTENT}
     tooltip = tooltips("variant", "samples", **told)
     position = {"x": x_axis, "y": y_axis}
     detail = {"color": METHOD, "detail": nominal("precision")}
@@ -328,13 +291,21 @@ def sensitivity_figure(
     `title` has scheme and calibration; `rows` holds all operators, the chart the first
     MOST_OPERATORS.
     """
-    matching = [search for search in searches if search["calibration"] == title.partition("-")[2]]
-    in_float = {operator for search in matching for operator in search["in_float"]}
-    rows = [
-        {**asdict(row), "samples": record.samples, "in_float": row.operator in in_float}
-        for row in record.operators
+    calibration = title.partition("-")[2]
+    matching = [one["search"] for one in searches if one["result"].calibration == calibration]
+    in_float = {operator for search in matching for operator in search.in_float}
+    rows = [{**asdict(row), "in_float": row.operator in in_float} for row in record.operators]
+    bars = [
+        {
+            "operator": row["operator"],
+            "millinats": 1e3 * row["kl"],
+            "in_float": row["in_float"],
+            "name": f"{MARK} {row['operator']}" if row["in_float"] else row["operator"],
+            "label": bounded(row["kl"], 0.001, 1000),
+            "agreement": f"{percentage(row['agreement'])} %",
+        }
+        for row in rows[:MOST_OPERATORS]
     ]
-    bars = [sensitivity_bar(row) for row in rows[:MOST_OPERATORS]]
     first = f"{bars[0]['operator']} with {bars[0]['label']} millinats" if bars else "none"
     description = (
         f"Divergence that each of {len(rows)} operators alone in INT8 brings, {title}; the most "
@@ -347,20 +318,7 @@ def sensitivity_figure(
         "drawn": len(bars),
         "searched": bool(matching),
         "left": len(in_float),
-        "description": description,
         "chart": sensitivity_chart(bars, description=description),
-    }
-
-
-def sensitivity_bar(row: Record) -> Point:
-    """Return the bar of an operator."""
-    return {
-        "operator": row["operator"],
-        "millinats": 1e3 * row["kl"],
-        "in_float": row["in_float"],
-        "name": f"{MARK} {row['operator']}" if row["in_float"] else row["operator"],
-        "label": bounded(row["kl"], 0.001, 1000),
-        "agreement": f"{percentage(row['agreement'])} %",
     }
 
 

@@ -26,15 +26,23 @@ from tightrope.report.style.numbers import (
     milliseconds,
     percentage,
     shape_label,
-    shape_of,
     significant,
     whole,
 )
-from tightrope.report.tables import cell, number, provisional, value, verdict, with_interval
+from tightrope.report.tables import (
+    cell,
+    number,
+    provisional,
+    value,
+    variant,
+    verdict,
+    with_interval,
+)
 from tightrope.studies.study import Column, Heat, Lines, Study
 from tightrope.studies.table import STUDIES
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import StudyEntry
+from tightrope.summary.result_types import Shape
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]
@@ -46,21 +54,17 @@ LINES_HEIGHT = 220
 def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a section per study that measured something, with an entry per model.
 
-    `failed` is how many variants failed; `link` is the title in the page's list of sections.
+    `failed` is how many variants failed.
     """
     found = []
     for name, study in STUDIES.items():
-        entries = summary.studies.get(name, [])
-        models = dict.fromkeys(entry.model for entry in entries)
-        if entries:
-            own = {one: [entry for entry in entries if entry.model == one] for one in models}
-            found.append(
-                {
-                    "study": study,
-                    "failed": sum(entry.status == "failed" for entry in entries),
-                    "models": [model_section(study, one, own[one], hosts) for one in models],
-                }
-            )
+        models: dict[str, list[StudyEntry]] = {}
+        for entry in summary.studies.get(name, []):
+            models.setdefault(entry.model, []).append(entry)
+        if models:
+            failed = sum(one.status == "failed" for one in summary.studies[name])
+            parts = [model_section(study, model, own, hosts) for model, own in models.items()]
+            found.append({"study": study, "failed": failed, "models": parts})
     return found
 
 
@@ -69,47 +73,44 @@ def model_section(
 ) -> dict[str, Any]:
     """Return the rows of a model's variants, their figures, and what could not be measured.
 
-    A column without a value in any row is left out. `sentences` are what stands nowhere else.
+    A row is its cells. A column without a value in any row is left out. `sentences` are what stands
+    nowhere else.
     """
     measured = [entry for entry in entries if entry.status == "ok"]
-    known = [row for entry in measured for row in entry.rows]
+    rows = [(entry, row) for entry in measured for row in entry.rows]
     columns = {
         name: column
         for name, column in study.columns.items()
-        if any(row[name] is not None for row in known)
+        if any(row[name] is not None for _, row in rows)
     }
     titles = [f"#{one.title}" if one.unit != "text" else one.title for one in columns.values()]
-    rows = [
-        {"variant": entry.variant, "host": hosts.get(entry.host), "cells": cells}
-        for entry in measured
-        for cells in cells_of(columns, entry)
-    ]
     drawn = figures(study, model, measured, hosts)
     words = [] if drawn or study.remark else [word for one in measured for word in one.words]
     return {
         "name": model,
         "titles": ["Variant", "Shape", *titles, "#Calls", "Note"],
-        "rows": rows,
+        "rows": [
+            Markup().join(
+                [
+                    variant(entry.variant, hosts.get(entry.host)),
+                    cell(shape_label(shape_of(entry))),
+                    *(shown(column, row[name], row) for name, column in columns.items()),
+                    number(whole(row["calls"]), why_none(row)),
+                    cell(why_none(row) or ""),
+                ]
+            )
+            for entry, row in rows
+        ],
         "figures": drawn,
         "sentences": list(dict.fromkeys(words)),
         "not_run": not_run(entries),
     }
 
 
-def cells_of(columns: Mapping[str, Column], entry: StudyEntry) -> list[Markup]:
-    """Return the cells of each row of an entry, after the variant's."""
-    shape = cell(shape_label(shape_of(entry.shape)))
-    return [
-        Markup().join(
-            [
-                shape,
-                *(shown(column, row[name], row) for name, column in columns.items()),
-                number(whole(row["calls"]), why_none(row)),
-                cell(why_none(row) or ""),
-            ]
-        )
-        for row in entry.rows
-    ]
+def shape_of(entry: StudyEntry) -> Shape:
+    """Return the sizes that all inputs have in common."""
+    known = {name: size for name, size in entry.shape.items() if name in Shape.__struct_fields__}
+    return Shape(**{"batch": 0, **known})
 
 
 def why_none(row: Record) -> str | None:
@@ -193,17 +194,16 @@ def heat_figure(
                 "best": bool(row.get("best")),
             }
         )
-    description = f"{study.title} of {entry.variant}. {' '.join(entry.words)}"
     columns = sorted({mark[look.x] for mark in marks})
+    place = filter(None, (shape_label(shape_of(entry)), hosts.get(entry.host)))
     return {
         "name": entry.variant,
-        "quiet": " on ".join(
-            filter(None, (shape_label(shape_of(entry.shape)), hosts.get(entry.host)))
-        ),
+        "quiet": " on ".join(place),
         "sentences": entry.words,
-        "description": description,
         "least_width": NAMES_WIDTH + COLUMN_WIDTH * len(columns),
-        "chart": heat(look, marks, columns, description),
+        "chart": heat(
+            look, marks, columns, f"{study.title} of {entry.variant}. {' '.join(entry.words)}"
+        ),
     }
 
 
@@ -233,39 +233,29 @@ def lines_figure(
     study: Study, look: Lines, model: str, measured: Sequence[StudyEntry]
 ) -> dict[str, Any]:
     """Return a line per variant, with the interval of each point that has one."""
-    units = {name: column.unit for name, column in study.columns.items()}
-    factor = 1000 if units[look.y] == "ms" else 1
-    points = []
-    for entry in measured:
-        for row in entry.rows:
-            found = row[look.y]
-            if found is not None:
-                known = found if isinstance(found, dict) else {"value": found}
-                points.append(
-                    {
-                        "variant": entry.variant,
-                        "engine": parse(entry.variant).engine,
-                        "x": row[look.x],
-                        **{end: factor * one for end, one in known.items()},
-                    }
-                )
-    titles = {name: column.title for name, column in study.columns.items()}
-    axis = log_axis(points, ("value", "low", "high"), "value", title=titles[look.y])
-    place = {"x": log_axis(points, ("x",), "x", title=titles[look.x])}
-    colour = {"color": ENGINE, "detail": nominal("variant")}
-    told = tooltips("variant", x=titles[look.x], value=titles[look.y])
+    x_title, (y_title, unit, *_) = study.columns[look.x].title, study.columns[look.y]
+    factor, points = 1000 if unit == "ms" else 1, []
+    for entry, row in [(one, row) for one in measured for row in one.rows]:
+        found = row[look.y]
+        known = found if isinstance(found, dict) else {"value": found} if found is not None else {}
+        place = {"variant": entry.variant, "engine": parse(entry.variant).engine, "x": row[look.x]}
+        ends = {end: factor * one for end, one in known.items()}
+        points += [{**place, **ends}] if known else []
+    axis = log_axis(points, ("value", "low", "high"), "value", title=y_title)
+    drawn = {"x": log_axis(points, ("x",), "x", title=x_title)}
+    drawn |= {"color": ENGINE, "detail": nominal("variant")}
+    told = tooltips("variant", x=x_title, value=y_title)
     layers = [
-        layer("line", {}, y=axis, **place, **colour),
-        layer("point", {"filled": True, "opacity": 1}, y=axis, tooltip=told, **place, **colour),
+        layer("line", {}, y=axis, **drawn),
+        layer("point", {"filled": True, "opacity": 1}, y=axis, tooltip=told, **drawn),
     ]
     if any("low" in point for point in points):
-        layers.insert(0, layer("rule", {}, **interval(axis, "low", "high", "y", **place, **colour)))
-    description = f"{titles[look.y]} by {titles[look.x]}, {model}"
+        layers.insert(0, layer("rule", {}, **interval(axis, "low", "high", "y", **drawn)))
+    description = f"{y_title} by {x_title}, {model}"
     return {
         "name": None,
         "quiet": description,
         "sentences": [],
-        "description": description,
         "least_width": NAMES_WIDTH,
         "chart": chart(layers, points, description, height=LINES_HEIGHT),
     }
@@ -279,7 +269,7 @@ def study_remarks(summary: Summary) -> dict[tuple[Any, ...], list[Remark]]:
     found: dict[tuple[Any, ...], list[Remark]] = {}
     for name, study in STUDIES.items():
         for entry in summary.studies.get(name, []) if study.remark else ():
-            place = entry.model, entry.variant, entry.host, shape_of(entry.shape)
+            place = entry.model, entry.variant, entry.host, shape_of(entry)
             if entry.words:
                 found.setdefault(place, []).append(Remark(study.remark, entry.words))
     return found

@@ -20,11 +20,6 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def is_positive(value: Any) -> TypeGuard[float]:
-    """Return whether `value` is a finite number above zero."""
-    return is_number(value) and value > 0
-
-
 def significant(value: float | None, digits: int = 3) -> str | None:
     """Format `value` with `digits` significant digits, thousands separated, without exponent."""
     if not is_number(value):
@@ -43,20 +38,9 @@ def bounded(value: float | None, floor: float, factor: float = 1) -> str | None:
     return significant(value * factor, 2) if is_number(value) else None
 
 
-def scaled(value: float | None, factor: float) -> str | None:
-    """Format `value * factor` with three significant digits: seconds to ms, bytes to MB."""
-    return significant(value * factor) if is_number(value) else None
-
-
 def milliseconds(seconds: float | None) -> str | None:
     """Format seconds as milliseconds, joules as millijoules: 0.0098 gives "9.80"."""
-    return scaled(seconds, 1e3)
-
-
-def signed_ms(seconds: float) -> str:
-    """Format seconds in milliseconds, what is lost with a minus sign."""
-    value = milliseconds(abs(seconds)) or "0"
-    return f"{MINUS}{value}" if seconds < 0 else value
+    return significant(seconds * 1e3) if is_number(seconds) else None
 
 
 def percent(share: float | None) -> str | None:
@@ -66,7 +50,7 @@ def percent(share: float | None) -> str | None:
 
 def megabytes(size: float | None) -> str | None:
     """Format bytes as decimal megabytes: 90,900,000 gives "90.9"."""
-    return scaled(size, 1e-6)
+    return significant(size * 1e-6) if is_number(size) else None
 
 
 def whole(value: float | None) -> str | None:
@@ -132,21 +116,15 @@ def ratio_interval(found: Ratio | None) -> str | None:
     return f"{found.low:,.{decimals}f} to {found.high:,.{decimals}f}"
 
 
+def plus_minus(mean: str | None, deviation: str | None) -> str | None:
+    """Join a mean and a sample standard deviation: "78.3 ± 0.4"; None without a mean."""
+    return f"{mean} \N{PLUS-MINUS SIGN} {deviation}" if mean and deviation else mean
+
+
 def gain(value: float | None) -> str | None:
     """Format a ratio without interval to two digits: 2.314 gives 2.3 with the times sign."""
     text = significant(value, 2)
     return f"{text}{TIMES}" if text else None
-
-
-def shape_of(row: Any) -> Shape:
-    """Return the input dimensions of a latency row or shape."""
-    if isinstance(row, Shape):
-        return row
-    if isinstance(row, Mapping):
-        sizes = {name: size for name, size in row.items() if name in Shape.__struct_fields__}
-        return shape_of(row["shape"]) if row.get("shape") else Shape(**{"batch": 0, **sizes})
-    found: Shape = row.shape
-    return found
 
 
 def sizes(shape: Shape) -> list[int]:

@@ -49,13 +49,13 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
 
 def test_the_chart_links_each_parent_with_its_child() -> None:
     (family,) = families_section(summary(entry()), {})
-    (figure,) = family["figures"]
-    drawn = json.dumps(figure["chart"])
+    chart = family["shapes"][0]["figure"]["chart"]
+    drawn, description = json.dumps(chart), chart["description"]
     assert '"latency_ms_child": 1.98' in drawn
     assert drawn.count('"delta_child": ') == 2
-    assert "of 5 variants at batch" in figure["description"]
-    assert f"small {INT8} (1.98 ms" in figure["description"]
-    assert EAGER not in figure["description"]
+    assert "of 5 variants at batch" in description
+    assert f"small {INT8} (1.98 ms" in description
+    assert EAGER not in description
 
 
 def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
