@@ -43,10 +43,13 @@ FILTERS = (
     numbers.whole,
 )
 FUNCTIONS = (
+    numbers.ends,
     numbers.plus_minus,
     numbers.points_interval,
+    tables.alike,
     tables.answer,
     tables.bar,
+    tables.by_reason,
     tables.cell,
     tables.disturbance,
     tables.folded,

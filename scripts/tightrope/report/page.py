@@ -13,7 +13,7 @@ from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import read_template
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.decision import UNKNOWN, goal_section, grouped, not_run, pick
+from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.gpu import gpu_memory, streams_section
@@ -31,6 +31,7 @@ from tightrope.report.sections.steadiness import Remark, disturbed_section, rema
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import sizes
+from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
 from tightrope.summary.result_types import Host, Result
@@ -145,10 +146,10 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         ),
         "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
         "judged": bool(judged),
-        "goal": goal_section(summary, name, hosts),
+        "goal": goal_section(summary, name),
         "truncated": truncation_words(model.truncation) if model else None,
         "poor_baseline": poor_baseline(model, measured) if model else None,
-        "answers": answers_section(measured, baselines, budget, model.thumbnails if model else {}),
+        "answers": answers_section(measured, budget, model.thumbnails if model else {}),
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),

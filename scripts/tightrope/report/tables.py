@@ -149,3 +149,21 @@ def disturbance(reason: str | None, marked: bool) -> Markup:
     if not reason:
         return Markup()
     return Markup(" ") + remarked([("provisional" if marked else "disturbed", [reason])])
+
+
+def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
+    """Return (reason, variants) pairs of rejected variants."""
+    return grouped((one.reason, one.variant) for one in rejected)
+
+
+def alike(variants: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
+    """Return pairs of (verdict, its reasons) and the variants that have both."""
+    return grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants)
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
+    """Return (reason, variants) pairs, in order of first appearance."""
+    groups: dict[Any, list[Any]] = {}
+    for reason, variant in pairs:
+        groups.setdefault(reason or "no reason was recorded", []).append(variant)
+    return list(groups.items())

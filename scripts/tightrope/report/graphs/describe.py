@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import onnx
@@ -44,11 +44,12 @@ def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
     shape, rows = slowest_shape(costs)
     paths = module_paths(graph)
     operators = [
-        Operator(node, kind, seconds_of(rows.get(node.name), kind))
+        # the int8 time of what computes in int8
+        Operator(node, kind, rows.get(node.name, {}).get("int8_s" if kind == "int8" else "float_s"))
         for node, kind in zip(graph.node, precisions(graph), strict=True)
     ]
     layers = [
-        describe_layer(graph, name, indices, operators, parameters)
+        describe_layer(name, [operators[index] for index in indices], parameters)
         for name, indices in layers_of(graph, paths)
     ]
     timed = any(layer["seconds"] is not None for layer in layers)
@@ -69,39 +70,24 @@ def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
 
 
 def describe_layer(
-    graph: onnx.GraphProto,
-    name: str,
-    indices: Sequence[int],
-    operators: Sequence[Operator],
-    parameters: Mapping[str, onnx.TensorProto],
+    name: str, operators: Sequence[Operator], parameters: Mapping[str, onnx.TensorProto]
 ) -> Document:
-    """Describe one layer: its parameters, operators and time."""
-    nodes = [graph.node[index] for index in indices]
-    used = {
-        tensor: parameters[tensor]
-        for node in nodes
-        for tensor in consumed_tensors(node)
-        if tensor in parameters
-    }
-    seconds = [
-        operators[index].seconds for index in indices if operators[index].seconds is not None
-    ]
-    return {
-        "name": name,
-        **total(used.values()),
-        "seconds": sum(seconds) if seconds else None,
-        "operators": counted(operators[index] for index in indices),
-    }
-
-
-def counted(operators: Iterable[Operator]) -> list[Document]:
-    """Return how many operators of each type and format there are, most frequent first."""
+    """Describe one layer: its parameters, time, and operators by type and format."""
+    consumed = dict.fromkeys(
+        tensor for operator in operators for tensor in consumed_tensors(operator.node)
+    )
+    seconds = [one.seconds for one in operators if one.seconds is not None]
     shown = (one for one in operators if one.node.op_type not in UNSEEN)
     counts = Counter((one.node.op_type, one.precision) for one in shown)
-    return [
-        {"type": kind, "precision": precision, "count": number}
-        for (kind, precision), number in counts.most_common()
-    ]
+    return {
+        "name": name,
+        **total(parameters[tensor] for tensor in consumed if tensor in parameters),
+        "seconds": sum(seconds) if seconds else None,
+        "operators": [
+            {"type": kind, "precision": precision, "count": number}
+            for (kind, precision), number in counts.most_common()
+        ],
+    }
 
 
 def blocks_of(layers: Sequence[Document]) -> list[Document]:
@@ -110,7 +96,12 @@ def blocks_of(layers: Sequence[Document]) -> list[Document]:
     Each of these layers has the `names` and the sum of the `seconds` of all repetitions.
     """
     blocks = []
-    for first, length, times in fold_repetitions([layer_signature(layer) for layer in layers]):
+    # equal layers have all fields alike but name and time
+    signatures = [
+        json.dumps([layer[field] for field in ("parameters", "weight_bytes", "operators")])
+        for layer in layers
+    ]
+    for first, length, times in fold_repetitions(signatures):
         parts = [
             layers[first + offset : first + length * times : length] for offset in range(length)
         ]
@@ -121,34 +112,23 @@ def blocks_of(layers: Sequence[Document]) -> list[Document]:
 def fold_repetitions(signatures: Sequence[Hashable]) -> list[Block]:
     """Split `signatures` into blocks, in order; equal signatures stand for equal layers.
 
-    Greedy: each position starts the repetition that saves the most layers, the shortest on ties.
+    Greedy: each position starts the repetition that saves the most layers, the shortest on ties,
+    or else a single layer.
     """
     numbers: dict[Hashable, int] = {}
     sequence = [numbers.setdefault(signature, len(numbers)) for signature in signatures]
     blocks, first = [], 0
     while first < len(sequence):
-        block = longest_repetition(sequence, first)
-        blocks.append(block)
-        first += block.length * block.times
+        best = Block(first, 1, 1)
+        for length in range(1, min(LONGEST_PART, (len(sequence) - first) // 2) + 1):
+            part, times = sequence[first : first + length], 1
+            while sequence[first + times * length : first + (times + 1) * length] == part:
+                times += 1
+            if length * (times - 1) > best.length * (best.times - 1):
+                best = Block(first, length, times)
+        blocks.append(best)
+        first += best.length * best.times
     return blocks
-
-
-def longest_repetition(sequence: Sequence[int], first: int) -> Block:
-    """Return the repetition from `first` that saves the most layers, else a single layer."""
-    best = Block(first, 1, 1)
-    for length in range(1, min(LONGEST_PART, (len(sequence) - first) // 2) + 1):
-        part, times = sequence[first : first + length], 1
-        while sequence[first + times * length : first + (times + 1) * length] == part:
-            times += 1
-        if length * (times - 1) > best.length * (best.times - 1):
-            best = Block(first, length, times)
-    return best
-
-
-def layer_signature(layer: Document) -> str:
-    """Return the signature of equal layers: all fields but name and time."""
-    parts = [layer[field] for field in ("parameters", "weight_bytes", "operators")]
-    return json.dumps(parts)
 
 
 def merge_layers(layers: Sequence[Document]) -> Document:
@@ -181,8 +161,3 @@ def slowest_shape(costs: Document | None) -> tuple[Document | None, dict[str, Do
         return None, {}
     sizes = max(by_shape, key=lambda shape: sum(row["float_s"] for row in by_shape[shape].values()))
     return dict(sizes), by_shape[sizes]
-
-
-def seconds_of(row: Document | None, precision: str) -> float | None:
-    """Return the operator's time from its costs row, the int8 time if it computes in int8."""
-    return row["int8_s" if precision == "int8" else "float_s"] if row else None

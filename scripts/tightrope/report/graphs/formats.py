@@ -38,13 +38,6 @@ def format_of(kind: int | None) -> str:
     return FORMATS.get(name, OTHER)
 
 
-def tensor_types(graph: onnx.GraphProto) -> Types:
-    """Return the known data types of the tensors in `graph`."""
-    values = (*graph.value_info, *graph.input, *graph.output)
-    types = {value.name: value.type.tensor_type.elem_type for value in values}
-    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
-
-
 def precisions(graph: onnx.GraphProto) -> list[str]:
     """Return the format in which each operator of `graph` computes, in node order.
 
@@ -53,7 +46,9 @@ def precisions(graph: onnx.GraphProto) -> list[str]:
     results go to QuantizeLinear. Otherwise it has the format of its operands, and Q/DQ that of the
     quantized side.
     """
-    types = tensor_types(graph)
+    values = (*graph.value_info, *graph.input, *graph.output)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
     dequantized = {
         node.output[0]: types.get(node.input[0])
         for node in graph.node
@@ -87,12 +82,8 @@ def precision_of(
     )
     if fused and floats and all(name in dequantized for name in floats):
         return format_of(dequantized[floats[0]])
-    return first_known_format([*inputs, *node.output], types)
-
-
-def first_known_format(names: Iterable[str], types: Types) -> str:
-    """Return the first quantized format of the tensors, else the first known format."""
-    formats = [format_of(types.get(name)) for name in names]
+    # the first quantized format of its tensors, else the first known format
+    formats = [format_of(types.get(name)) for name in (*inputs, *node.output)]
     quantized = [kind for kind in formats if re.fullmatch(r"int[248]|fp[468]", kind)]
     return next((kind for kind in [*quantized, *formats] if kind != OTHER), OTHER)
 
@@ -132,7 +123,7 @@ def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
                 tensor = onnx.TensorProto(data_type=attribute.t.data_type, name=node.output[0])
                 tensor.dims.extend(attribute.t.dims)
                 yield tensor
-    for inner in inner_graphs(graph):
+    for inner in inner_graphs(graph.node):
         yield from constants(inner)
 
 
@@ -145,15 +136,9 @@ def total(tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
     }
 
 
-def inner_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield the subgraphs in the attributes of a graph's nodes."""
-    for node in graph.node:
-        yield from inner_graphs_of(node)
-
-
-def inner_graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Yield the subgraphs of a node: branches of If, the body of Loop or Scan."""
-    for attribute in node.attribute:
+def inner_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    """Yield the subgraphs of nodes: branches of If, the body of Loop or Scan."""
+    for attribute in (one for node in nodes for one in node.attribute):
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
@@ -162,5 +147,5 @@ def inner_graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """Yield every node, including those of subgraphs."""
     yield from graph.node
-    for inner in inner_graphs(graph):
+    for inner in inner_graphs(graph.node):
         yield from all_nodes(inner)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE, inner_graphs_of
+from tightrope.report.graphs.formats import CONVERSIONS, DEQUANTIZE, inner_graphs
 from tightrope.report.graphs.record import SHARED
 from tightrope.runtimes.executed import is_product
 
@@ -28,9 +28,11 @@ def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[st
     products = weighted_products(graph)
     named = [index for index in products if paths[index] is not None]
     keys = layer_names([path for path in paths if path is not None])
-    assigned = [None if path is None else keys[path] for path in paths]
+    assigned: list[str | None] = [None if path is None else keys[path] for path in paths]
     if 2 * len(named) < len(products) or not any(assigned):
-        assigned = layers_from_products(graph, products)
+        assigned = [None] * len(graph.node)
+        for number, index in enumerate(products, start=1):
+            assigned[index] = f"{graph.node[index].op_type} {number}"
     layers = assign_layers(graph, assigned)
     layers = move_foreign_tails(graph, layers, assigned)
     order = dict.fromkeys([SHARED, *(name for name in assigned if name is not None)])
@@ -73,14 +75,6 @@ def layer_names(paths: Sequence[ModulePath]) -> dict[ModulePath, str]:
     return names
 
 
-def layers_from_products(graph: Graph, products: Sequence[int]) -> list[str | None]:
-    """Start a layer at each product, named by its type, for graphs without useful names."""
-    assigned: list[str | None] = [None] * len(graph.node)
-    for number, index in enumerate(products, start=1):
-        assigned[index] = f"{graph.node[index].op_type} {number}"
-    return assigned
-
-
 def assign_layers(graph: Graph, assigned: Sequence[str | None]) -> list[str]:
     """Assign a layer to every operator, starting from `assigned`."""
     rank = {name: number for number, name in enumerate(dict.fromkeys(filter(None, assigned)))}
@@ -109,7 +103,7 @@ def assign_layers(graph: Graph, assigned: Sequence[str | None]) -> list[str]:
 def consumed_tensors(node: onnx.NodeProto) -> list[str]:
     """Return the tensors that a node consumes, including those of its subgraphs."""
     names = [name for name in node.input if name]
-    for graph in inner_graphs_of(node):
+    for graph in inner_graphs([node]):
         names += [name for inner in graph.node for name in consumed_tensors(inner)]
     return names
 
@@ -134,23 +128,18 @@ def move_foreign_tails(
         previous = kinds_by_family.get(family)
         if previous and len(previous) < len(kinds) and kinds[: len(previous)] == previous:
             tail = indices[len(previous) :]
-            target = layers_consuming(graph, tail, layers) - {name}
+            outputs = {output for index in tail for output in graph.node[index].output}
+            target = {
+                layers[index]
+                for index, node in enumerate(graph.node)
+                if layers[index] != name and outputs & set(consumed_tensors(node))
+            }
             if len(target) == 1 and all(assigned[index] is None for index in tail):
                 for index in tail:
                     moved[index] = next(iter(target))
                 kinds = previous
         kinds_by_family[family] = kinds
     return moved
-
-
-def layers_consuming(graph: Graph, indices: Sequence[int], layers: Sequence[str]) -> set[str]:
-    """Return the layers that consume the outputs of the given operators."""
-    outputs = {name for index in indices for name in graph.node[index].output}
-    return {
-        layers[index]
-        for index, node in enumerate(graph.node)
-        if outputs & set(consumed_tensors(node))
-    }
 
 
 def module_paths(graph: Graph) -> list[ModulePath | None]:

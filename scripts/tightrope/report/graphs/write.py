@@ -24,15 +24,6 @@ LARGEST_CONSTANT_BYTES = 1024
 LEFT_OUT = "weights-are-left-out"
 # prefix of the names that shape inference gives to unknown sizes
 INVENTED = "unk__"
-CONTENTS = (
-    "raw_data",
-    "float_data",
-    "double_data",
-    "int32_data",
-    "int64_data",
-    "uint64_data",
-    "string_data",
-)
 
 
 def describe_graph(
@@ -91,7 +82,11 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     """
     for tensor in all_constants(model.graph):
         if tensor.ByteSize() > LARGEST_CONSTANT_BYTES:
-            leave_out(tensor)
+            for field, _ in tensor.ListFields():
+                if field.name.endswith("_data"):  # raw, of any type, or in another file
+                    tensor.ClearField(field.name)
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value=LEFT_OUT)
     del model.metadata_props[:]
     model.doc_string = description
     try:
@@ -105,16 +100,6 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     return model
 
 
-def leave_out(tensor: TensorProto) -> None:
-    """Make `tensor` refer to an external file that does not exist."""
-    for field in CONTENTS:
-        tensor.ClearField(field)
-    del tensor.external_data[:]
-    tensor.data_location = TensorProto.EXTERNAL
-    entry = tensor.external_data.add()
-    entry.key, entry.value = "location", LEFT_OUT
-
-
 def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
     """Yield initializers and tensors in attributes, including those of subgraphs."""
     yield from graph.initializer
@@ -123,5 +108,5 @@ def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-    for inner in inner_graphs(graph):
+    for inner in inner_graphs(graph.node):
         yield from all_constants(inner)

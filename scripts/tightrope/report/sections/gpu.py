@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec.structs import asdict
-
 from tightrope.machine.interference import SLOWDOWNS
-from tightrope.report.style.numbers import ends, whole
+from tightrope.report.style.numbers import whole
 from tightrope.summary.result_types import Gpu, Result
 
 
@@ -42,10 +40,8 @@ def clocks(rows: list[Gpu]) -> tuple[str, str]:
 def measured(name: str, values: list[float | None], unit: str) -> str | None:
     """Format the range of the known values, None without any."""
     known = [value for value in values if value is not None]
-    if not known:
-        return None
-    ends = dict.fromkeys(whole(end) for end in (min(known), max(known)))
-    return f"{name} {' to '.join(map(str, ends))} {unit}"
+    ends = dict.fromkeys(whole(end) or "" for end in (min(known), max(known))) if known else {}
+    return f"{name} {' to '.join(ends)} {unit}" if known else None
 
 
 def throttling(rows: list[Gpu]) -> tuple[str, str]:
@@ -96,24 +92,14 @@ def gpu_memory(results: Iterable[Result]) -> dict[tuple[str | None, str], int]:
 def streams_section(results: Iterable[Result]) -> dict[str, Any] | None:
     """Return the table of throughput on several streams, None where none was measured.
 
-    `counts` are the numbers of streams; each of `rows` has a `result`, its `shape`, `single`, the
-    samples per second of one call at a time, and by count the `rates` with their `interval` in
-    words, of which `best` is one.
+    `counts` are the numbers of streams; each of `rows` has a result, its row at a shape, and its
+    rates by count.
     """
-    rows: list[dict[str, Any]] = [
-        {
-            "result": result,
-            "shape": row.shape,
-            "single": row.throughput_per_s,
-            "rates": {
-                rate.streams: {**asdict(rate), "interval": ends(rate.low, rate.high, 4)}
-                for rate in row.streams.rates
-            },
-            "best": row.streams.best,
-        }
+    rows = [
+        (result, row, {rate.streams: rate for rate in row.streams.rates})
         for result in results
         for row in result.latency
         if row.streams
     ]
-    counts = sorted({count for row in rows for count in row["rates"]})
+    counts = sorted({count for *_, rates in rows for count in rates})
     return {"counts": counts, "rows": rows} if rows else None

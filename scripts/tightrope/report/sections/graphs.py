@@ -27,18 +27,13 @@ def graphs_section(paths: Iterable[Path], page: Path) -> list[dict[str, Any]]:
     """
     models: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
-        model = path.parent.parent.name
         document = read_artifact(path, dict[str, Any])
-        entry = {
-            "name": path.stem,
-            "model": model,
-            "reason": (failure_of(document) or {}).get("reason"),
-        }
+        entry = {"name": path.stem, "reason": (failure_of(document) or {}).get("reason")}
         if entry["reason"] is None:
             link = os.path.relpath(path.with_suffix(".onnx"), page.parent)
             require_type(path, document, GraphRecord)
             entry |= graph_content(document) | {"link": quote(link)}
-        models.setdefault(model, []).append(entry)
+        models.setdefault(path.parent.parent.name, []).append(entry)
     return [{"name": name, "graphs": graphs} for name, graphs in models.items()]
 
 
@@ -52,12 +47,13 @@ def graph_content(document: Record) -> dict[str, Any]:
         ", ".join(f"{name} {whole(document['by_precision'][name])}" for name in formats),
     ]
     layers = [(block["times"], layer) for block in document["blocks"] for layer in block["layers"]]
+    shape = document["time"]["shape"] if document["time"] else {}
     total_s = sum(layer["seconds"] or 0 for _, layer in layers)
     most_first = sorted(document["by_type"].items(), key=lambda pair: (-pair[1], pair[0]))
     return {
         "facts": DOT.join(filter(None, properties)),
         "kinds": ", ".join(f"{kind} {whole(number)}" for kind, number in most_first),
-        "timed_at": shape_words(document["time"]),
+        "timed_at": ", ".join(f"{name} {extent}" for name, extent in shape.items()),
         "layers": [layer_row(times, layer, total_s) for times, layer in layers],
         "ends": [value_label(one) for one in (*document["inputs"], *document["outputs"])],
     }
@@ -65,34 +61,22 @@ def graph_content(document: Record) -> dict[str, Any]:
 
 def layer_row(times: int, layer: Record, total_s: float) -> dict[str, Any]:
     """Return the cells of a layer; `times` is how often it is repeated."""
-    timed = layer["seconds"] is not None and total_s
     operators = [(one["type"], one["precision"], one["count"]) for one in layer["operators"]]
     products = [precision for kind, precision, _ in operators if is_product(kind)]
     others = [precision for _, precision, _ in operators if precision != OTHER]
+    counts: Counter[str] = Counter()
+    for kind, _, number in operators:
+        counts[kind] += number
+    by_type = [f"{kind} {one}" if one > 1 else kind for kind, one in counts.most_common()]
     return {
         "name": span(layer["names"]),
         "times": times,
         "formats": ", ".join(dict.fromkeys(products or others)),
-        "operators": ", ".join(
-            f"{kind} {number}" if number > 1 else kind for kind, number in by_type(operators)
-        ),
+        "operators": ", ".join(by_type),
         "parameters": count(layer["parameters"]) if layer["parameters"] else None,
         "bytes": size(layer["weight_bytes"]) if layer["parameters"] else None,
-        "share": layer["seconds"] / total_s if timed else None,
+        "share": layer["seconds"] / total_s if layer["seconds"] is not None and total_s else None,
     }
-
-
-def by_type(operators: Iterable[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Return the number of operators of each type, whatever their format."""
-    counts: Counter[str] = Counter()
-    for kind, _, number in operators:
-        counts[kind] += number
-    return counts.most_common()
-
-
-def shape_words(time: Record | None) -> str | None:
-    """Return the shape at which operators were timed."""
-    return ", ".join(f"{name} {extent}" for name, extent in time["shape"].items()) if time else None
 
 
 def span(names: Sequence[str]) -> str:

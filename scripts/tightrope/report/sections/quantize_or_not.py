@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import asdict
-
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
-from tightrope.report.style.numbers import points, ratio, shape_label, sizes
+from tightrope.report.style.numbers import points, ratio, sizes
 from tightrope.summary.decision_types import Quantization, QuantizedVariant
 from tightrope.summary.result_types import Host, Result, interval_of
 
-DO_NOT = "do not quantize"
-# CSS class of the accuracy verdict with the same meaning
-LOOKS = {"quantize": "kept", DO_NOT: "dropped"}
+# engine, device, host
+Engine = tuple[str, str, str]
 LONGEST = 90
 
 
@@ -32,16 +29,18 @@ def quantization_section(
     """
     if not entries:
         return None
-    groups: dict[Any, list[Quantization]] = {}
+    groups: dict[Engine, list[Quantization]] = {
+        (one.engine, one.device, one.host): [] for one in entries
+    }
     for entry in sorted(entries, key=lambda one: sizes(one.shape)):
-        groups.setdefault(engine_of(entry), []).append(entry)
-    groups = {key: groups[key] for key in dict.fromkeys(map(engine_of, entries))}
-    names = engine_names(groups, hosts)
-    rows = [table_row(entry, hosts) for group in groups.values() for entry in group]
-    in_vain = all(entry.verdict == DO_NOT for entry in entries)
-    sentence = "; ".join(f"{names[key]} {reasons_against(group)}" for key, group in groups.items())
+        groups[entry.engine, entry.device, entry.host].append(entry)
+    in_vain = all(entry.verdict == "do not quantize" for entry in entries)
+    sentence = "; ".join(
+        f"{name} {reasons_against(group)}"
+        for name, group in zip(engine_names(groups, hosts), groups.values(), strict=True)
+    )
     return {
-        "rows": rows,
+        "rows": [entry for group in groups.values() for entry in group],
         "cause": why_slow(entries, hosts, machines),
         "sentence": sentence if in_vain and not any(map(is_quantized, deployed)) else None,
     }
@@ -57,63 +56,22 @@ def why_slow(
     if not lacking:
         return None
     names = [hosts.get(host, "this CPU") for host in lacking]
-    verb = "has" if len(names) == 1 else "have"
+    words = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     return (
-        f"{join_words(names)} {verb} no VNNI, the instruction that does the work of three in INT8 "
-        "products"
+        f"{words[:1].upper()}{words[1:]} {'has' if len(names) == 1 else 'have'} no VNNI, the "
+        "instruction that does the work of three in INT8 products"
     )
 
 
-def join_words(names: Sequence[str]) -> str:
-    """Join names with commas and "and", and start with a capital letter."""
-    words = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    return words[:1].upper() + words[1:]
-
-
-def engine_of(entry: Quantization) -> tuple[str, str, str]:
-    """Return the key of an engine on a device and host."""
-    return entry.engine, entry.device, entry.host
-
-
-def engine_names(
-    engines: Iterable[tuple[str, str, str]], hosts: Mapping[str, str]
-) -> dict[tuple[str, str, str], str]:
+def engine_names(engines: Iterable[Engine], hosts: Mapping[str, str]) -> list[str]:
     """Name each engine, with its device and host if there are several."""
-    devices, host_keys = ({key[index] for key in engines} for index in (1, 2))
-    names = {}
-    for engine, device, host in engines:
-        qualifiers = [device] if len(devices) > 1 else []
-        qualifiers += [hosts.get(host, host)] if len(host_keys) > 1 else []
-        place = f" on {', '.join(qualifiers)}" if qualifiers else ""
-        names[engine, device, host] = engine + place
+    keys, names = [*engines], []
+    several = [len({key[index] for key in keys}) > 1 for index in (1, 2)]
+    for engine, device, host in keys:
+        qualifiers = [device] if several[0] else []
+        qualifiers += [hosts.get(host, host)] if several[1] else []
+        names.append(f"{engine} on {', '.join(qualifiers)}" if qualifiers else engine)
     return names
-
-
-def table_row(entry: Quantization, hosts: Mapping[str, str]) -> dict[str, Any]:
-    """Return an entry with the table's texts; `alike` groups its `others`."""
-    return {
-        **asdict(entry),
-        "host": hosts.get(entry.host),
-        "shape": shape_label(entry.shape),
-        "look": look(entry),
-        "float": short_name(entry, entry.unquantized),
-        "alike": group_by_verdict(entry.others),
-    }
-
-
-def group_by_verdict(variants: Iterable[QuantizedVariant]) -> list[dict[str, Any]]:
-    """Group the variants that have the same verdict for the same reasons."""
-    groups: dict[Any, dict[str, Any]] = {}
-    for variant in variants:
-        told = {"verdict": variant.verdict, "why": variant.why, "look": look(variant)}
-        group = groups.setdefault((variant.verdict, *variant.why), {**told, "variants": []})
-        group["variants"].append(variant.variant)
-    return list(groups.values())
-
-
-def look(entry: QuantizedVariant) -> str:
-    """Return the CSS class of a verdict."""
-    return LOOKS.get(entry.verdict, "undecided")
 
 
 def short_name(entry: Quantization, variant: str) -> str:
@@ -128,10 +86,9 @@ def reasons_against(entries: Sequence[Quantization]) -> str:
     failed = [entry for entry in entries if entry.failed]
     reasons = [(slow, describe_slowdown), (lossy, describe_loss), (failed, describe_failure)]
     return " and ".join(
-        describe(matching)
-        + (f" at {len(matching)} of {len(entries)} shapes" if matching != entries else "")
-        for matching, describe in reasons
-        if matching
+        describe(some) + (f" at {len(some)} of {len(entries)} shapes" if some != entries else "")
+        for some, describe in reasons
+        if some
     )
 
 
@@ -153,19 +110,16 @@ def describe_slowdown(entries: Sequence[Quantization]) -> str:
     word = "slower" if all((one.high or 1.0) < 1 for one in found) else "no faster"
     unquantized = join_names(short_name(entry, entry.unquantized) for entry in entries)
     gain = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
-    return f"is {word} with {quantized_names(entries)} than with {unquantized} ({gain})" + (
-        ", and what is faster loses too much accuracy"
-        if any(map(rejected_for_accuracy, entries))
-        else ""
-    )
-
-
-def rejected_for_accuracy(entry: Quantization) -> bool:
-    """Return whether a faster variant was rejected only for its accuracy."""
-    return any(
-        is_lossy(other) and (found := interval_of(other.speedup)) and found.low > 1
+    # whether a faster variant was rejected only for its accuracy
+    faster = [
+        interval
+        for entry in entries
         for other in entry.others
-    )
+        if is_lossy(other) and (interval := interval_of(other.speedup)) and interval.low > 1
+    ]
+    lossy = ", and what is faster loses too much accuracy" if faster else ""
+    names = quantized_names(entries)
+    return f"is {word} with {names} than with {unquantized} ({gain}){lossy}"
 
 
 def describe_loss(entries: Sequence[Quantization]) -> str:
@@ -179,10 +133,9 @@ def describe_loss(entries: Sequence[Quantization]) -> str:
 def describe_failure(entries: Sequence[Quantization]) -> str:
     """State that the variants failed, with the start of the first reason."""
     reason = (entries[0].failed or "").splitlines()[0].partition(";")[0]
-    text = (
-        reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-    )
-    return f"failed with {quantized_names(entries)} ({text})"
+    start = f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    told = reason if len(reason) <= LONGEST else start
+    return f"failed with {quantized_names(entries)} ({told})"
 
 
 def quantized_names(entries: Sequence[Quantization]) -> str:

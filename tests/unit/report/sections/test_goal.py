@@ -4,8 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from raced import SHAPE
-from report_pages import HOST, MODEL, Outline, example, page_of, summary_of
-from tightrope.report.sections.decision import goal_section
+from report_pages import HOST, MODEL, Outline, example, page_of
 from tightrope.summary.decision_types import Cost, GoalDecision, Rejected
 
 VARIANT = "cpu-openvino-bf16"
@@ -56,10 +55,14 @@ def test_the_page_has_cost_and_break_even_of_each_variant() -> None:
 def test_a_break_even_that_is_not_known_says_why() -> None:
     unknown = ({"saved_s": -0.001}, {"saved_s": None}, {"spent_s": None})
     rows = [cost(break_even_inferences=None, **one) for one in unknown]
-    section: Any = goal_section(summary_of(example(costs=rows)), MODEL, {})
+    text = page(costs=rows).text
+    table = text[text.index("Break-even after") : text.index("Its files")]
     reasons = ["never: nothing is saved", "not compared", "a job before its build was not timed"]
-    assert [one["no_break_even"] for one in section["costs"]] == reasons
+    places = [table.index(f"{reason} \N{EN DASH} not known to save") for reason in reasons]
+    assert places == sorted(places)
     # reasons stand with the recommendation, or under traffic with the goal
-    decided = example(goals=[decision(), decision(shape=None)])
-    section = goal_section(summary_of(decided), MODEL, {})
-    assert [one["rejected_count"] for one in section["decisions"]] == [0, 1]
+    before = page_of(example()).text.count("Why not the other")
+    for shape, more in ((SHAPE, 0), (None, 1)):
+        found = page(goals=[decision(shape=shape)]).text
+        assert found.count("Why not the other") == before + more
+    assert "Why not the other 1" in found

@@ -100,7 +100,7 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     (drawn,) = (own["chart"]["data"]["values"],)
     assert [one["name"] for one in drawn] == ["a", "\N{BLACK DIAMOND} b"]
     assert [one["label"] for one in drawn] == ["20", "<\xa00.001"]
-    assert "the most sensitive is a with 20 millinats. Left in float: b." in own["description"]
+    assert "the most sensitive is a with 20 millinats. Left in float: b." in own["chart"]["description"]
     # at most forty are drawn
     record = sensitivity(**{f"layer{index}": 1 / (index + 1) for index in range(60)})
     figure = sensitivity_figure("u8s8-minmax-64", record, [])
