@@ -25,11 +25,11 @@ from tightrope.report.style.palette import (
 FILTERS = (
     numbers.bounded,
     numbers.executed,
+    numbers.executed_otherwise,
     numbers.gain,
     numbers.megabytes,
     numbers.milliseconds,
     numbers.moment,
-    numbers.mostly_elsewhere,
     numbers.percent,
     numbers.percentage,
     numbers.points,
@@ -39,7 +39,6 @@ FILTERS = (
     numbers.ratio_interval,
     numbers.shape_label,
     numbers.significant,
-    numbers.types_unknown,
     numbers.whole,
 )
 FUNCTIONS = (

@@ -9,8 +9,6 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-BREAK = Markup("<br>")
-
 
 def table(
     label: str,
@@ -26,12 +24,19 @@ def table(
     A title that begins with # is that of numbers, | breaks its line, and an empty one has no
     column. `style` are CSS classes; `caller` returns the cells of a row.
     """
-    kinds = (f' class="{style}"' if style else "", " tall" if tall else "")
-    heads = Markup().join(map(title_cell, filter(None, titles)))
+    heads = Markup().join(
+        Markup('<th scope="col"{}>{}</th>').format(
+            Markup(' class="number"') if title.startswith("#") else "",
+            escape(title.removeprefix("#")).replace("|", Markup("<br>")),
+        )
+        for title in titles
+        if title
+    )
     body = Markup().join(Markup("<tr>{}</tr>\n").format(Markup(caller(row))) for row in rows)
+    classes = f' class="{style}"' if style else ""
     return Markup(
-        f'<div class="scroll{kinds[1]}" role="region" tabindex="0" aria-label="{escape(label)}">\n'
-        f"<table{kinds[0]}>\n<thead><tr>{heads}</tr></thead>\n"
+        f'<div class="scroll{" tall" if tall else ""}" role="region" tabindex="0" '
+        f'aria-label="{escape(label)}">\n<table{classes}>\n<thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{body}</tbody></table>\n</div>\n"
     )
 
@@ -40,13 +45,6 @@ def folded(label: str, titles: Iterable[str], rows: Sequence[Any], **options: An
     """Return the table of a chart, which opens below it."""
     summary = f"<summary>All {len(rows)} as a table</summary>"
     return Markup(f"<details>{summary}\n{table(label, titles, rows, **options)}</details>")
-
-
-def title_cell(title: str) -> Markup:
-    """Return the cell of a column's title."""
-    number = ' class="number"' if title.startswith("#") else ""
-    text = escape(title.removeprefix("#")).replace("|", BREAK)
-    return Markup(f'<th scope="col"{number}>{text}</th>')
 
 
 def cell(text: Any, reason: Any = "not recorded") -> Markup:

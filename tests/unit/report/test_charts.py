@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from colour_vision import SIGHT, contrast, lab, linear
 from drawn_charts import drawn
-from tightrope.report.charts import log_ticks
-from tightrope.report.sections.figures import accuracy_latency_chart, speedup_chart
+from tightrope.report.charts import accuracy_latency_chart, log_ticks, speedup_chart
 from tightrope.report.style.palette import COLOURS, INKS, METHOD_COLOURS, SHAPES
 
 ROOT = Path(__file__).parents[3]

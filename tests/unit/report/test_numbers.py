@@ -7,10 +7,10 @@ from tightrope.report.style.marks import code_span, plain_text
 from tightrope.report.style.numbers import (
     bounded,
     executed,
+    executed_otherwise,
     gain,
     megabytes,
     milliseconds,
-    mostly_elsewhere,
     points,
     points_up,
     products,
@@ -18,7 +18,6 @@ from tightrope.report.style.numbers import (
     ratio_interval,
     shape_label,
     significant,
-    types_unknown,
 )
 from tightrope.statistics import Interval
 from tightrope.summary.result_types import Ratio, Shape
@@ -58,10 +57,9 @@ def label(**row):
         (executed(COUNTS), "fp32 104, int8 36"),
         (label(batch=16, sequence=128, tokens=64), f"batch 16 {DOT} 64 of 128 tokens"),
         # few products in its precision
-        *((mostly_elsewhere(COUNTS, one), few) for one, few in (("int8", False), ("fp32", True))),
-        (mostly_elsewhere(None, "int8"), False),
-        (types_unknown({"gemm": {"fp16": 9, "Float9": 1}}), "types unknown: Float9"),
-        *((types_unknown(counts), None) for counts in (COUNTS, None)),
+        *((executed_otherwise(counts, "int8"), None) for counts in (COUNTS, None)),
+        (executed_otherwise(COUNTS, "fp32"), "mostly in another precision"),
+        (executed_otherwise({"gemm": {"fp16": 9, "Float9": 1}}, "fp16"), "types unknown: Float9"),
         # in Markdown
         (code_span("a`b|c\nd"), r"`a'b\|c\nd`"),
         (code_span(" "), ""),

@@ -7,8 +7,9 @@ from msgspec import to_builtins
 from raced import HOST
 from report_pages import example, page, summary_of
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
+from tightrope.report.charts import place_names, training_chart
 from tightrope.report.page import sections
-from tightrope.report.sections.training import place_names, training_chart, training_section
+from tightrope.report.sections.training import training_section
 from tightrope.summary.results import NO_SPEEDUP
 from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe

@@ -5,20 +5,16 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.records.accuracy import Change
-from tightrope.report.sections.figures import (
-    accuracy_latency_chart,
-    change_of,
-    describe_trade_off,
-    join_title,
-)
+from tightrope.report.charts import accuracy_latency_chart
+from tightrope.report.sections.figures import change_of, describe_trade_off, join_title
 from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
 from tightrope.statistics import Interval
 from tightrope.summary.decision_types import (
-    Comparison,
+    Against,
     Family,
     FamilyAccuracy,
+    FamilyEngine,
     FamilyMember,
     FamilyPoint,
     FamilyShape,
@@ -27,7 +23,6 @@ from tightrope.summary.document import Summary
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]
-NO_CHANGE = dict.fromkeys(Change.__struct_fields__)
 # columns of speed-ups by the role of the other engine
 COLUMNS = {
     "parent_recommended": "its parent's best",
@@ -77,8 +72,8 @@ def table_of(
             "changes": change_words(members[engine.model].changes),
             "parameters": parameter_words(members[engine.model].parameters),
             "speedups": {role: one.speedup for role, one in engine.against.items() if one.speedup},
-            "root": accuracy_of(engine.against.get("root_baseline"), engine.samples),
-            "above": accuracy_of(engine.against.get("parent_baseline"), engine.samples),
+            "root": accuracy_of(engine, "root_baseline"),
+            "above": accuracy_of(engine, "parent_baseline"),
         }
         for engine in engines
     ]
@@ -104,11 +99,10 @@ def table_of(
     }
 
 
-def accuracy_of(comparison: Comparison | None, samples: int | None) -> dict[str, Any]:
-    """Return a change of accuracy over so many samples, with the `reason` where there is none."""
-    found = (comparison and comparison.accuracy) or FamilyAccuracy(reason="not compared")
-    change, told = found.change, {"flips": found.flips, "reason": found.reason}
-    return {**(asdict(change) if change else NO_CHANGE), **told, "samples": samples}
+def accuracy_of(engine: FamilyEngine, other: Against) -> FamilyAccuracy:
+    """Return the change of accuracy from another engine, the reason where there is none."""
+    found = engine.against.get(other)
+    return (found and found.accuracy) or FamilyAccuracy(reason="not compared")
 
 
 def change_words(changes: Record) -> list[str]:

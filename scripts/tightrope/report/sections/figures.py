@@ -7,23 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts import (
-    ENGINE,
-    PRECISION,
-    accuracy_axis,
-    budget_line,
-    chart,
-    interval,
-    is_compressed,
-    labels,
-    layer,
-    line_at,
-    log_axis,
-    marks,
-    nominal,
-    palette,
-    tooltips,
-)
+from tightrope.report.charts import accuracy_latency_chart, speedup_chart
 from tightrope.report.style.numbers import (
     milliseconds,
     points,
@@ -38,12 +22,6 @@ from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, int
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
-ROW_HEIGHT = 38  # pixels for the name and the mark below it
-MARK_OFFSET = 8
-TITLE = "accuracy change, points"
-# texts of a tooltip
-TOLD = ("variant", "latency", "change")
-BASELINE_HEIGHT = 18  # of the baseline's line in a row, which ends below the name
 
 
 def shapes_in(results: Iterable[Result]) -> list[Shape]:
@@ -201,81 +179,6 @@ def without_records(rows: Iterable[Record]) -> list[dict[str, Any]]:
     return [{key: one for key, one in row.items() if key not in records} for row in rows]
 
 
-def accuracy_latency_chart(
-    points: Sequence[dict[str, Any]],
-    *,
-    budget_points: float | None,
-    description: str,
-    models: Sequence[str] = (),
-    links: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:
-    """Chart accuracy change (points) against latency (ms), logarithmic.
-
-    A point has variant, engine, precision, front (its number on the Pareto front, or None), deploy
-    (bool: it has a ring), the tooltip texts latency and change, latency_ms, latency_low,
-    latency_high, delta, delta_low, delta_high (points). Points come fastest first.
-
-    Of several `models`, which have a colour each, a point has model and recommended (bool) in
-    place of engine and deploy. What is recommended is large, named, and has an interval. A link
-    has the latency_ms and delta of a parent's recommended variant, and those of its child's with
-    the suffix `_child`.
-    """
-    ends = ("latency_low", "latency_ms", "latency_high")
-    x_axis = log_axis(points, ends, "latency_ms", title="latency, ms (logarithmic)")
-    y_axis = accuracy_axis(points, budget_points)
-    position = {"x": x_axis, "y": y_axis}
-    colour = palette("model", models, "ordinal") if models else ENGINE
-    chosen, marked = ("datum.recommended",) * 2 if models else ("datum.deploy", "")
-    seen = {**position, "color": colour, "shape": PRECISION}
-    told = tooltips("model", *TOLD) if models else tooltips(*TOLD)
-    look = {"filled": True, "size": 130 if models else 110, "opacity": 1}
-    spans = (
-        interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=colour),
-        interval(x_axis, "latency_low", "latency_high", "x", y=y_axis, color=colour),
-    )
-    layers = [line_at("zero", [{"delta": 0}], y=y_axis), *budget_line(budget_points, y_axis)]
-    if links:
-        to_child = {"x2": {"field": "latency_ms_child"}, "y2": {"field": "delta_child"}}
-        layers += [layer("rule", {"style": "edge"}, rows=links, **position, **to_child)]
-    front = {"style": "front", "interpolate": "step-after"}
-    layers += [layer("line", front, where="datum.front", **position)]
-    layers += [layer("rule", {"opacity": 0.75}, where=marked, **span) for span in spans]
-    if models:
-        small = {"filled": True, "size": 55, "opacity": 0.6}
-        layers += [layer("point", small, where=f"!{chosen}", **seen, tooltip=told)]
-    ring = {"style": "ring", "size": 430, "shape": "circle"}
-    layers += [layer("point", ring, where=chosen, **position)]
-    layers += [layer("point", look, where=marked, **seen, tooltip=told)]
-    text = {"align": "left", "dx": 12 if models else 10, "dy": -13}
-    if models:
-        layers += labels("model", text, where=chosen, **position)
-    else:
-        layers += labels("text", text, rows=front_labels(points), **position)
-    title = "accuracy change from the root's baseline, points" if models else TITLE
-    title += " (compressed beyond 1)" if is_compressed(y_axis) else ""
-    return chart(layers, points, description, title=title, height=300 if models else 270)
-
-
-def front_labels(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the number labels of the Pareto front; neighbours too close to read share one."""
-    latencies = [point["latency_ms"] for point in points]
-    near = (max(latencies) / min(latencies)) ** 0.06
-    groups: list[list[dict[str, Any]]] = []
-    for point in (point for point in points if point["front"]):
-        if groups and point["latency_ms"] <= groups[-1][-1]["latency_ms"] * near:
-            groups[-1].append(point)
-        else:
-            groups.append([point])
-    return [
-        {
-            "latency_ms": group[-1]["latency_ms"],
-            "delta": group[-1]["delta"],
-            "text": ", ".join(str(point["front"]) for point in group),
-        }
-        for group in groups
-    ]
-
-
 def speedups(
     results: Sequence[Result], baselines: Mapping[str, str], *, host: str | None = None
 ) -> list[dict[str, Any]]:
@@ -336,34 +239,3 @@ def speedup_figure(
     )
     chart = speedup_chart(without_records(rows), extent=extent, description=description)
     return {"title": title, "rows": rows, "chart": chart}
-
-
-def speedup_chart(
-    rows: Sequence[dict[str, Any]], *, extent: Sequence[float], description: str
-) -> dict[str, Any]:
-    """Chart speed-ups with their intervals (logarithmic), a named row each, baseline at 1.
-
-    A row has variant, engine, precision and what `speedup_mark` returns; rows are drawn in the
-    given order. The axis also covers the ratios in `extent`.
-    """
-    covered = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
-    title = "speed-up over the baseline (logarithmic)"
-    x_axis = log_axis(covered, ("low", "ratio", "high"), "ratio", title=title)
-    order = nominal("variant", axis=None, sort=[row["variant"] for row in rows])
-    # the line at 1 is in pieces, one per row at the height of its mark, not of its name
-    pieces = [{"variant": row["variant"], "ratio": 1} for row in rows]
-    piece = {"style": "baseline", "size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
-    position, offset = {"x": x_axis, "y": order}, {"yOffset": MARK_OFFSET}
-    bar = {"strokeWidth": 2, "opacity": 0.75, **offset}
-    span = interval(x_axis, "low", "high", "x", y=order, color=ENGINE)
-    tooltip = tooltips("variant", "speedup", "interval", "verdict")
-    shaped = {**position, "shape": PRECISION}
-    layers = [
-        layer("rule", {"style": "row", "yOffset": ROW_HEIGHT / 2}, y=order),
-        layer("tick", {**piece, **offset}, rows=pieces, **position),
-        layer("rule", bar, **span),
-        *marks(shaped, ENGINE, tooltip, "tie", size=95, **offset),
-        *labels("variant", {"align": "left", "yOffset": -9}, y=order, x={"value": 0}),
-        *labels("label", {"align": "right", "yOffset": -9}, y=order, x={"value": "width"}),
-    ]
-    return chart(layers, rows, description, height=ROW_HEIGHT * len(rows))

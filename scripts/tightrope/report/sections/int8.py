@@ -6,24 +6,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from tightrope.machine.host import saturates
-from tightrope.report.charts import (
-    METHOD,
-    METHOD_SHAPE,
-    Part,
-    accuracy_axis,
-    budget_line,
-    chart,
-    interval,
-    is_compressed,
-    labels,
-    layer,
-    line_at,
-    log_axis,
-    marks,
-    nominal,
-    quantity,
-    tooltips,
-)
+from tightrope.report.charts import accuracy_over_samples, agreement_over_samples, sensitivity_chart
 from tightrope.report.sections.figures import change_of, join_title
 from tightrope.report.style.numbers import bounded, percentage, significant, whole
 from tightrope.summary.result_types import Host, Model, Result, Search, Sensitivity
@@ -33,10 +16,6 @@ Record = Mapping[str, Any]
 Point = dict[str, Any]
 MOST_OPERATORS = 40
 MARK = "\N{BLACK DIAMOND}"
-EXTENT = 34  # pixels left of both panels, so that their x axes align
-SPREAD = 0.025  # offset between series at the same count, as a share of the width
-ROW_HEIGHT = 24  # pixels for the name and the bar below it
-LEAST = 1e-6  # share of the highest bar below which a bar has no length
 
 
 def int8_section(
@@ -197,92 +176,6 @@ def calibration_sentence(group: Sequence[Record]) -> str:
     )
 
 
-def accuracy_over_samples(
-    points: Sequence[Point],
-    *,
-    extent: Sequence[Point],
-    budget_points: float | None,
-    description: str,
-) -> dict[str, Any]:
-    """Chart accuracy change (points) with its interval over calibration samples.
-
-    A point has variant, method, precision, mixed (bool: drawn hollow), samples, delta, delta_low,
-    delta_high, agreement (percent, or None), and the tooltip texts change and agreed. The axes also
-    cover the points of `extent`.
-    """
-    x_axis, y_axis = samples_axis(extent), accuracy_axis(extent, budget_points)
-    x_axis |= {"axis": {**x_axis["axis"], "labels": False}, "title": None}
-    upright = interval(y_axis, "delta_low", "delta_high", "y", x=x_axis, color=METHOD)
-    layers = [
-        line_at("zero", [{"delta": 0}], y=y_axis),
-        *budget_line(budget_points, y_axis)[:1],
-        layer("rule", {"strokeWidth": 1.5, "opacity": 0.75}, **upright),
-        *series(x_axis, y_axis, change="accuracy change"),
-    ]
-    title = "accuracy change, points" + (" (compressed)" if is_compressed(y_axis) else "")
-    return chart(layers, spread(points, extent), description, title=title, height=210)
-
-
-def agreement_over_samples(
-    points: Sequence[Point], *, extent: Sequence[Point], description: str
-) -> dict[str, Any]:
-    """Chart the share of predictions equal to those in fp32 (percent), same points and x axis."""
-    known = [point["agreement"] - 100 for point in extent if point["agreement"] is not None]
-    ends = ("delta", "delta_low", "delta_high")
-    y_axis = accuracy_axis([dict.fromkeys(ends, less) for less in (*known, -1)], None)
-    y_axis["field"] = "less"
-    y_axis["axis"]["labelExpr"] = "format(datum.value + 100, '~r')"
-    low = y_axis["scale"]["domain"][0]
-    # room for a mark at 100, but not for another label
-    y_axis["scale"]["domain"] = [low, min(0.4, -0.05 * low)]
-    rows = [
-        {**point, "less": point["agreement"] - 100}
-        for point in spread(points, extent)
-        if point["agreement"] is not None
-    ]
-    layers = series(samples_axis(extent), y_axis, agreed="agreement with fp32")
-    title = "agreement with fp32, %" + (" (compressed)" if is_compressed(y_axis) else "")
-    return chart(layers, rows, description, title=title, height=130)
-
-
-def series(x_axis: Part, y_axis: Part, **told: str) -> list[Part]:
-    """Return a mark per point, hollow for mixed precisions, and a line through each series."""
-    y_axis["axis"] |= {"minExtent": EXTENT, "maxExtent": EXTENT}
-    tooltip = tooltips("variant", "samples", **told)
-    position = {"x": x_axis, "y": y_axis}
-    detail = {"color": METHOD, "detail": nominal("precision")}
-    return [
-        layer("line", {"strokeWidth": 1.5, "opacity": 0.75}, **position, **detail),
-        *marks({**position, "shape": METHOD_SHAPE}, METHOD, tooltip, "mixed", size=95),
-    ]
-
-
-def samples_axis(extent: Sequence[Point]) -> Part:
-    """Return a logarithmic axis with a tick at each number of calibration samples."""
-    counts = sorted({point["samples"] for point in extent})
-    scale = {"type": "log", "domain": domain(counts), "nice": False}
-    axis = {"values": counts, "format": ",d", "labelOverlap": True}
-    return quantity("place", scale=scale, axis=axis, title="calibration samples (logarithmic)")
-
-
-def domain(counts: Sequence[int]) -> list[float]:
-    """Return the ends of the axis, with room around the first and the last count."""
-    pad = max((counts[-1] / counts[0]) ** 0.12, 1.5)
-    return [counts[0] / pad, counts[-1] * pad]
-
-
-def spread(points: Sequence[Point], extent: Sequence[Point]) -> list[Point]:
-    """Add a `place` on the axis to each point, so that series at the same count do not overlap."""
-    low, high = domain(sorted({point["samples"] for point in extent}))
-    names = list(dict.fromkeys((point["method"], point["precision"]) for point in points))
-    middle = (len(names) - 1) / 2
-    step = {name: (high / low) ** (SPREAD * (i - middle)) for i, name in enumerate(names)}
-    return [
-        {**point, "place": point["samples"] * step[point["method"], point["precision"]]}
-        for point in points
-    ]
-
-
 def sensitivity_figure(
     title: str, record: Sensitivity, searches: Iterable[Record]
 ) -> dict[str, Any]:
@@ -320,29 +213,3 @@ def sensitivity_figure(
         "left": len(in_float),
         "chart": sensitivity_chart(bars, description=description),
     }
-
-
-def sensitivity_chart(rows: Sequence[Point], *, description: str) -> dict[str, Any]:
-    """Chart the KL divergence (millinats, logarithmic) of operators, a named bar each, in order.
-
-    A row has operator, millinats, in_float (bool: drawn in another colour), name (the text above
-    the bar), and the texts label and agreement.
-    """
-    highest = max((row["millinats"] for row in rows), default=0)
-    visible = [row for row in rows if row["millinats"] > highest * LEAST]
-    title = "KL divergence, millinats (logarithmic)"
-    x_axis = log_axis(visible, ("millinats",), "millinats", title=title)
-    x_axis["axis"]["labelExpr"] = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
-    start = x_axis["scale"]["domain"][0]
-    bars = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
-    order = nominal("operator", sort=[row["operator"] for row in rows], axis=None)
-    tooltip = tooltips("operator", label="KL, millinats", agreement="agreement")
-    drawn = {"x": x_axis, "y": order, "x2": {"datum": start}, "tooltip": tooltip}
-    look = {"height": 5, "yOffset": 6}
-    layers = [
-        layer("bar", {"style": "bars", **look}, where="!datum.in_float", **drawn),
-        layer("bar", {"style": "marked", **look}, where="datum.in_float", **drawn),
-    ]
-    for field, align, place in (("name", "left", 0), ("label", "right", "width")):
-        layers += labels(field, {"align": align, "yOffset": -5}, y=order, x={"value": place})
-    return chart(layers, bars, description, height=ROW_HEIGHT * len(rows))

@@ -29,7 +29,10 @@ def remarks(result: Result, row: LatencyRow) -> list[Remark]:
     if row.noisy:
         row_remarks.append(Remark("noisy", row.noise))
     if row.stop == "time limit":
-        row_remarks.append(Remark("time limit", [explain_late_stop(row)]))
+        # a baseline alone has no interval
+        few = ", with fewer quiet pairs of blocks than asked for"
+        why = ": the interval is wider than asked for" if row.speedup else few
+        row_remarks.append(Remark("time limit", [f"stopped at the time limit{why}"]))
     if sentence := other_threads(result, row):
         row_remarks.append(Remark("threads", [sentence]))
     return row_remarks
@@ -42,51 +45,30 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     kind of measurement, `reasons` the distinct reasons, `command` measures them again.
     """
     rows = [row for one in summary.results for row in one.latency]
-    disturbed_rows = [(row.disturbed, row.provisional) for row in rows if row.disturbed]
-    races = [race for race in summary.races if race.status == "disturbed"]
-    others = disturbed_others(summary)
-    counted = (
-        (disturbed_rows, f"{len(disturbed_rows)} of {len(rows)} latencies"),
-        (races, f"the decision at {plural(len(races), 'shape')}"),
-        *others,
-    )
-    marked = disturbed_rows + [one for entries, _ in others for one in entries]
-    reasons = [reason for reason, _ in marked] + [race.reason for race in races]
-    if not reasons:
+    lost = [(row.disturbed, row.provisional) for row in rows if row.disturbed]
+    races = [race.reason for race in summary.races if race.status == "disturbed"]
+    trained = [(one.disturbed, one.provisional) for one in summary.training if one.disturbed]
+    what = [f"{len(lost)} of {len(rows)} latencies"] if lost else []
+    what += [f"the decision at {plural(len(races), 'shape')}"] if races else []
+    for name, entries in summary.studies.items():
+        own = [row for entry in entries for row in entry.rows if row["disturbed"]]
+        lost += [(row["disturbed"], row["provisional"]) for row in own]
+        what += [f"{plural(len(own), 'row')} of {name}"] if own else []
+    what += [plural(len(trained), "training")] if trained else []
+    if not what:
         return None
     return {
         "undecided": any(entry.provisional for entry in summary.recommendations),
-        "what": [text for items, text in counted if items],
-        "provisional": any(provisional for _, provisional in marked),
+        "what": what,
+        "provisional": any(provisional for _, provisional in [*lost, *trained]),
         "command": remeasure_command(summary),
-        "reasons": list(dict.fromkeys(filter(None, reasons))),
+        "reasons": [*dict.fromkeys(filter(None, [one for one, _ in [*lost, *trained]] + races))],
     }
-
-
-def disturbed_others(summary: Summary) -> list[tuple[list[tuple[str, bool]], str]]:
-    """Return what was disturbed of all that no decision needs, and how much it is in words.
-
-    Of each there is the reason, and whether it is provisional.
-    """
-    found = []
-    for name, entries in summary.studies.items():
-        rows = [row for entry in entries for row in entry.rows if row["disturbed"]]
-        marked = [(row["disturbed"], row["provisional"]) for row in rows]
-        found.append((marked, f"{plural(len(rows), 'row')} of {name}"))
-    trained = [(one.disturbed, one.provisional) for one in summary.training if one.disturbed]
-    return [*found, (trained, plural(len(trained), "training"))]
 
 
 def plural(count: int, word: str) -> str:
     """Format a count with its noun: "1 shape", "2 shapes"."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
-def explain_late_stop(row: LatencyRow) -> str:
-    """Explain a stop at the time limit; a baseline alone has no interval."""
-    if row.speedup:
-        return "stopped at the time limit: the interval is wider than asked for"
-    return "stopped at the time limit, with fewer quiet pairs of blocks than asked for"
 
 
 def other_threads(result: Result, row: LatencyRow) -> str | None:

@@ -5,18 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tightrope.report.charts import (
-    ENGINE,
-    Part,
-    chart,
-    interval,
-    layer,
-    log_axis,
-    nominal,
-    ordinal,
-    quantity,
-    tooltips,
-)
+from tightrope.report.charts import heat, lines
 from tightrope.report.sections.decision import not_run
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.style.numbers import (
@@ -46,9 +35,8 @@ from tightrope.summary.result_types import Shape
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]
-# pixels of a heat map: of the names of its rows, of a column with its text, and of a row
-NAMES_WIDTH, COLUMN_WIDTH, ROW_HEIGHT = 165, 96, 46
-LINES_HEIGHT = 220
+# pixels of a heat map: of the names of its rows, and of a column with its text
+NAMES_WIDTH, COLUMN_WIDTH = 165, 96
 
 
 def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -84,7 +72,12 @@ def model_section(
         if any(row[name] is not None for _, row in rows)
     }
     titles = [f"#{one.title}" if one.unit != "text" else one.title for one in columns.values()]
-    drawn = figures(study, model, measured, hosts)
+    # a heat map per variant, or lines of all of them
+    drawn = []
+    if isinstance(study.chart, Heat):
+        drawn = [heat_figure(study, study.chart, entry, hosts) for entry in measured]
+    elif isinstance(study.chart, Lines) and rows:
+        drawn = [lines_figure(study, study.chart, model, measured)]
     words = [] if drawn or study.remark else [word for one in measured for word in one.words]
     return {
         "name": model,
@@ -139,17 +132,18 @@ def in_unit(unit: str, found: float | None) -> str | None:
     """Format a value in the unit of a column, None without one."""
     if found is None:
         return None
-    if unit == "ms":
-        return milliseconds(found)
-    if unit == "s":
-        return f"{found:g}{JOINED}s"
-    if unit == "ratio":
-        return f"{found:,.2f}{TIMES}"
-    if unit == "percent":
-        return percentage(found)
-    if unit == "rough rate":
-        return significant(found, 2)
-    return whole(found) if unit == "count" else significant(found)
+    match unit:
+        case "ms":
+            return milliseconds(found)
+        case "s":
+            return f"{found:g}{JOINED}s"
+        case "ratio":
+            return f"{found:,.2f}{TIMES}"
+        case "percent":
+            return percentage(found)
+        case "count":
+            return whole(found)
+    return significant(found, 2 if unit == "rough rate" else 3)
 
 
 def span(unit: str, estimate: Record) -> str | None:
@@ -158,17 +152,6 @@ def span(unit: str, estimate: Record) -> str | None:
         return f"{estimate['low']:,.2f} to {estimate['high']:,.2f}"
     factor = 1000 if unit == "ms" else 1
     return ends(factor * estimate["low"], factor * estimate["high"])
-
-
-def figures(
-    study: Study, model: str, measured: Sequence[StudyEntry], hosts: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return the figures of a study: a heat map per variant, or lines of all of them."""
-    if isinstance(study.chart, Heat):
-        return [heat_figure(study, study.chart, entry, hosts) for entry in measured]
-    if isinstance(study.chart, Lines) and any(entry.rows for entry in measured):
-        return [lines_figure(study, study.chart, model, measured)]
-    return []
 
 
 def heat_figure(
@@ -195,38 +178,15 @@ def heat_figure(
             }
         )
     columns = sorted({mark[look.x] for mark in marks})
+    description = f"{study.title} of {entry.variant}. {' '.join(entry.words)}"
     place = filter(None, (shape_label(shape_of(entry)), hosts.get(entry.host)))
     return {
         "name": entry.variant,
         "quiet": " on ".join(place),
         "sentences": entry.words,
         "least_width": NAMES_WIDTH + COLUMN_WIDTH * len(columns),
-        "chart": heat(
-            look, marks, columns, f"{study.title} of {entry.variant}. {' '.join(entry.words)}"
-        ),
+        "chart": heat(look.x, look.y, marks, columns, description),
     }
-
-
-def heat(look: Heat, marks: Sequence[Part], columns: Sequence[Any], description: str) -> Part:
-    """Chart marks with `value` (None without a number), `shown` and `below`, texts of a cell."""
-    rows = list(dict.fromkeys(mark[look.y] for mark in marks))
-    still, wide = {"labelAngle": 0, "grid": False}, {"labelLimit": 220, "grid": False}
-    scale = {"range": "heatmap", "zero": False}
-    place: Part = {
-        "x": ordinal(look.x, sort=[*columns], title=look.x, axis=still),
-        "y": ordinal(look.y, sort=rows, title=None, axis=wide),
-        "tooltip": tooltips(look.y, look.x, "shown", "interval", "below", "calls", "note"),
-    }
-    known = "isValid(datum.value)"
-    colour = quantity("value", scale=scale, legend=None)
-    layers = [
-        layer("rect", {}, where=known, **place, color=colour),
-        layer("rect", {"style": "mask"}, where=f"!{known}", **place),
-        layer("rect", {"style": "ring", "fillOpacity": 0}, where="datum.best", **place),
-        layer("text", {"style": "label", "dy": -8}, **place, text=nominal("shown")),
-        layer("text", {"style": "label", "dy": 9}, **place, text=nominal("below")),
-    ]
-    return chart(layers, marks, description, height=ROW_HEIGHT * len(rows))
 
 
 def lines_figure(
@@ -241,23 +201,13 @@ def lines_figure(
         place = {"variant": entry.variant, "engine": parse(entry.variant).engine, "x": row[look.x]}
         ends = {end: factor * one for end, one in known.items()}
         points += [{**place, **ends}] if known else []
-    axis = log_axis(points, ("value", "low", "high"), "value", title=y_title)
-    drawn = {"x": log_axis(points, ("x",), "x", title=x_title)}
-    drawn |= {"color": ENGINE, "detail": nominal("variant")}
-    told = tooltips("variant", x=x_title, value=y_title)
-    layers = [
-        layer("line", {}, y=axis, **drawn),
-        layer("point", {"filled": True, "opacity": 1}, y=axis, tooltip=told, **drawn),
-    ]
-    if any("low" in point for point in points):
-        layers.insert(0, layer("rule", {}, **interval(axis, "low", "high", "y", **drawn)))
     description = f"{y_title} by {x_title}, {model}"
     return {
         "name": None,
         "quiet": description,
         "sentences": [],
         "least_width": NAMES_WIDTH,
-        "chart": chart(layers, points, description, height=LINES_HEIGHT),
+        "chart": lines(points, x_title, y_title, description),
     }
 
 

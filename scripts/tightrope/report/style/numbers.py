@@ -58,12 +58,6 @@ def whole(value: float | None) -> str | None:
     return f"{round(value):,}" if is_number(value) else None
 
 
-def signed(value: float, decimals: int) -> str:
-    """Format `value` with its sign, without one if it rounds to zero."""
-    text = f"{value:+.{decimals}f}"
-    return text[1:] if not float(text) else text.replace("-", MINUS)
-
-
 def point_decimals(samples: int | None) -> int:
     """Return the decimals of a percentage over `samples`, about the resolution of one sample."""
     count = samples if is_number(samples) else 1000
@@ -76,8 +70,14 @@ def percentage(fraction: float | None, samples: int | None = None) -> str | None
 
 
 def points(fraction: float | None, samples: int | None = None) -> str | None:
-    """Format an accuracy difference in signed percentage points: -0.012 gives -1.2."""
-    return signed(100 * fraction, point_decimals(samples)) if is_number(fraction) else None
+    """Format an accuracy difference in signed percentage points: -0.012 gives -1.2.
+
+    It has no sign if it rounds to zero.
+    """
+    if not is_number(fraction):
+        return None
+    text = f"{100 * fraction:+.{point_decimals(samples)}f}"
+    return text[1:] if not float(text) else text.replace("-", MINUS)
 
 
 def points_up(fraction: float | None, samples: int | None = None) -> str | None:
@@ -175,13 +175,15 @@ def products(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> 
     return f"{' or '.join(held or wanted)} in {ran:,} of {every:,}" if every else None
 
 
-def types_unknown(counts: Mapping[str, Mapping[str, int]] | None) -> str | None:
-    """Name the types of matrix products that are none of ours: "types unknown: Float9"."""
-    unknown = unknown_types(counts) if counts else []
-    return f"types unknown: {', '.join(unknown)}" if unknown else None
+def executed_otherwise(
+    counts: Mapping[str, Mapping[str, int]] | None, precision: str
+) -> str | None:
+    """Name the types of matrix products that are none of ours: "types unknown: Float9".
 
-
-def mostly_elsewhere(counts: Mapping[str, Mapping[str, int]] | None, precision: str) -> bool:
-    """Return whether fewer than half of the matrix products ran in the precision of a variant."""
+    Where there are none, say whether fewer than half of the products ran in the precision of a
+    variant.
+    """
+    if unknown := unknown_types(counts) if counts else []:
+        return f"types unknown: {', '.join(unknown)}"
     ran, every = products_in(counts or {}, precision)
-    return 2 * ran < every
+    return "mostly in another precision" if 2 * ran < every else None

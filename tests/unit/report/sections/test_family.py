@@ -35,7 +35,7 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     ]
     small = shape["rows"][2]
     assert small["changes"] == ["3 layers"]
-    assert (points(small["root"]["delta"]), small["root"]["flips"]) == ("\N{MINUS SIGN}0.4", 4)
+    assert (points(small["root"].change.delta), small["root"].flips) == ("\N{MINUS SIGN}0.4", 4)
     columns = ["parent_recommended", "root_baseline", "root_recommended"]
     assert list(shape["columns"]) == columns
     # a parent that is the root of all has no column of its own

@@ -8,15 +8,17 @@ import pytest
 from drawn_charts import drawn
 from msgspec.structs import replace
 from report_pages import MODEL, example, summary_of
-from tightrope.report.sections.int8 import (
+from tightrope.report.charts import (
     accuracy_over_samples,
     agreement_over_samples,
+    sensitivity_chart,
+    spread,
+)
+from tightrope.report.sections.int8 import (
     has_vnni,
     int8_section,
     search_summary,
-    sensitivity_chart,
     sensitivity_figure,
-    spread,
 )
 from tightrope.report.style.palette import METHOD_COLOURS, chart_config
 from tightrope.summary.result_types import (
@@ -100,7 +102,8 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     (drawn,) = (own["chart"]["data"]["values"],)
     assert [one["name"] for one in drawn] == ["a", "\N{BLACK DIAMOND} b"]
     assert [one["label"] for one in drawn] == ["20", "<\xa00.001"]
-    assert "the most sensitive is a with 20 millinats. Left in float: b." in own["chart"]["description"]
+    words = "the most sensitive is a with 20 millinats. Left in float: b."
+    assert words in own["chart"]["description"]
     # at most forty are drawn
     record = sensitivity(**{f"layer{index}": 1 / (index + 1) for index in range(60)})
     figure = sensitivity_figure("u8s8-minmax-64", record, [])
