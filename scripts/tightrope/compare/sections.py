@@ -15,7 +15,7 @@ from tightrope.compare.compare import Comparison
 from tightrope.compare.read import Key
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest, printable
-from tightrope.report.html import read_template
+from tightrope.report.html import html_of
 from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
@@ -327,6 +327,7 @@ def comparison_page(
 ) -> str:
     """Return the page of a comparison, in the report's own frame and style."""
     parts = HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html"
-    template = read_template(parts, REPORT / "page.css", REPORT / "page.js")
+    files = {"style": REPORT / "page.css", "script": REPORT / "page.js"}
     content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
-    return template.html("comparison.html", content, charts={}, library=False)
+    content["charts"] = {}
+    return html_of(content, template=parts, page="comparison.html", **files, library=False)

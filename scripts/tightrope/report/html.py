@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -80,48 +80,39 @@ class Unknown:
         return False
 
 
-class Template(NamedTuple):
-    """What all pages are rendered with."""
+def html_of(
+    content: Mapping[str, Any],
+    *,
+    template: Sequence[Path],
+    page: str,
+    style: Path,
+    script: Path,
+    library: bool = True,
+) -> str:
+    """Return a page, one of the files of the template, which are included by their names.
 
-    jinja: Environment
-    style: str
-    script: str
-
-    def html(
-        self,
-        page: str,
-        content: Mapping[str, Any],
-        *,
-        charts: Mapping[str, Any],
-        graphs: Sequence[Mapping[str, Any]] = (),
-        library: bool = True,
-    ) -> str:
-        """Return the page of this file of the template.
-
-        `charts` are specifications by figure id, `graphs` the result of `graphs_section`. A page
-        without charts can leave out the `library` that draws them.
-        """
-        scripts = [*([chart_library()] if library else []), inline_script(self.script)]
-        return self.jinja.get_template(page).render(
+    `charts` of the content are specifications by figure id. A page without charts can leave out
+    the `library` that draws them.
+    """
+    scripts = [*([chart_library()] if library else []), inline_script(read(script))]
+    return (
+        environment(tuple(template))
+        .get_template(page)
+        .render(
             **content,
             chart_data={
                 "themes": {scheme: chart_config(scheme) for scheme in ("light", "dark")},
-                "specifications": charts,
+                "specifications": content["charts"],
             },
             colours=COLOURS,
             paths=SHAPES,
             method_colours=METHOD_COLOURS,
             method_paths=METHOD_SHAPES,
-            style=self.style,
-            graphs=graphs,
+            style=read(style),
             scripts=scripts,
             script_hashes=[content_hash(text) for text in scripts],
         )
-
-
-def read_template(parts: Sequence[Path], style: Path, script: Path) -> Template:
-    """Return the template of these files, which are included by their names."""
-    return Template(environment(tuple(parts)), read(style), read(script))
+    )
 
 
 @cache

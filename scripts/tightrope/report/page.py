@@ -10,7 +10,7 @@ from jsonschema import Draft7Validator
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
-from tightrope.report.html import read_template
+from tightrope.report.html import html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
@@ -39,7 +39,6 @@ from tightrope.summary.result_types import Host, Result
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
-PAGE = "page.html"
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -178,7 +177,6 @@ def measurements(
         {
             "result": result,
             "row": row,
-            "shape": row.shape,
             "baseline": (result.model, result.variant) in baselines,
             "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
         }
@@ -187,8 +185,8 @@ def measurements(
     ]
 
     def order(entry: Record) -> tuple[Any, ...]:
-        time = entry["row"].paired_s or float("inf")
-        return entry["result"].model, not entry["shape"].batch, sizes(entry["shape"]), time
+        row, time = entry["row"], entry["row"].paired_s or float("inf")
+        return entry["result"].model, not row.shape.batch, sizes(row.shape), time
 
     return sorted(rows, key=order)
 
@@ -209,11 +207,7 @@ def render_page(
     another schema or not of its types.
     """
     document = read_reported(summary)
-    known = read_template(template, style, script)
-    content = sections(document)
-    pictures = graphs_section(graphs, target)
-    html = known.html(
-        PAGE, {"summary": document, **content}, charts=content["charts"], graphs=pictures
-    )
+    content = {**sections(document), "summary": document, "graphs": graphs_section(graphs, target)}
+    html = html_of(content, template=template, page="page.html", style=style, script=script)
     # the page begins with what it was made with
     write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())

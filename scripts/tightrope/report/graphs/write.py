@@ -1,7 +1,6 @@
 """Write the files on an ONNX graph: its record, and ONNX without weights for Netron."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,29 +40,21 @@ def describe_graph(
     both files state why. Raises ArtifactError for an unreadable file, and TightropeError if a
     failure is transient and another attempt is left.
     """
+
+    def work() -> None:
+        """Write the record last."""
+        model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
+        document = describe(model.graph, read_costs(costs))
+        write_bytes(structure, model.SerializeToString(deterministic=True))
+        write_artifact(record, document)
+
     try:
-        work = partial(write, source, costs, record, structure, title=title)
         supervised(work, limits=limits)
     except WorkFailed as error:
         details = failure(error, str(record), limits)
         reason, transient = details["reason"], details["transient"]
         write_failure(structure, reason=reason, transient=transient)
         write_failure(record, reason=reason, transient=transient)
-
-
-def write(
-    source: Path | str,
-    costs: Path | str | None,
-    record: Path | str,
-    structure: Path | str,
-    *,
-    title: str,
-) -> None:
-    """Do the work of `describe_graph` in its child process; write the record last."""
-    model = without_weights(load_onnx(source), f"{title}: the structure, weights are left out")
-    document = describe(model.graph, read_costs(costs))
-    write_bytes(structure, model.SerializeToString(deterministic=True))
-    write_artifact(record, document)
 
 
 def read_costs(path: Path | str | None) -> Any:
