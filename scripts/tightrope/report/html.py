@@ -24,6 +24,7 @@ from tightrope.report.style.palette import (
 
 FILTERS = (
     numbers.bounded,
+    numbers.change_interval,
     numbers.executed,
     numbers.executed_otherwise,
     numbers.gain,
@@ -44,7 +45,6 @@ FILTERS = (
 FUNCTIONS = (
     numbers.ends,
     numbers.plus_minus,
-    numbers.points_interval,
     tables.alike,
     tables.answer,
     tables.bar,

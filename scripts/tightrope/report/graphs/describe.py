@@ -97,15 +97,17 @@ def blocks_of(layers: Sequence[Document]) -> list[Document]:
     """
     blocks = []
     # equal layers have all fields alike but name and time
-    signatures = [
-        json.dumps([layer[field] for field in ("parameters", "weight_bytes", "operators")])
-        for layer in layers
-    ]
+    fields = ("parameters", "weight_bytes", "operators")
+    signatures = [json.dumps([layer[field] for field in fields]) for layer in layers]
     for first, length, times in fold_repetitions(signatures):
-        parts = [
-            layers[first + offset : first + length * times : length] for offset in range(length)
-        ]
-        blocks.append({"times": times, "layers": [merge_layers(part) for part in parts]})
+        merged = []
+        for start in range(first, first + length):
+            equal = layers[start : first + length * times : length]
+            seconds = [layer["seconds"] for layer in equal if layer["seconds"] is not None]
+            told = {"names": [layer["name"] for layer in equal]}
+            told |= {field: equal[0][field] for field in fields}
+            merged.append({**told, "seconds": sum(seconds) if seconds else None})
+        blocks.append({"times": times, "layers": merged})
     return blocks
 
 
@@ -129,14 +131,6 @@ def fold_repetitions(signatures: Sequence[Hashable]) -> list[Block]:
         blocks.append(best)
         first += best.length * best.times
     return blocks
-
-
-def merge_layers(layers: Sequence[Document]) -> Document:
-    """Merge equal layers into one."""
-    seconds = [layer["seconds"] for layer in layers if layer["seconds"] is not None]
-    shared = {key: field for key, field in layers[0].items() if key not in ("name", "seconds")}
-    names = [layer["name"] for layer in layers]
-    return {"names": names, **shared, "seconds": sum(seconds) if seconds else None}
 
 
 def describe_value(info: onnx.ValueInfoProto) -> Document:

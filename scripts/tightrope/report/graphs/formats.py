@@ -20,14 +20,6 @@ OPERANDS = 2
 Types = dict[str, int]
 
 
-def size_bytes(tensor: TensorProto) -> int:
-    """Return the packed size of a tensor in bytes, from shape and type; 0 for strings."""
-    name = TensorProto.DataType.Name(tensor.data_type)
-    digits = re.search(r"\d+", name)
-    bits = BITS[name] if name in BITS else int(digits[0]) if digits else 0
-    return math.ceil(math.prod(tensor.dims) * bits / 8)
-
-
 def format_of(kind: int | None) -> str:
     """Return the name of an ONNX data type: fp32, fp16, bf16, fp8, int8, int4 etc., else OTHER."""
     name = TensorProto.DataType.Name(kind or 0)
@@ -128,12 +120,18 @@ def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
 
 
 def total(tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
-    """Return `parameters`, the number of values in the tensors, and `weight_bytes`, their size."""
-    counted = list(tensors)
-    return {
-        "parameters": sum(math.prod(tensor.dims) for tensor in counted),
-        "weight_bytes": sum(size_bytes(tensor) for tensor in counted),
-    }
+    """Return `parameters`, the number of values in the tensors, and `weight_bytes`, their size.
+
+    The size is the packed one, from shape and type; 0 for strings.
+    """
+    parameters = weight_bytes = 0
+    for tensor in tensors:
+        name = TensorProto.DataType.Name(tensor.data_type)
+        digits = re.search(r"\d+", name)
+        bits = BITS[name] if name in BITS else int(digits[0]) if digits else 0
+        parameters += math.prod(tensor.dims)
+        weight_bytes += math.ceil(math.prod(tensor.dims) * bits / 8)
+    return {"parameters": parameters, "weight_bytes": weight_bytes}
 
 
 def inner_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:

@@ -95,6 +95,11 @@ def points_interval(low: float | None, high: float | None, samples: int | None) 
     return f"{ends[0]} to {ends[1]}" if all(ends) else None
 
 
+def change_interval(found: Any, samples: int | None) -> str | None:
+    """Format the interval of an entry with a change of accuracy."""
+    return points_interval(found.delta_low, found.delta_high, samples)
+
+
 def ratio_decimals(found: Ratio) -> int:
     """Return two decimals, one if the interval is wider than 1 or the ratio at least 10."""
     wide = found.low is not None and found.high is not None and found.high - found.low > 1
