@@ -543,7 +543,7 @@ def test_a_point_has_the_time_per_call_and_what_is_recommended_is_in_front(summa
     results = summary_of(summary).results
     result = next(one for one in results if one.variant == "cpu-openvino-bf16")
     result.accuracy = replace(result.accuracy, delta=0.004, delta_low=0.0, delta_high=0.008)
-    point = trade_offs([result], {}, {}, {}, 1.0)[0]["points"][0]
+    point = trade_offs([result], {}, [], 1.0)[0]["points"][0]
     assert (point["delta_low"], point["delta_high"]) == (0.0, 0.8)
     # devices are compared with their own baselines
     other = replace(result, device="cuda", variant="cuda-tensorrt-fp16")

@@ -43,24 +43,19 @@ def join_title(*parts: str | None) -> str:
 def figures_by_host(
     measured: Iterable[Result],
     baselines: Mapping[str, str],
-    picks: Iterable[Record],
+    picks: Sequence[Record],
     hosts: Mapping[str, str],
     *,
     budget: float | None,
 ) -> dict[str, Any]:
     """Return the hosts of the results, and the figures of each host."""
-    deploy: dict[Any, set[str]] = {}
-    equals: dict[Any, set[str]] = {}
-    for pick in picks:
-        deploy.setdefault(pick["shape"], set()).add(pick["variant"])
-        equals.setdefault(pick["shape"], set()).update([pick["variant"], *pick["equal"]])
-    groups: dict[Any, list[Result]] = {}
+    groups: dict[str | None, list[Result]] = {}
     for result in measured:
         groups.setdefault(result.host, []).append(result)
     found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
     for key, group in groups.items():
-        host = hosts.get(key)
-        found["trade_offs"] += trade_offs(group, baselines, deploy, equals, budget, host=host)
+        host = hosts.get(key or "")
+        found["trade_offs"] += trade_offs(group, baselines, picks, budget, host=host)
         found["speedups"] += speedups(group, baselines, host=host)
     return found
 
@@ -68,17 +63,16 @@ def figures_by_host(
 def trade_offs(
     results: Sequence[Result],
     baselines: Mapping[str, str],
-    deploy: Mapping[Any, set[str]],
-    equals: Mapping[Any, set[str]],
+    picks: Sequence[Record],
     budget_points: float | None,
     *,
     host: str | None = None,
 ) -> list[dict[str, Any]]:
     """Return a figure per shape: accuracy against latency of one model's results on one host.
 
-    `deploy` holds the recommended variants by shape, `equals` these and the variants equal to one
-    of them in speed; `host` is named in the titles. A figure has title, chart, points (fastest
-    first, the Pareto front numbered) and unplaced (variants without a time).
+    `picks` have what is recommended at a shape, and the variants equal to it in speed; `host` is
+    named in the titles. A figure has title, chart, points (fastest first, the Pareto front
+    numbered) and unplaced (variants without a time).
     """
     figures = []
     for shape in shapes_in(results):
@@ -87,16 +81,18 @@ def trade_offs(
         placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
         if not placed:
             continue
-        number_front(placed, equals.get(shape, set()))
-        drawn = {point["variant"] for point in placed}
+        chosen = [pick for pick in picks if pick["shape"] == shape]
+        deploy = {pick["variant"] for pick in chosen}
+        number_front(placed, deploy.union(*(pick["equal"] for pick in chosen)))
         for point in placed:
-            point["deploy"] = point["variant"] in deploy.get(shape, ())
+            point["deploy"] = point["variant"] in deploy
         title = join_title(shape_label(shape), host)
         chart = accuracy_latency_chart(
             without_records(placed),
             budget_points=budget_points,
             description=describe_trade_off(title, placed),
         )
+        drawn = {point["variant"] for point in placed}
         unplaced = [one.variant for one, _ in evaluated if one.variant not in drawn]
         figures.append({"title": title, "points": placed, "unplaced": unplaced, "chart": chart})
     return figures
