@@ -14,13 +14,13 @@ for engine in ENGINES:
             environment
         threads: WHOLE_MACHINE
         resources:
-            mem_mb=ENGINES[engine].build_mb,
-            runtime=ENGINES[engine].build_minutes,
+            mem_mb=BUILD_JOBS.get(engine, BuildJob()).mem_mb,
+            runtime=BUILD_JOBS.get(engine, BuildJob()).minutes,
             gpu=gpus,
             constraint=constraint,
             last_attempt=last_attempt,
         params:
-            code=job_params.build_code(SCRIPTS, engine),
+            code=code_of("build_engine.py", f"tightrope/engines/{engine}.py:build"),
             variant=f"{{device}}-{engine}-{{rest}}",
             host=numerics,
             threads=config["threads"],

@@ -10,7 +10,7 @@ from jsonschema import Draft7Validator
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
-from tightrope.report.html import html_of
+from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
@@ -138,7 +138,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     bars = ("size_bytes", "peak_rss_bytes")
     return {
         "name": name,
-        "facts": model,
+        "facts": model or Unknown(),
         "baselines": baselines,
         "baseline_accuracy": next(
             (judged[one] for one in baselines.values() if one in judged), None

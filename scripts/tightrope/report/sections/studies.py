@@ -101,9 +101,8 @@ def model_section(
 
 
 def shape_of(entry: StudyEntry) -> Shape:
-    """Return the sizes that all inputs have in common."""
-    known = {name: size for name, size in entry.shape.items() if name in Shape.__struct_fields__}
-    return Shape(**{"batch": 0, **known})
+    """Return the sizes that all inputs have in common, of batch 0 where that differs."""
+    return Shape(**{"batch": 0, **entry.shape})
 
 
 def why_none(row: Record) -> str | None:
@@ -116,7 +115,7 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
     """Return the cell of a value, with its interval and verdict where it has them."""
     why = why_none(row) or "not recorded"
     if column.unit == "text":
-        return cell(found, why)
+        return cell(found or "")
     if not isinstance(found, dict):
         return number(in_unit(column.unit, found), why)
     text = with_interval(in_unit(column.unit, found["value"]), span(column.unit, found))
