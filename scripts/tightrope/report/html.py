@@ -50,7 +50,6 @@ FUNCTIONS = (
     tables.bar,
     tables.by_reason,
     tables.cell,
-    tables.disturbance,
     tables.folded,
     tables.missing,
     tables.name,

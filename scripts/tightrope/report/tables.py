@@ -142,13 +142,6 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
     return shown.format(Markup(", ").join(words), Markup().join(reasons))
 
 
-def disturbance(reason: str | None, marked: bool) -> Markup:
-    """Return the mark of a disturbed row, `marked` if provisional, which opens its reason."""
-    if not reason:
-        return Markup()
-    return Markup(" ") + remarked([("provisional" if marked else "disturbed", [reason])])
-
-
 def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return (reason, variants) pairs of rejected variants."""
     return grouped((one.reason, one.variant) for one in rejected)

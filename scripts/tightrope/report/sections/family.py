@@ -16,7 +16,6 @@ from tightrope.summary.decision_types import (
     FamilyAccuracy,
     FamilyEngine,
     FamilyMember,
-    FamilyPoint,
     FamilyShape,
 )
 from tightrope.summary.document import Summary
@@ -176,7 +175,18 @@ def family_figure(
     title: str, shape: FamilyShape, members: Sequence[FamilyMember], budget: float
 ) -> dict[str, Any] | None:
     """Return the figure of a shape with chart and points, None without any."""
-    marks = [mark_of(point) for point in shape.points]
+    marks: list[dict[str, Any]] = [
+        {
+            **{name: getattr(point, name) for name in MARKED},
+            "precision": parse(point.variant).precision,
+            "latency_ms": 1e3 * point.call_s,
+            "latency_low": 1e3 * point.low,
+            "latency_high": 1e3 * point.high,
+            **change_of(Interval(point.delta, point.delta_low, point.delta_high)),
+            "latency": f"{milliseconds(point.call_s)} ms",
+        }
+        for point in shape.points
+    ]
     if not marks:
         return None
     # from each parent's recommended variant to its child's
@@ -196,16 +206,3 @@ def family_figure(
         links=links,
     )
     return {"points": marks, "chart": chart}
-
-
-def mark_of(point: FamilyPoint) -> dict[str, Any]:
-    """Return a mark of the chart."""
-    return {
-        **{name: getattr(point, name) for name in MARKED},
-        "precision": parse(point.variant).precision,
-        "latency_ms": 1e3 * point.call_s,
-        "latency_low": 1e3 * point.low,
-        "latency_high": 1e3 * point.high,
-        **change_of(Interval(point.delta, point.delta_low, point.delta_high)),
-        "latency": f"{milliseconds(point.call_s)} ms",
-    }

@@ -22,6 +22,7 @@ from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, int
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
+PARTS = ("variant", "engine", "precision")  # of a result, in its mark
 
 
 def shapes_in(results: Iterable[Result]) -> list[Shape]:
@@ -113,7 +114,7 @@ def trade_off_point(
         return None
     latency = row.paired_s * 1e3
     return {
-        **{name: getattr(result, name) for name in ("variant", "engine", "precision")},
+        **{name: getattr(result, name) for name in PARTS},
         "latency_ms": latency,
         "latency_low": latency * interval.value / interval.high if interval else latency,
         "latency_high": latency * interval.value / interval.low if interval else latency,
@@ -187,26 +188,20 @@ def speedups(
     devices = sorted({result.device for result in results})
     for device in devices:
         group = [result for result in results if result.device == device]
-        by_shape = {shape: speedup_rows(group, shape) for shape in shapes_in(group)}
+        by_shape: dict[Shape, list[dict[str, Any]]] = {shape: [] for shape in shapes_in(group)}
+        for result, row in ((one, row) for one in group for row in one.latency):
+            if row.speedup and row.speedup.ratio:
+                mark = {name: getattr(result, name) for name in PARTS}
+                by_shape[row.shape].append({**mark, **speedup_mark(row.speedup), "row": row})
         extent = [row[end] for rows in by_shape.values() for row in rows for end in ("low", "high")]
         for shape, rows in by_shape.items():
             if rows:
+                rows.sort(key=lambda row: -row["ratio"])
                 named = device if len(devices) > 1 else None
                 title = join_title(shape_label(shape), named, host)
                 baseline = at_place(baselines, device, group[0].host)
                 figures.append({"baseline": baseline, **speedup_figure(title, rows, extent)})
     return figures
-
-
-def speedup_rows(results: Iterable[Result], shape: Shape) -> list[dict[str, Any]]:
-    """Return the variants with a speed-up over the baseline at a shape, fastest first."""
-    rows = []
-    for result in results:
-        row = row_at(result, shape)
-        if row and row.speedup and row.speedup.ratio:
-            fields = {name: getattr(result, name) for name in ("variant", "engine", "precision")}
-            rows.append({**fields, **speedup_mark(row.speedup), "row": row})
-    return sorted(rows, key=lambda row: -row["ratio"])
 
 
 def speedup_mark(speedup: Ratio) -> dict[str, Any]:

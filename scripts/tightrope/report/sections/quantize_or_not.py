@@ -74,11 +74,6 @@ def engine_names(engines: Iterable[Engine], hosts: Mapping[str, str]) -> list[st
     return names
 
 
-def short_name(entry: Quantization, variant: str) -> str:
-    """Return a variant's name without the device and engine of its entry."""
-    return variant.removeprefix(f"{entry.device}-{entry.engine}-")
-
-
 def reasons_against(entries: Sequence[Quantization]) -> str:
     """State everything against quantizing an engine; every entry has a reason."""
     slow = [entry for entry in entries if is_slow(entry)]
@@ -86,10 +81,19 @@ def reasons_against(entries: Sequence[Quantization]) -> str:
     failed = [entry for entry in entries if entry.failed]
     reasons = [(slow, describe_slowdown), (lossy, describe_loss), (failed, describe_failure)]
     return " and ".join(
-        describe(some) + (f" at {len(some)} of {len(entries)} shapes" if some != entries else "")
+        describe(some, names_of(some, "variant"))
+        + (f" at {len(some)} of {len(entries)} shapes" if some != entries else "")
         for some, describe in reasons
         if some
     )
+
+
+def names_of(entries: Iterable[Quantization], field: str) -> str:
+    """Return variants of an engine without its device and name, each once."""
+    names = {
+        getattr(one, field).removeprefix(f"{one.device}-{one.engine}-"): None for one in entries
+    }
+    return " or ".join(names)
 
 
 def is_slow(entry: QuantizedVariant) -> bool:
@@ -103,14 +107,13 @@ def is_lossy(entry: QuantizedVariant) -> bool:
     return entry.accuracy is not None and entry.accuracy.verdict == "dropped"
 
 
-def describe_slowdown(entries: Sequence[Quantization]) -> str:
+def describe_slowdown(entries: Sequence[Quantization], names: str) -> str:
     """State that quantizing gives no speed-up, with the best ratio."""
-    found = [one for one in (entry.speedup for entry in entries) if one]
+    found = [entry.speedup for entry in entries if entry.speedup]
     best = max(found, key=lambda one: one.ratio or 0.0)
     word = "slower" if all((one.high or 1.0) < 1 for one in found) else "no faster"
-    unquantized = join_names(short_name(entry, entry.unquantized) for entry in entries)
     gain = f"{ratio(best)} at best" if len(entries) > 1 else ratio(best)
-    # whether a faster variant was rejected only for its accuracy
+    # rejected only for their accuracy
     faster = [
         interval
         for entry in entries
@@ -118,31 +121,20 @@ def describe_slowdown(entries: Sequence[Quantization]) -> str:
         if is_lossy(other) and (interval := interval_of(other.speedup)) and interval.low > 1
     ]
     lossy = ", and what is faster loses too much accuracy" if faster else ""
-    names = quantized_names(entries)
-    return f"is {word} with {names} than with {unquantized} ({gain}){lossy}"
+    return f"is {word} with {names} than with {names_of(entries, 'unquantized')} ({gain}){lossy}"
 
 
-def describe_loss(entries: Sequence[Quantization]) -> str:
+def describe_loss(entries: Sequence[Quantization], names: str) -> str:
     """State that accuracy is not kept, with the smallest loss."""
-    found = [one for one in (entry.accuracy for entry in entries) if one]
+    found = [entry.accuracy for entry in entries if entry.accuracy]
     best = max(found, key=lambda one: one.delta or 0.0)
     change = points(best.delta, best.samples)
-    return f"loses too much accuracy with {quantized_names(entries)} ({change} points)"
+    return f"loses too much accuracy with {names} ({change} points)"
 
 
-def describe_failure(entries: Sequence[Quantization]) -> str:
+def describe_failure(entries: Sequence[Quantization], names: str) -> str:
     """State that the variants failed, with the start of the first reason."""
     reason = (entries[0].failed or "").splitlines()[0].partition(";")[0]
-    start = f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-    told = reason if len(reason) <= LONGEST else start
-    return f"failed with {quantized_names(entries)} ({told})"
-
-
-def quantized_names(entries: Sequence[Quantization]) -> str:
-    """Return the quantized variants of an engine's entries."""
-    return join_names(short_name(entry, entry.variant) for entry in entries)
-
-
-def join_names(names: Iterable[str]) -> str:
-    """Join the distinct names with "or"."""
-    return " or ".join(dict.fromkeys(names))
+    if len(reason) > LONGEST:
+        reason = f"{reason[:LONGEST].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return f"failed with {names} ({reason})"
