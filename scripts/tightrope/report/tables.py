@@ -115,9 +115,12 @@ def name(variant: Any) -> Markup:
     return Markup(f'<code class="variant">{escape(variant)}</code>')
 
 
-def names(variants: Iterable[Any]) -> Markup:
-    """Return the names of variants."""
-    return Markup(", ").join(map(name, variants))
+def names(variants: Iterable[Any], last: str = ", ") -> Markup:
+    """Return the names of variants, `last` between the last two."""
+    named = [name(one) for one in variants]
+    if len(named) > 1:
+        named[-2:] = [named[-2] + last + named[-1]]
+    return Markup(", ").join(named)
 
 
 def variant(named: Any, host: Any = None) -> Markup:
