@@ -1,4 +1,4 @@
-"""Tables of the page, and marks of values in their cells, as HTML.
+"""Tables of the page, marks of values in their cells, as HTML, and variants that have a reason.
 
 A template calls `table` with titles and rows as data, and has the cells of a row in the call. These
 are functions, since macros of a template take half of the time of a page.

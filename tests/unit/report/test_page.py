@@ -532,6 +532,7 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(sum
     assert "cpu-openvino-bf16 AMD EPYC + NVIDIA H100" in text
     assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
     assert "It depends on the shape and the host" in text
+    assert f"onnxruntime batch 1 {DOT} 64 tokens Intel(R) Xeon(R) Platinum 8488C quantize" in text
     assert "NVIDIA H100, driver 580.65.06, GPU-aaaa-1111" in text
     for figure in sections(summary_of(summary))["models"][0]["trade_offs"]:
         assert len({point["result"].host for point in figure["points"]}) == 1
