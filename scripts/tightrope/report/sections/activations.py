@@ -12,6 +12,7 @@ from tightrope.variants import at_place, parse
 
 # reference, host, device
 GroupKey = tuple[str, str, str]
+REFERENCE = "it is the reference"
 
 
 def activations_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -52,11 +53,11 @@ def compared(
         for row in one.rows
     ]
     own_times = []
-    for variant, shape in dict.fromkeys((one["variant"], one["shape"]) for one in times):
+    places = dict.fromkeys((one["variant"], one["shape"]) for one in times if one["shape"])
+    for variant, shape in places:
         row = row_at(own[variant], shape) if variant in own else None
-        place = {"model": reference, "variant": variant, "shape": shape}
-        untold = {"speedup": None, "noisy": False, "reason": "it is the reference"}
-        own_times += [{**place, "call_s": row and row.paired_s, **untold}] if shape else []
+        told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
+        own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
     shapes = sorted({one["shape"] for one in times if one["speedup"]}, key=sizes)
     return {
         "reference": reference,
