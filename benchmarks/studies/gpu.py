@@ -23,7 +23,7 @@ from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
 from tightrope.measure.peaks import operations_per_s, types_on
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape
 from tightrope.terminal.decision import size_label
 
 SIZE = 8192

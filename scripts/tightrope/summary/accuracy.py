@@ -1,28 +1,22 @@
 """Accuracy of a variant, its paired change against the baseline, and what limits both."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import asdict
 
+from tightrope.artifacts.content import read_artifact
+from tightrope.artifacts.failures import failure_of
+from tightrope.artifacts.files import require_type
 from tightrope.records.accuracy import AccuracyRecord, Logits, comparable, compared
-from tightrope.statistics import share
-from tightrope.summary.result_types import (
-    Accuracy,
-    FlippedExample,
-    Model,
-    Result,
-    TopOne,
-    Truncation,
-)
+from tightrope.statistics import AccuracyVerdict, Interval, share
+from tightrope.summary.measured import Entry
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-# splits, and the settings at whose number of tokens their texts are cut
-KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 # of the baseline, by definition
 UNCHANGED: dict[str, Any] = {
     **dict.fromkeys(("delta", "delta_low", "delta_high", "gained", "lost", "detectable"), 0),
@@ -32,6 +26,103 @@ UNCHANGED: dict[str, Any] = {
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# records by (model, file stem)
+Records = Mapping[tuple[str, str], dict[str, Any]]
+
+
+class FlippedExample(Entry):
+    """An example whose prediction differs from the baseline's."""
+
+    index: int
+    text: str | None
+    label: str | int
+    baseline: str | int
+    prediction: str | int
+    baseline_margin: float
+    margin: float
+
+
+class TopOne(Entry):
+    """Share of right predictions with its 95 % interval."""
+
+    top1: float
+    low: float
+    high: float
+    samples: int
+
+
+class ComparedAccuracy(TopOne):
+    """Accuracy of a model, and its change on the same examples; None if they were not the same."""
+
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    gained: int | None = None
+    lost: int | None = None
+    p_value: float | None = None
+    detectable: float | None = None
+    large_enough: bool | None = None
+    verdict: AccuracyVerdict | None = None
+    samples_needed: int | None = None
+
+    @property
+    def change(self) -> Interval | None:
+        """The change of accuracy with its interval, None if it was not compared."""
+        if self.delta is None or self.delta_low is None or self.delta_high is None:
+            return None
+        return Interval(self.delta, self.delta_low, self.delta_high)
+
+
+class Accuracy(ComparedAccuracy):
+    """Accuracy of a variant, and its change and distance from the baseline."""
+
+    flips: int | None = None
+    agreement: float | None = None
+    logit_error: float | None = None
+    kl: float | None = None
+    flipped: list[FlippedExample] | None = None
+
+
+class OperatorSensitivity(Entry):
+    """Effect on the logits of quantizing one operator, all others in float."""
+
+    operator: str
+    agreement: float
+    logit_error: float | None
+    kl: float
+    sqnr_db: float | None
+
+
+class Sensitivity(Entry):
+    """Operators of a model under one scheme and calibration, the highest `kl` first."""
+
+    samples: int
+    operators: list[OperatorSensitivity]
+
+
+class Trial(Entry):
+    """One step of a search; `in_float` counts operators."""
+
+    smoothquant: float | None
+    in_float: int
+    delta: float
+    delta_low: float
+    delta_high: float
+    flips: int
+    verdict: AccuracyVerdict
+    seconds: float
+
+
+class Search(Entry):
+    """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
+
+    in_float: list[str]
+    smoothquant: float | None
+    samples: int
+    budget_points: float
+    seconds: float
+    operators: int
+    trials: list[Trial]
 
 
 class LogitDistance(NamedTuple):
@@ -180,44 +271,54 @@ def class_name(index: int, labels: Sequence[str] | None) -> str | int:
     return labels[index] if labels is not None and index < len(labels) else index
 
 
-def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> float | None:
-    """Return the share of the most frequent label among a model's evaluation examples.
+def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
+    """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
+    found = {path: read_artifact(path) for path in paths}
+    made = {path: one for path, one in found.items() if failure_of(one) is None}
+    for path, one in made.items():
+        require_type(path, one, kind)
+    return {key_of(path): one for path, one in made.items()}
 
-    It is the accuracy of always answering this label, and no less than that of guessing. None
-    without labels.
+
+def key_of(path: Path | str) -> tuple[str, str]:
+    """Return model and name of `artifacts/{model}/{kind}/{name}.json`."""
+    return Path(path).parent.parent.name, Path(path).stem
+
+
+def search_entry(record: Mapping[str, Any]) -> Search:
+    """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
+    trials = [
+        Trial(**picked(Trial, {**one, "in_float": len(one["in_float"])}))
+        for one in record["trials"]
+    ]
+    return Search(**{**picked(Search, record), "trials": trials})
+
+
+def picked(kind: type[Entry], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an entry from a mapping that has all of them."""
+    return {name: source[name] for name in kind.__struct_fields__}
+
+
+def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
+
+    `searches` that needed none are left out.
     """
-    found = [record.labels or () for (name, _), record in judged.items() if name == model]
-    labels = max(found, key=len, default=())
-    return max(Counter(labels).values()) / len(labels) if labels else None
-
-
-def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
-    """Return a remark on the first baseline of a model whose accuracy may be that of chance.
-
-    `results` are those of the model.
-    """
-    names = model.baselines.values()
-    for result in results:
-        found, chance = result.accuracy, model.chance
-        if result.variant in names and found and chance is not None and found.low <= chance:
-            shares = [f"{100 * share:.1f}" for share in (found.top1, found.low, found.high)]
-            return (
-                f"the baseline itself is poor: its accuracy is {shares[0]} % ({shares[1]} to "
-                f"{shares[2]}), and always giving the most frequent label has {100 * chance:.1f} "
-                "%; check the labels and their order, or train the model longer"
-            )
-    return None
-
-
-def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
-    """Return which texts were cut, per split; None if none were."""
-    words = []
-    for split, key in KEYS.items():
-        found = splits.get(split)
-        if found and found.truncated:
-            texts = "text was" if found.texts == 1 else "texts were"
-            words.append(
-                f"{found.truncated:,} of {found.texts:,} {split} {texts} cut at "
-                f"{key} = {found.max_sequence} tokens"
-            )
-    return "; ".join(words) or None
+    measured = {
+        name: record["sensitivity"]
+        for (owner, name), record in searches.items()
+        if owner == model and record["sensitivity"]
+    }
+    return {
+        name: Sensitivity(
+            one["samples"],
+            sorted(
+                (
+                    OperatorSensitivity(**picked(OperatorSensitivity, {"operator": name, **fields}))
+                    for name, fields in one["operators"].items()
+                ),
+                key=lambda operator: -operator.kl,
+            ),
+        )
+        for name, one in measured.items()
+    }

@@ -8,17 +8,16 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.decision_types import Bound, Cost, Goal, Miss, Scenario
-from tightrope.summary.measured import StudyEntry
+from tightrope.summary.measured import Entry, Shape, StudyEntry, interval_of
 from tightrope.summary.recommend import unkept
-from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
+from tightrope.summary.results import LatencyRow, Result
 
 # positions in the list of files, by model and variant
 Prepared = Mapping[str, Mapping[str, Sequence[int]]]
@@ -30,6 +29,58 @@ SECONDS_PER_HOUR = 3600.0
 ANY_HOST = "*"
 # prices per hour by fingerprint of the host, in any currency
 Prices = Mapping[str, float]
+Minimized = Literal["latency", "cost", "memory", "energy"]
+Bound = Literal["p99_ms", "memory_mb", "accuracy_points"]
+Scenario = Literal["single_stream", "offline", "server"]
+
+
+class Goal(Entry):
+    """What to minimize and within which bounds, as configured."""
+
+    minimize: Minimized
+    shape: Shape | None = None
+    traffic: Scenario | None = None
+    p99_ms: float | None = None
+    memory_mb: float | None = None
+    accuracy_points: float | None = None
+
+
+class Miss(Entry):
+    """A bound that a variant does not keep: its value, and by how much it is over the limit.
+
+    `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
+    """
+
+    bound: Bound
+    limit: float
+    value: float | None
+    by: float | None
+    why: str | None
+
+
+class Cost(Entry):
+    """Running and build costs of a result at a shape; an inference is one input of a batch.
+
+    `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
+    With `search_s` and `build_s` they are `spent_s`. `saved_s` is the time saved per inference over
+    the baseline. After `break_even_inferences` it has paid for `spent_s`; `break_even_at_most` is
+    the same at the low end of the speed-up.
+    """
+
+    model: str
+    variant: str
+    host: str
+    shape: Shape
+    inferences_per_s: float | None
+    price_per_hour: float | None
+    cost_per_million: float | None
+    prepare_s: float | None
+    build_s: float | None
+    search_s: float | None
+    spent_s: float | None
+    saved_s: float | None
+    break_even_inferences: float | None
+    break_even_at_most: float | None
 
 
 def prepare_seconds(

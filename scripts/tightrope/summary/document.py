@@ -21,19 +21,18 @@ from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
 from tightrope.studies.table import STUDIES
-from tightrope.summary.decision_types import (
-    Cost,
-    Family,
-    Goal,
-    GoalDecision,
-    Quantization,
-    Race,
-    Recommendation,
-)
-from tightrope.summary.measured import StudyEntry
+from tightrope.summary.candidates import Cost, Goal
+from tightrope.summary.families import Family
+from tightrope.summary.goal import GoalDecision
+from tightrope.summary.measured import Entry, StudyEntry
+from tightrope.summary.models import Model
 from tightrope.summary.pairs import Activation, Causes
 from tightrope.summary.profile import Explanation, Profile
-from tightrope.summary.result_types import Entry, Host, Model, Result
+from tightrope.summary.quantize_or_not import Quantization
+from tightrope.summary.races import Race
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 from tightrope.summary.training import Training
 
 # made once: of thousands of entries each would make its own

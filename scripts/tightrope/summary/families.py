@@ -4,33 +4,17 @@ A family is a model, the root, with all models that start from it, directly or t
 docs/summary-json.md describes the fields.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from tightrope.artifacts.descent import parent_of
-from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord, comparable, compared
+from tightrope.records.accuracy import AccuracyRecord, Change, comparable, compared
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.decision_types import (
-    Against,
-    Comparison,
-    Family,
-    FamilyAccuracy,
-    FamilyChoice,
-    FamilyEngine,
-    FamilyMember,
-    FamilyPoint,
-    FamilyShape,
-    Role,
-)
-from tightrope.summary.measured import causes
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
-from tightrope.summary.results import NO_SPEEDUP
+from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of
+from tightrope.summary.models import Checkpoints, FamilyMember, member_entries
+from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {
@@ -38,16 +22,110 @@ BUDGET: dict[AccuracyVerdict, str] = {
     "dropped": "outside the budget",
     "undecided": "too few examples to say whether within the budget",
 }
-# fields of a checkpoint's manifest with a change, by the key of the configuration
-CHANGES = {
-    "prune": "prune",
-    "activation": "activation",
-    "distill": "distill",
-    "qat": "qat",
-    "train": "recipe",
-}
-# manifests of checkpoints by model
-Checkpoints = Mapping[str, CheckpointManifest]
+# what an engine is compared with: one of the root, or of its model's parent
+Against = Literal[
+    "root_baseline", "root_recommended", "root_quantized", "parent_baseline", "parent_recommended"
+]
+Role = Literal["recommended", "baseline", "quantized"]
+
+
+class FamilyAccuracy(Entry):
+    """Change of accuracy on the same examples, None with the `reason` where they were not."""
+
+    change: Change | None = None
+    flips: int | None = None
+    reason: str | None = None
+
+
+class Comparison(Entry):
+    """An engine against one of another model, or of the same one.
+
+    `speedup` comes from rounds of both, None where they did not run in the same ones. `accuracy` is
+    None without labels.
+    """
+
+    model: str
+    variant: str
+    speedup: Ratio | None
+    accuracy: FamilyAccuracy | None
+
+
+class FamilyEngine(Entry):
+    """An engine that was timed with those of the other models, or the `reason` why it was not.
+
+    `role` says why it took part: `recommended` by the race of its model, the root's `baseline`, or
+    the root's best `quantized` one. `call_s` with its interval is on the scale of the points.
+    `verdict` is a sentence, None for the roles other than `recommended`.
+    """
+
+    model: str
+    variant: str | None
+    role: Role
+    status: Attempt
+    reason: str | None
+    size_bytes: int | None
+    energy_j: float | None
+    call_s: float | None
+    low: float | None
+    high: float | None
+    top1: float | None
+    samples: int | None
+    front: bool
+    against: dict[Against, Comparison]
+    verdict: str | None
+
+
+class FamilyPoint(Entry):
+    """A variant of a model: its time per call, and its accuracy change from the root's baseline.
+
+    The time of one that was not timed with the others (`raced`) is its own over that of its model's
+    recommended variant, times the time of that one here.
+    """
+
+    model: str
+    variant: str
+    recommended: bool
+    raced: bool
+    call_s: float
+    low: float
+    high: float
+    delta: float
+    delta_low: float
+    delta_high: float
+    front: bool
+
+
+class FamilyChoice(Entry):
+    """The fastest recommended engine whose accuracy surely keeps the budget of the root."""
+
+    model: str
+    variant: str
+
+
+class FamilyShape(Entry):
+    """A family at one shape; `provisional` numbers are those of disturbed rounds."""
+
+    shape: Shape
+    fastest: FamilyChoice | None
+    rounds: int
+    stop: str | None
+    disturbed: str | None
+    provisional: bool
+    engines: list[FamilyEngine]
+    points: list[FamilyPoint]
+
+
+class Family(Entry):
+    """A family on one device."""
+
+    root: str
+    host: str
+    device: str
+    status: Attempt
+    reason: str | None
+    measured: str
+    members: list[FamilyMember]
+    shapes: list[FamilyShape]
 
 
 class Known(NamedTuple):
@@ -65,13 +143,6 @@ class Known(NamedTuple):
     accept_disturbed: bool
 
 
-def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
-    """Return the manifest of each model's checkpoint."""
-    return {
-        Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
-    }
-
-
 def family_entry(record: FamilyRecord, known: Known) -> Family:
     """Return the entry of a record; without shapes where nothing could be timed."""
     members = member_entries(record.model, known.checkpoints, record.unraced)
@@ -86,47 +157,6 @@ def family_entry(record: FamilyRecord, known: Known) -> Family:
         members=members,
         shapes=[AtShape(record, place, members, known).entry() for place in places],
     )
-
-
-def member_entries(
-    root: str, checkpoints: Checkpoints, reasons: Mapping[str, str]
-) -> list[FamilyMember]:
-    """Return the root, and after each model those that start from it.
-
-    `reasons` say why no engine of a model was timed.
-    """
-    made = checkpoints[root]
-    entry = FamilyMember(
-        model=root,
-        parent=parent_of(made),
-        changes=changes_of(made),
-        parameters=made["parameters"],
-        reason=reasons.get(root),
-    )
-    children = [name for name, one in checkpoints.items() if parent_of(one) == root]
-    return [
-        entry,
-        *(one for name in children for one in member_entries(name, checkpoints, reasons)),
-    ]
-
-
-def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was changed of a model, by the key of the configuration.
-
-    Not the ranges that it learnt, which are many, only whether some are of outputs.
-    """
-    found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
-    if found["qat"]:
-        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
-        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
-    return {key: value for key, value in found.items() if value}
-
-
-def without_nothing(value: Any) -> Any:
-    """Return a value, of several by name those that are not None."""
-    if isinstance(value, dict):
-        return {name: one for name, one in value.items() if one is not None}
-    return value
 
 
 class AtShape:

@@ -6,8 +6,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tightrope.summary.candidates import (
+    Bound,
     Candidate,
+    Goal,
+    Miss,
     Prices,
+    Scenario,
     at_shapes,
     given,
     how_far,
@@ -17,19 +21,9 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.decision_types import (
-    Bound,
-    BoundCost,
-    Goal,
-    GoalDecision,
-    Miss,
-    Nearest,
-    Recommendation,
-    Rejected,
-)
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.recommend import of_models, shapes_of
-from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.measured import Entry, Shape, StudyEntry
+from tightrope.summary.recommend import Recommendation, Rejected, of_models, shapes_of
+from tightrope.summary.results import Result
 
 NAMES: Mapping[Bound, str] = {
     "p99_ms": "p99",
@@ -41,6 +35,49 @@ BOUND_UNITS: Mapping[Bound, str] = {"p99_ms": "ms", "memory_mb": "MB", "accuracy
 NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant
 TIMED = ("latency", "cost")
+
+
+class BoundCost(Entry):
+    """What a bound costs: the best variant without it, and the chosen one's value over its value.
+
+    `more` is a fraction, 0 if the bound changes nothing; None without a chosen variant.
+    """
+
+    bound: Bound
+    limit: float
+    variant: str | None
+    value: float | None
+    more: float | None
+    words: str
+
+
+class Nearest(Entry):
+    """The variant that comes nearest to a goal that nothing meets, and the bounds it misses."""
+
+    variant: str
+    value: float
+    misses: list[Miss]
+
+
+class GoalDecision(Entry):
+    """The variant for the goal; `value` is in `unit`.
+
+    `shape` or `padding` is where the value was measured, `traffic` the scenario of LoadGen.
+    """
+
+    model: str
+    host: str
+    shape: Shape | None
+    traffic: Scenario | None
+    padding: str | None
+    variant: str | None
+    value: float | None
+    unit: str
+    sentence: str
+    provisional: bool
+    bounds: list[BoundCost]
+    nearest: Nearest | None
+    rejected: list[Rejected]
 
 
 def number(value: float) -> str:

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -21,9 +21,9 @@ from tightrope.records.kept import named
 from tightrope.records.latency import Reference, TimedShape
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.statistics import Interval, SpeedVerdict, speed_verdict
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.result_types import Attempt, Entry
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -36,6 +36,55 @@ CAUSES = {
     "shared": "other processes on the GPU",
 }
 OF_THE_GPU = {"throttled", "shared"}
+Attempt = Literal["ok", "failed"]
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of summary.json; None means not known."""
+
+
+class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
+
+    `tokens` is how many of the sequence are no padding; without it all of them.
+    """
+
+    batch: int
+    sequence: int | None = None
+    tokens: int | None = None
+    height: int | None = None
+    width: int | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that it has, by name."""
+        known = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: size for name, size in known if size is not None}
+
+    def __lt__(self, other: "Shape") -> bool:
+        """Return whether it is the smaller one, by the sizes in their order."""
+        return [*self.sizes.items()] < [*other.sizes.items()]
+
+
+class Ratio(Entry, kw_only=True):
+    """Ratio of two times with its 95 % interval; all None if other load left no measurement."""
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: SpeedVerdict | Literal["disturbed"]
+
+    @classmethod
+    def of(cls, found: Interval) -> "Ratio":
+        """Return a ratio of times with its interval and verdict."""
+        return cls(ratio=found.value, low=found.low, high=found.high, verdict=speed_verdict(found))
+
+
+def interval_of(found: Ratio | None) -> Interval | None:
+    """Return the interval of a ratio of times, None if it was not measured."""
+    if found is None or found.ratio is None or found.low is None or found.high is None:
+        return None
+    return Interval(found.ratio, found.low, found.high)
 
 
 class Measured(Entry):

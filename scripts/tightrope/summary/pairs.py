@@ -15,10 +15,9 @@ from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
 from tightrope.studies.study import Estimate
-from tightrope.summary.accuracy import top_one
-from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.result_types import Attempt, ComparedAccuracy, Entry, LatencyRow, Shape
-from tightrope.summary.results import latency_entry
+from tightrope.summary.accuracy import ComparedAccuracy, top_one
+from tightrope.summary.measured import Attempt, Entry, Measured, Shape, measured_entry
+from tightrope.summary.results import LatencyRow, latency_entry
 from tightrope.variants import device_of, parse
 
 

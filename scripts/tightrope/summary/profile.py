@@ -17,8 +17,7 @@ from tightrope.records.profile import (
     ProfileRecord,
 )
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
-from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.result_types import Entry, Shape
+from tightrope.summary.measured import Entry, Measured, Shape, measured_entry
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest

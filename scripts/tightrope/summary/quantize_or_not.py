@@ -2,29 +2,64 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import asdict
 
-from tightrope.statistics import Interval
-from tightrope.summary.decision_types import (
-    Quantization,
-    QuantizedAccuracy,
-    QuantizedVariant,
-    QuantizeVerdict,
-    Race,
-)
-from tightrope.summary.races import RaceKey, ratio_between
+from tightrope.statistics import AccuracyVerdict, Interval
+from tightrope.summary.accuracy import Accuracy
+from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
+from tightrope.summary.races import Race, RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, interval_of
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]
+QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
 # accuracy verdicts from deployable to not deployable
 STANDINGS = ("kept", "undecided", "dropped")
+
+
+class QuantizedAccuracy(Entry):
+    """Change of accuracy from the baseline."""
+
+    delta: float | None
+    delta_low: float | None
+    delta_high: float | None
+    flips: int | None
+    samples: int
+    verdict: AccuracyVerdict | None
+
+    @classmethod
+    def of(cls, accuracy: Accuracy) -> "QuantizedAccuracy":
+        """Return what of an accuracy speaks for or against a variant."""
+        return cls(*(getattr(accuracy, name) for name in cls.__struct_fields__))
+
+
+class QuantizedVariant(Entry):
+    """Whether a quantized variant is worth it, paired with the engine's best float variant."""
+
+    variant: str
+    verdict: QuantizeVerdict
+    why: list[str]
+    failed: str | None
+    speedup: Ratio | None
+    accuracy: QuantizedAccuracy | None
+
+
+class Quantization(QuantizedVariant):
+    """Whether to quantize an engine at one shape; the fields are those of its best variant."""
+
+    model: str
+    host: str
+    device: str
+    engine: str
+    shape: Shape
+    unquantized: str
+    others: list[QuantizedVariant]
 
 
 def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Quantization]:

@@ -20,12 +20,41 @@ from tightrope.records.race import (
     winner,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Race, RaceRatio
-from tightrope.summary.measured import causes
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
-from tightrope.summary.results import DISTURBED
+from tightrope.summary.measured import Entry, Ratio, Shape, causes, interval_of
+from tightrope.summary.results import DISTURBED, LatencyRow, Result
 
 DECIDED: Literal["decided"] = "decided"
+
+
+class RaceRatio(Ratio, kw_only=True):
+    """How many times as fast `variant` is as `other`."""
+
+    variant: str
+    other: str
+
+
+class Race(Entry):
+    """Race of the finalists of a model on one device at one shape."""
+
+    model: str
+    host: str
+    device: str
+    shape: Shape
+    status: Literal["decided", "disturbed", "failed"]
+    variant: str | None
+    fastest: str | None
+    equal: list[str]
+    open: list[str]
+    within: float
+    provisional: bool
+    reason: str | None
+    raced: list[str]
+    left_out: dict[str, str]
+    out: dict[str, str]
+    rounds: int
+    heats: int
+    stop: str | None
+    ratios: list[RaceRatio]
 
 
 class RaceKey(NamedTuple):

@@ -6,12 +6,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Race, Recommendation, Rejected
-from tightrope.summary.races import DECIDED, RaceKey, ratio_between
-from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
+from tightrope.summary.measured import Entry, Shape, interval_of
+from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
 
 Races = Mapping[RaceKey, Race]
+
+
+class Rejected(Entry):
+    """A variant that is not recommended."""
+
+    variant: str
+    reason: str
+
+
+class Recommendation(Entry):
+    """Which variant to deploy at a shape, None if none qualifies."""
+
+    model: str
+    host: str
+    shape: Shape
+    variant: str | None
+    why: str
+    equal: list[str]
+    open: list[str]
+    disturbed: list[str]
+    provisional: bool
+    undecided: list[str]
+    rejected: list[Rejected]
 
 
 def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:

@@ -18,17 +18,8 @@ from tightrope.records.latency import (
     joules_per_call,
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
-from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
-from tightrope.summary.measured import why_disturbed, why_noisy
-from tightrope.summary.result_types import (
-    Gpu,
-    LatencyRow,
-    Ratio,
-    Result,
-    Shape,
-    StreamRate,
-    Streams,
-)
+from tightrope.summary.accuracy import Accuracy, ReferenceLogits, Search, Split, accuracy_entry
+from tightrope.summary.measured import Entry, Ratio, Shape, why_disturbed, why_noisy
 from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
@@ -39,6 +30,108 @@ MEASURED = (
     *("engine_sha256", "measured", "threads", "baseline_failed"),
     *("load_s", "first_call_s", "peak_rss_bytes"),
 )
+Status = Literal["ok", "failed", "unavailable"]
+
+
+class Gpu(Entry):
+    """The GPU while a shape was timed: medians, extremes and unions over its blocks."""
+
+    sm_clock_mhz: float | None
+    lowest_sm_clock_mhz: float | None
+    baseline_sm_clock_mhz: float | None
+    memory_clock_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None
+    throttled: list[str] | None
+    clocks_locked: bool | None
+    other_processes: int | None
+    memory_bytes: int | None
+
+
+class StreamRate(Entry):
+    """Throughput on a number of streams with its 95 % interval, or the `reason` why not."""
+
+    streams: int
+    throughput_per_s: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    reason: str | None
+
+
+class Streams(Entry):
+    """Throughput by number of streams; `best` is the number with the highest."""
+
+    rates: list[StreamRate]
+    best: int | None
+
+
+class LatencyRow(Entry):
+    """Latency at one shape: statistics over calls, None without calls or where they are too few.
+
+    `paired_s` is on the scale that it shares with `raced` variants.
+    """
+
+    shape: Shape
+    pairs: int = 0
+    disturbed_pairs: int = 0
+    disturbed: str | None = None
+    provisional: bool = False
+    stop: str = ""
+    samples: int = 0
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    mean_s: float | None = None
+    throughput_per_s: float | None = None
+    device_p50_s: float | None = None
+    streams: Streams | None = None
+    energy_j: float | None = None
+    first_call_s: float | None = None
+    speedup: Ratio | None = None
+    machine_spread: float = 0.0
+    threads_busy: int | None = None
+    cores_used: float | None = None
+    gpu: Gpu | None = None
+    noise: list[str] = []
+    noisy: bool = False
+    raced: bool = False
+    paired_s: float | None = None
+
+
+class Result(Entry):
+    """A variant of a model: its engine, accuracy and latency; all None where it cannot run.
+
+    `size_bytes` to `options` are what the manifest of the engine says of its build; `options`
+    depend on the engine. `engine_sha256` to `peak_rss_bytes` are what the latency record says of
+    the engine as a whole.
+    """
+
+    model: str
+    variant: str
+    device: str
+    engine: str
+    precision: str
+    calibration: str | None
+    baseline: str | None
+    host: str | None
+    status: Status
+    reason: str | None = None
+    size_bytes: int | None = None
+    build_s: float | None = None
+    build_peak_rss_bytes: int | None = None
+    executed: dict[str, dict[str, int]] | None = None
+    options: dict[str, Any] | None = None
+    engine_sha256: str | None = None
+    measured: str | None = None
+    threads: int | None = None
+    baseline_failed: str | None = None
+    load_s: float | None = None
+    first_call_s: float | None = None
+    peak_rss_bytes: int | None = None
+    accuracy: Accuracy | None = None
+    search: Search | None = None
+    latency: list[LatencyRow] = []
 
 
 def gpu_entry(shape: TimedShape) -> Gpu | None:

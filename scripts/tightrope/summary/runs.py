@@ -22,12 +22,17 @@ from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits, Split
-from tightrope.summary.candidates import Prepared, Prices
-from tightrope.summary.decision_types import Goal
-from tightrope.summary.measured import Engines, Kind, engines_in_use, require_data, require_own
+from tightrope.summary.candidates import Goal, Prepared, Prices
+from tightrope.summary.measured import (
+    Engines,
+    Entry,
+    Kind,
+    engines_in_use,
+    require_data,
+    require_own,
+)
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.result_types import Host, Result
-from tightrope.summary.results import result_entry
+from tightrope.summary.results import Result, result_entry
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -46,6 +51,24 @@ STEPS = (
     "race_finalists",
 )
 OF_ENGINES = {"build": "build_engine", "time": "measure_latency", "evaluate": "measure_accuracy"}
+
+
+class Host(Entry):
+    """Machine on which something was measured, and the libraries used on it.
+
+    `name` is that of its kind of node, where the configuration names one.
+    """
+
+    cpu: str
+    isa: list[str]
+    cores: int
+    python: str
+    libraries: dict[str, str | None]
+    memory_bytes: int | None = None
+    gpu: str | None = None
+    gpu_uuids: list[str] = []
+    driver: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,29 +27,37 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
-from tightrope.summary.accuracy import chance_of
-from tightrope.summary.candidates import costs, prepare_seconds
-from tightrope.summary.decision_types import Cost, Family, Race
+from tightrope.summary.accuracy import made_records
+from tightrope.summary.candidates import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Known, family_entry, read_checkpoints
+from tightrope.summary.families import Family, Known, family_entry
 from tightrope.summary.goal import decisions, for_goal
-from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
+from tightrope.summary.measured import (
+    Engines,
+    Entry,
+    Shape,
+    read_own,
+    read_own_race,
+    read_studies,
+    study_entry,
+)
 from tightrope.summary.models import (
     Judged,
+    Model,
     SplitsByModel,
     by_model,
-    made_records,
+    chance_of,
     model_entry,
+    read_checkpoints,
     with_search,
     with_truncations,
 )
 from tightrope.summary.pairs import Activation, activation_entries, causes_entry
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import RaceKey, race_entries, with_races
+from tightrope.summary.races import Race, RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.result_types import Entry, LatencyRow, Model, Result, Shape
-from tightrope.summary.results import not_planned_entry
+from tightrope.summary.results import LatencyRow, Result, not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
 from tightrope.summary.training import training_entries
 

@@ -12,7 +12,7 @@ from tightrope.records.kept import disturbed_while
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.records.training import SeedRun as RecordedRun
 from tightrope.statistics import speed_verdict, unpaired_speedup
-from tightrope.summary.result_types import Attempt, Entry, Ratio
+from tightrope.summary.measured import Attempt, Entry, Ratio
 from tightrope.summary.results import NO_SPEEDUP
 
 # settings in which compared trainings may differ, and their values in a plain training

@@ -12,9 +12,10 @@ from tightrope.report.sections.figures import (
 )
 from tightrope.report.sections.training import format_seconds
 from tightrope.report.style.numbers import percentage, points, points_interval, shape_label, sizes
+from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
+from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Activation, ActivationRow
-from tightrope.summary.result_types import ComparedAccuracy, Shape
 from tightrope.variants import at_place, parse
 
 # reference, host, device

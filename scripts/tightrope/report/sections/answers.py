@@ -6,7 +6,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from tightrope.report.style.numbers import is_number, points_up, significant
-from tightrope.summary.result_types import Accuracy, FlippedExample, Result
+from tightrope.summary.accuracy import Accuracy, FlippedExample
+from tightrope.summary.results import Result
 
 # other addresses would be requests
 PICTURE = "data:image/jpeg;base64,"

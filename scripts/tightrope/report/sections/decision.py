@@ -9,9 +9,12 @@ from tightrope.records.record import TRAINING
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.style.numbers import shape_label
-from tightrope.summary.decision_types import Cost, GoalDecision, Recommendation
+from tightrope.summary.candidates import Cost
 from tightrope.summary.document import Summary
-from tightrope.summary.result_types import LatencyRow, Result, Shape
+from tightrope.summary.goal import GoalDecision
+from tightrope.summary.measured import Shape
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import LatencyRow, Result
 
 # of a latency without a measurement
 UNKNOWN = LatencyRow(Shape(batch=0))

@@ -18,16 +18,16 @@ from tightrope.report.sections.figures import (
 from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import (
+from tightrope.summary.document import Summary
+from tightrope.summary.families import (
     Comparison,
     Family,
     FamilyAccuracy,
     FamilyEngine,
-    FamilyMember,
     FamilyPoint,
     FamilyShape,
 )
-from tightrope.summary.document import Summary
+from tightrope.summary.models import FamilyMember
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.report.style.numbers import ends, whole
-from tightrope.summary.result_types import Gpu, Result
+from tightrope.summary.results import Gpu, Result
 
 
 def gpu_steadiness(results: Iterable[Result]) -> list[tuple[str, str]]:

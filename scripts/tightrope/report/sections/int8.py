@@ -26,7 +26,10 @@ from tightrope.report.charts import (
 )
 from tightrope.report.sections.figures import change_of, join_title
 from tightrope.report.style.numbers import bounded, percentage, significant, whole
-from tightrope.summary.result_types import Accuracy, Host, Model, Result, Search, Sensitivity
+from tightrope.summary.accuracy import Accuracy, Search, Sensitivity
+from tightrope.summary.models import Model
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 from tightrope.variants import GIVEN, QUANTIZED
 
 Record = Mapping[str, Any]

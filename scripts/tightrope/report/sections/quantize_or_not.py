@@ -8,8 +8,10 @@ from msgspec.structs import asdict
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
 from tightrope.report.style.numbers import points, ratio, shape_label, sizes
-from tightrope.summary.decision_types import Quantization, QuantizedVariant
-from tightrope.summary.result_types import Host, Result, interval_of
+from tightrope.summary.measured import interval_of
+from tightrope.summary.quantize_or_not import Quantization, QuantizedVariant
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 
 DO_NOT = "do not quantize"
 # CSS class of the accuracy verdict with the same meaning

@@ -8,9 +8,10 @@ from msgspec.structs import asdict
 from tightrope.report.sections.decision import not_run
 from tightrope.report.style.numbers import milliseconds, percent, sizes
 from tightrope.summary.document import Summary
+from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Causes
 from tightrope.summary.profile import Explanation, Profile, ProfiledCall, Roofline
-from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.results import Result
 
 # a variant at one shape of one host
 Place = tuple[Any, ...]

@@ -6,7 +6,9 @@ from msgspec.structs import replace
 from raced import SHAPE
 from report_pages import HOST, MODEL, Outline, example, page_of, summary_of
 from tightrope.report.sections.decision import goal_section
-from tightrope.summary.decision_types import Cost, GoalDecision, Rejected
+from tightrope.summary.candidates import Cost
+from tightrope.summary.goal import GoalDecision
+from tightrope.summary.recommend import Rejected
 
 VARIANT = "cpu-openvino-bf16"
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"
