@@ -34,25 +34,32 @@ class FlippedExample(Entry):
     """An example whose prediction differs from the baseline's."""
 
     index: int
+    """In the evaluation split, from 0."""
     text: str | None
+    """At most 300 characters, the last one an ellipsis if it was cut, or the name of the image;
+    None if the data have none, and if they were another split."""
     label: str | int
     baseline: str | int
     prediction: str | int
+    """Names of classes, or their numbers if the data have no names."""
     baseline_margin: float
     margin: float
+    """Highest logit less the second, of the baseline and of the variant."""
 
 
 class TopOne(Entry):
-    """Share of right predictions with its 95 % interval."""
+    """The share of right predictions."""
 
     top1: float
     low: float
     high: float
+    """The share, with Wilson's 95 % interval."""
     samples: int
+    """How many examples were predicted."""
 
 
 class ComparedAccuracy(TopOne):
-    """Accuracy of a model, and its change on the same examples; None if they were not the same."""
+    """The accuracy, and its change on the same examples."""
 
     delta: float | None = None
     delta_low: float | None = None
@@ -64,6 +71,8 @@ class ComparedAccuracy(TopOne):
     large_enough: bool | None = None
     verdict: AccuracyVerdict | None = None
     samples_needed: int | None = None
+    """As in [Change](#change). None unless the other predicted the same examples on a host with the
+    same `isa` and `gpu`; the verdict on a result is `undecided` then."""
 
     @property
     def change(self) -> Interval | None:
@@ -74,55 +83,80 @@ class ComparedAccuracy(TopOne):
 
 
 class Accuracy(ComparedAccuracy):
-    """Accuracy of a variant, and its change and distance from the baseline."""
+    """The accuracy of a variant, and its difference from the baseline, which itself has none."""
 
     flips: int | None = None
     agreement: float | None = None
+    """How many predictions differ from the baseline's, and the share that is equal. From here on
+    None where `delta` is."""
     logit_error: float | None = None
+    """Root mean square of the difference of the logits over that of the baseline's logits about
+    their mean in each example; None if these are all equal."""
     kl: float | None = None
+    """Mean over the examples of KL(baseline || variant) of the softmax, in nats."""
     flipped: list[FlippedExample] | None = None
+    """At most 200 of them, the largest margin of the baseline first."""
 
 
 class OperatorSensitivity(Entry):
-    """Effect on the logits of quantizing one operator, all others in float."""
+    """An operator in int8 while all others are in float."""
 
     operator: str
+    """Its name."""
     agreement: float
     logit_error: float | None
     kl: float
+    """As in [Accuracy](#accuracy), but from the model in float."""
     sqnr_db: float | None
+    """Signal to quantization noise of the operator's own output."""
 
 
 class Sensitivity(Entry):
-    """Operators of a model under one scheme and calibration, the highest `kl` first."""
+    """How sensitive the logits are to quantizing each operator alone."""
 
     samples: int
+    """Calibration examples used, the first of the pool."""
     operators: list[OperatorSensitivity]
+    """The highest `kl` first."""
 
 
 class Trial(Entry):
-    """One step of a search; `in_float` counts operators."""
+    """One step of a search."""
 
     smoothquant: float | None
+    """Strength of SmoothQuant, None for none."""
     in_float: int
+    """How many operators stayed in float."""
     delta: float
     delta_low: float
     delta_high: float
+    """Change of accuracy from the model in float, a fraction with its paired 95 % interval."""
     flips: int
+    """Predictions that differ from it."""
     verdict: AccuracyVerdict
+    """On the change, as in [Change](#change)."""
     seconds: float
+    """Of this step."""
 
 
 class Search(Entry):
     """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
 
     in_float: list[str]
+    """Names of the operators that stay in float. They were chosen by the `sensitivity` of the model
+    whose name ends with the variant's `calibration`."""
     smoothquant: float | None
+    """Strength of SmoothQuant, None for none."""
     samples: int
+    """Calibration examples."""
     budget_points: float
+    """Points of accuracy that the search may lose."""
     seconds: float
+    """Of the whole search."""
     operators: int
+    """How many could be chosen."""
     trials: list[Trial]
+    """In their order."""
 
 
 class LogitDistance(NamedTuple):

@@ -35,52 +35,61 @@ Scenario = Literal["single_stream", "offline", "server"]
 
 
 class Goal(Entry):
-    """What to minimize and within which bounds, as configured."""
+    """The goal as configured, None where it was not given."""
 
     minimize: Minimized
+    """What is to be the least."""
     shape: Shape | None = None
     traffic: Scenario | None = None
+    """At which shape, or under which scenario of LoadGen."""
     p99_ms: float | None = None
     memory_mb: float | None = None
     accuracy_points: float | None = None
+    """The bounds: at most so much."""
 
 
 class Miss(Entry):
-    """A bound that a variant does not keep: its value, and by how much it is over the limit.
-
-    `value` and `by` are in the bound's unit, None where the value is not known; `why` says why.
-    """
+    """A bound that a variant misses."""
 
     bound: Bound
     limit: float
+    """Which bound, and at most how much, in its unit."""
     value: float | None
     by: float | None
+    """Its value, of accuracy the most points that it may have lost, and how much that is over; None
+    if it is not known."""
     why: str | None
+    """Why it is not known, else None."""
 
 
 class Cost(Entry):
-    """Running and build costs of a result at a shape; an inference is one input of a batch.
-
-    `prepare_s` are the seconds of calibrating, quantizing and measuring its operators, 0 in float.
-    With `search_s` and `build_s` they are `spent_s`. `saved_s` is the time saved per inference over
-    the baseline. After `break_even_inferences` it has paid for `spent_s`; `break_even_at_most` is
-    the same at the low end of the speed-up.
-    """
+    """What a result costs at a shape; an inference is one input of a batch."""
 
     model: str
     variant: str
     host: str
     shape: Shape
+    """Of which row."""
     inferences_per_s: float | None
+    """Batch / `paired_s`."""
     price_per_hour: float | None
+    """Of the host, in the currency of `prices`."""
     cost_per_million: float | None
+    """Of inferences; None without a price."""
     prepare_s: float | None
+    """Of calibrating, quantizing and measuring operators; 0 in float, None if a job was not
+    timed."""
     build_s: float | None
     search_s: float | None
+    """Of the result."""
     spent_s: float | None
+    """Their sum."""
     saved_s: float | None
+    """Per inference, over the baseline; negative if it is slower."""
     break_even_inferences: float | None
+    """After so many it has saved `spent_s`; None if nothing is saved or `spent_s` is not known."""
     break_even_at_most: float | None
+    """The same at the low end of the speed-up."""
 
 
 def prepare_seconds(

@@ -30,102 +30,129 @@ Role = Literal["recommended", "baseline", "quantized"]
 
 
 class FamilyAccuracy(Entry):
-    """Change of accuracy on the same examples, None with the `reason` where they were not."""
+    """The paired change of accuracy."""
 
     change: Change | None = None
     flips: int | None = None
+    """None where there is no change; `flips` are predictions that differ."""
     reason: str | None = None
+    """Why there is none, such as other examples."""
 
 
 class Comparison(Entry):
-    """An engine against one of another model, or of the same one.
-
-    `speedup` comes from rounds of both, None where they did not run in the same ones. `accuracy` is
-    None without labels.
-    """
+    """An engine against another."""
 
     model: str
     variant: str
+    """The other engine."""
     speedup: Ratio | None
+    """From rounds of both; None where they did not run in the same ones."""
     accuracy: FamilyAccuracy | None
+    """None without labels."""
 
 
 class FamilyEngine(Entry):
-    """An engine that was timed with those of the other models, or the `reason` why it was not.
-
-    `role` says why it took part: `recommended` by the race of its model, the root's `baseline`, or
-    the root's best `quantized` one. `call_s` with its interval is on the scale of the points.
-    `verdict` is a sentence, None for the roles other than `recommended`.
-    """
+    """An engine that was to be timed with those of the other models."""
 
     model: str
     variant: str | None
+    """None if its model has none to recommend."""
     role: Role
+    """Why it takes part: `recommended` by the race of its model (one per member), the root's
+    `baseline`, or the root's best `quantized` one; the last two where they are not what is
+    recommended for the root."""
     status: Attempt
     reason: str | None
+    """Why it has no time, else None."""
     size_bytes: int | None
     energy_j: float | None
+    """As in its result."""
     call_s: float | None
     low: float | None
     high: float | None
+    """Time per call, see [FamilyPoint](#familypoint)."""
     top1: float | None
     samples: int | None
+    """As in the accuracy of its result."""
     front: bool
+    """See [FamilyPoint](#familypoint)."""
     against: dict[Against, Comparison]
+    """Its comparisons but with itself: by `root_baseline`, `root_recommended`, `root_quantized`,
+    `parent_baseline` and `parent_recommended`."""
     verdict: str | None
+    """A sentence: its speed against its parent's recommended engine, that of the root against its
+    baseline; its accuracy against the root's baseline. None for the roles other than
+    `recommended`."""
 
 
 class FamilyPoint(Entry):
-    """A variant of a model: its time per call, and its accuracy change from the root's baseline.
-
-    The time of one that was not timed with the others (`raced`) is its own over that of its model's
-    recommended variant, times the time of that one here.
-    """
+    """A variant of a member that has a time, and a change of accuracy from the root's baseline."""
 
     model: str
     variant: str
     recommended: bool
+    """Whether it is its model's recommended one."""
     raced: bool
+    """Whether it was timed in the shared rounds."""
     call_s: float
     low: float
     high: float
+    """Time per call with its 95 % interval: that of the root's baseline over its speed-up. Of one
+    that was not timed in the shared rounds: its `paired_s` over that of its model's recommended
+    variant, times the `call_s` of that one."""
     delta: float
     delta_low: float
     delta_high: float
+    """Change of accuracy from the root's baseline."""
     front: bool
+    """By these estimates no other is as fast and as accurate, and better in one."""
 
 
 class FamilyChoice(Entry):
-    """The fastest recommended engine whose accuracy surely keeps the budget of the root."""
+    """A variant of a member."""
 
     model: str
     variant: str
+    """Its model and its name."""
 
 
 class FamilyShape(Entry):
-    """A family at one shape; `provisional` numbers are those of disturbed rounds."""
+    """A family at one shape."""
 
     shape: Shape
+    """At which the engines were timed."""
     fastest: FamilyChoice | None
+    """The fastest of `engines` whose accuracy is `kept` against the root's baseline, or None."""
     rounds: int
+    """How many were run."""
     stop: str | None
+    """Why they ended: `precise`, `time limit` or `one left`."""
     disturbed: str | None
+    """Why other load left too few rounds for a ratio, else None."""
     provisional: bool
+    """Whether the numbers are those of disturbed rounds."""
     engines: list[FamilyEngine]
+    """The recommended one of each member, and the root's two others."""
     points: list[FamilyPoint]
+    """The fastest first."""
 
 
 class Family(Entry):
-    """A family on one device."""
+    """A model with all models that start from it, directly or through another one."""
 
     root: str
     host: str
     device: str
+    """The model, and where the family was timed."""
     status: Attempt
     reason: str | None
+    """Why, where fewer than two engines were there to compare; else None."""
     measured: str
+    """When, in UTC."""
     members: list[FamilyMember]
+    """The root, and after each model those that start from it."""
     shapes: list[FamilyShape]
+    """Empty where nothing could be timed."""
 
 
 class Known(NamedTuple):

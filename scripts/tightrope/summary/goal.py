@@ -38,46 +38,57 @@ TIMED = ("latency", "cost")
 
 
 class BoundCost(Entry):
-    """What a bound costs: the best variant without it, and the chosen one's value over its value.
-
-    `more` is a fraction, 0 if the bound changes nothing; None without a chosen variant.
-    """
+    """What a bound costs."""
 
     bound: Bound
     limit: float
+    """Which bound, and at most how much, in its unit."""
     variant: str | None
     value: float | None
+    """The best variant without this bound, and its value."""
     more: float | None
+    """The chosen value over that value, less 1; None without a chosen variant."""
     words: str
+    """The same in words."""
 
 
 class Nearest(Entry):
-    """The variant that comes nearest to a goal that nothing meets, and the bounds it misses."""
+    """The variant that comes nearest to a goal that nothing meets."""
 
     variant: str
     value: float
+    """What the goal minimizes."""
     misses: list[Miss]
+    """The bounds that it misses, the worst first."""
 
 
 class GoalDecision(Entry):
-    """The variant for the goal; `value` is in `unit`.
-
-    `shape` or `padding` is where the value was measured, `traffic` the scenario of LoadGen.
-    """
+    """The variant for the goal, [how it is decided](goal.md)."""
 
     model: str
     host: str
+    """For which model, on which host."""
     shape: Shape | None
+    """At which the value was measured; None under traffic, and if no variant meets a goal of `cost`
+    without a shape."""
     traffic: Scenario | None
     padding: str | None
+    """With which the value was measured; None without traffic."""
     variant: str | None
+    """None if none meets the goal."""
     value: float | None
     unit: str
+    """What the goal minimizes."""
     sentence: str
+    """The decision in words."""
     provisional: bool
+    """Whether other load may have changed it."""
     bounds: list[BoundCost]
+    """One per bound of the goal."""
     nearest: Nearest | None
+    """None unless no variant meets the goal."""
     rejected: list[Rejected]
+    """All other variants; those that would be better than the chosen one come first."""
 
 
 def number(value: float) -> str:

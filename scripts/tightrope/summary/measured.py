@@ -44,16 +44,17 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Sizes of an input: `sequence` in tokens for texts, `height` and `width` for images.
-
-    `tokens` is how many of the sequence are no padding; without it all of them.
-    """
+    """Sizes of an input; one that it does not have is left out."""
 
     batch: int
+    """Examples of a call."""
     sequence: int | None = None
+    """Tokens of each text, padding included."""
     tokens: int | None = None
+    """How many of them are no padding; only at [a padded shape](measurement.md#latency)."""
     height: int | None = None
     width: int | None = None
+    """Pixels of each image."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -67,12 +68,15 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Ratio(Entry, kw_only=True):
-    """Ratio of two times with its 95 % interval; all None if other load left no measurement."""
+    """A speed-up: the time of another over its own, with its 95 % interval."""
 
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    """None if `verdict` is `disturbed`."""
     verdict: SpeedVerdict | Literal["disturbed"]
+    """`faster` or `slower` where the whole interval is on that side of 1, else `tie`; `disturbed`
+    where other load left no measurement."""
 
     @classmethod
     def of(cls, found: Interval) -> "Ratio":
@@ -88,14 +92,17 @@ def interval_of(found: Ratio | None) -> Interval | None:
 
 
 class Measured(Entry):
-    """A variant of a model on a host, whether it could be measured, else the reason, and when."""
+    """What was measured of a variant of a model."""
 
     model: str
     variant: str
     host: str
+    """Of which variant, on which machine of `hosts`."""
     status: Attempt
     reason: str | None
+    """Why it failed, else None."""
     measured: str
+    """When, in UTC."""
 
 
 def measured_entry(record: Record) -> dict[str, Any]:
@@ -225,17 +232,18 @@ def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Race
 
 
 class StudyEntry(Measured):
-    """What a study found of a variant: rows, of which each study has its own fields.
-
-    `shape` is what all inputs have in common, `words` are sentences on all rows, `spent_s` the
-    seconds of all calls with loads.
-    """
+    """What a study found of a variant."""
 
     shape: dict[str, int]
+    """The sizes that all inputs have in common."""
     threads: int
+    """Per operator, as configured."""
     spent_s: float
+    """Of all calls with loads."""
     words: list[str]
+    """Sentences on all rows."""
     rows: list[dict[str, Any]]
+    """Each study has rows of its own, see below; none if it failed."""
 
 
 def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:

@@ -41,52 +41,66 @@ Checkpoints = Mapping[str, CheckpointManifest]
 
 
 class Truncation(Entry):
-    """How many of so many texts were cut at `max_sequence` tokens."""
+    """How many texts of a split were cut."""
 
     texts: int
     truncated: int
+    """Texts that were encoded, and those of them that were cut."""
     max_sequence: int
+    """Tokens at which they are cut; of `train` the recipe's `train.sequence`."""
 
 
 class Model(Entry):
-    """A model with its data; `data` has the source and the samples of each split.
-
-    `reference` is for how many texts the model was compared with what was brought, `matched` says
-    how its outputs have got their labels.
-    `left_out` has the rows of each part of the source, and how many of them are left out, by the
-    reason; `truncation` is by split, that of train at the `sequence` of the recipe.
-    `chance` is the accuracy of always answering the most frequent label of the evaluation split,
-    `thumbnails` has images with changed answers by their index in that split.
-    """
+    """A model with its data."""
 
     task: str
+    """`text` or `image`."""
     activation: str | None
+    """As its config.json names it, None without."""
     parameters: int
+    """Number of weights."""
     reference: int | None
+    """For how many texts it was compared with what was brought."""
     matched: str | None
+    """How its outputs have got their labels."""
     checkpoint_sha256: str
+    """Of its weights."""
     labels: list[str] | None
+    """Names of the classes."""
     data: dict[str, str | int | None]
+    """The `source`, and the samples of each split that has any: `train_samples`."""
     left_out: dict[str, dict[str, int]]
+    """For each part of the source (`train` and `evaluation`, or `pool`) its `rows`, and how many of
+    them are `empty`, `equal` to another, `contradictory` (equal with two labels) or `in_evaluation`
+    too; the rest is used."""
     truncation: dict[str, Truncation]
+    """By split whose texts were encoded: `evaluation`, `calibration`, `train`. Empty for images."""
     baselines: dict[str, str]
+    """The variant by device; with `hosts` by device and host, as `cpu@genoa`."""
     chance: float | None
+    """Accuracy of always giving the most frequent label of the evaluation split, None without
+    labels."""
     thumbnails: dict[str, str]
+    """Data URIs of images with changed answers, at most 40, by their index in the evaluation
+    split."""
     sensitivity: dict[str, Sensitivity]
+    """By scheme and calibration (`u8s8-minmax-512`) for which `int8-auto` needed it, because
+    neither plain int8 nor SmoothQuant kept the budget."""
 
 
 class FamilyMember(Entry):
-    """A model of the family: its parent and what was changed of it.
-
-    `changes` has `prune`, `activation`, `distill`, `qat` and `train`, each where the
-    checkpoint's manifest has it. `reason` says why no engine of it was timed.
-    """
+    """A model of a family."""
 
     model: str
     parent: str | None
+    """The model that it starts from, None for the root."""
     changes: dict[str, Any]
+    """`prune`, `activation`, `distill`, `qat`, `train`, each as in its checkpoint.json, if
+    there."""
     parameters: int
+    """Number of weights."""
     reason: str | None
+    """Why no engine of it was timed, else None."""
 
 
 def with_search(result: Result, searches: Records) -> Result:

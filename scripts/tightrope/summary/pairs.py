@@ -22,34 +22,37 @@ from tightrope.variants import device_of, parse
 
 
 class RemovedCause(Entry):
-    """A cause of the time of a call at one shape, and what the setting that removes it saves.
-
-    The saving is predicted from `predicted_low` to `predicted_high`; `saved`, the seconds per call
-    that an engine without the cause takes less, is measured beside the variant, whose call takes
-    `call_s`. It is `within` where both intervals have a point in common. `rounds` count;
-    `disturbed_rounds` do not. `disturbed` says that too many of them are, and the numbers are None
-    unless they are `provisional`. `reason` says why it could not be measured.
-    """
+    """A cause of the time of a call at one shape, and what the setting that removes it saves."""
 
     shape: Shape
     cause: str
     setting: str
+    """Where, the cause in words, and what removes it."""
     predicted_low: float
     predicted_high: float
+    """Seconds per call that the profile predicts to be saved."""
     call_s: float | None
+    """Of the variant."""
     saved: Estimate | None
+    """Seconds per call that the engine without the cause takes less, timed beside the variant."""
     within: bool | None
+    """Whether the predicted and the measured interval have a point in common."""
     rounds: int
     disturbed_rounds: int
+    """Those that count, and those that do not."""
     disturbed: str | None
+    """Why too few are undisturbed, else None; then there are no numbers."""
     provisional: bool
+    """Whether they are given anyway (`latency.accept_disturbed`)."""
     reason: str | None
+    """Why it was not measured, else None."""
 
 
 class Causes(Measured):
     """The causes of a profiled variant's time that a setting removes."""
 
     causes: list[RemovedCause]
+    """One per cause and shape."""
 
 
 def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Causes:
@@ -102,23 +105,33 @@ Judged = Mapping[tuple[str, str], AccuracyRecord]
 
 
 class ActivationRow(Entry):
-    """Latency of a variant paired with the same one of the reference; None if it failed."""
+    """The latency of a variant that both models have, at one shape."""
 
     variant: str
+    """Of both models."""
     status: Attempt
     reason: str | None
+    """Why there is no speed-up: of this engine, or of the reference's; else None."""
     latency: LatencyRow | None
+    """Its `speedup` is the time of the reference's engine over its own, in alternating blocks of
+    the two. A variant that could not be timed has one row, and None here."""
 
 
 class Activation(Entry):
-    """A model compared with one that differs from it only in its activation."""
+    """A model compared with one that differs from it only in `activation`."""
 
     model: str
     reference: str
+    """The model, and the other one, which has the checkpoint's own activation, or is the first of
+    them."""
     host: str
     device: str
+    """Where both were measured."""
     accuracy: ComparedAccuracy | None
+    """Of the baseline variant of that device; its change is from the same variant of the reference.
+    None without labels."""
     rows: list[ActivationRow]
+    """One per variant and shape."""
 
 
 def activation_entries(

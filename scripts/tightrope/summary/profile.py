@@ -28,107 +28,123 @@ LONGEST = 5
 
 
 class OperatorGroup(Entry):
-    """Operators of one group: their time scaled to the call, its share of it, and what they do.
-
-    `types` are the shares of the call by the type that they computed in.
-    """
+    """The operators of one group in a call."""
 
     group: str
+    """Its name."""
     seconds: float
     share: float
+    """Their time scaled to the call, and its share of it."""
     types: dict[str, float]
+    """Shares of the call by the type that they computed in."""
     operations: float
     bytes: float
     count: int
+    """What they do per call."""
 
 
 class LongOperator(Entry):
-    """One of the longest operators, in the runtime's words."""
+    """One of the five longest operators, in the runtime's words."""
 
     name: str
     kind: str
     group: str
     type: str
+    """Its name, kind and group, and the type that it computed in."""
     seconds: float
     share: float
+    """Its time scaled to the call, and its share of it."""
 
 
 class Roofline(Entry):
-    """A call in the roofline: what the model takes at least, and what the variant reaches of it.
-
-    `groups` has the operations by group of operators. `peak_per_s` is the machine's in `type`, and
-    `roof_per_s` the lower of it and what the copy bandwidth allows; None if it was not measured.
-    """
+    """A call in the roofline: what the model takes on any engine, and what the variant reaches."""
 
     operations: float
     least_bytes: float
+    """Of a call."""
     groups: dict[str, float]
+    """Operations by group of operators."""
     type: str
+    """Of the variant."""
     operations_per_s: float
+    """What it reaches."""
     peak_per_s: float | None
+    """Of the machine in that type; None where it was not measured."""
     roof_per_s: float | None
+    """The lower of the peak and what the copy bandwidth allows at these operations per byte; None
+    without a peak."""
 
 
 class ProfiledCall(Entry):
-    """Where the time of a call goes; without a profiler only `call_s` is known.
-
-    `shares` are those of compute, memory and overhead; `outside` is the share that no operator
-    takes. `profiler_factor` scales the operators' times where a profiler made them too long.
-    `padding` is the share of the tokens, or of the images, that only pads the request.
-    `prepare_s` and `finish_s` are the seconds from raw examples to inputs and from logits to
-    labels, and `ceiling` is how many times faster a faster engine makes the whole at most.
-    """
+    """Where the time of a call goes."""
 
     shape: Shape
+    """Of the request."""
     call_s: float
+    """The mean of calls without a profiler. What a profiler tells is None or empty without one."""
     bound: Bound | None
     shares: dict[Bound, float] | None
+    """What bounds the call, and the shares of the three."""
     outside: float | None
+    """The share that no operator takes."""
     profiler_factor: float | None
+    """By which the operators' times were scaled down to the call."""
     padding: float | None
+    """The share of the tokens or images that pads the request up to its bucket."""
     prepare_s: float | None
     finish_s: float | None
+    """From raw examples to the inputs of the call, and from its logits to labels; `prepare_s` is
+    None for random inputs."""
     ceiling: float | None
+    """How many times faster the whole request gets at most by a faster engine (Amdahl's law):
+    (`prepare_s` + `call_s` + `finish_s`) ÷ (`prepare_s` + `finish_s`). None with `prepare_s`."""
     roofline: Roofline | None
+    """None without an ONNX file."""
     groups: list[OperatorGroup]
     operators: list[LongOperator]
+    """All groups, and the five longest operators; empty without a profiler."""
 
 
 class Profile(Measured):
-    """The profile of a variant; `unprofiled` says why its operators are not timed.
-
-    `emulated` is None, or why the CPU only emulates the variant's precision.
-    """
+    """The operator times of a variant."""
 
     unprofiled: str | None
+    """Why the operators are not timed, else None."""
     emulated: str | None
+    """Why the CPU only emulates the precision, else None."""
     shapes: list[ProfiledCall]
+    """One call per shape."""
 
 
 class Part(Entry):
-    """Seconds per call of a group of operators in two variants, and what the first saves."""
+    """A group of operators, or `outside of operators`, in two variants."""
 
     group: str
+    """Its name."""
     seconds: float
     against_s: float
     saved_s: float
+    """Per call of the first and of the second, and what the first saves."""
 
 
 class Explanation(Entry):
-    """Why `variant` is faster or slower than `against` at one shape, in parts and in sentences.
-
-    `saved_s` is negative where it is slower. Parts are sorted by what they save or cost.
-    """
+    """Why a profiled variant is faster or slower than another at one shape."""
 
     model: str
     host: str
     shape: Shape
     variant: str
     against: str
+    """Both profiled at that shape."""
     relation: Relation
+    """`float`: of a quantized variant to the float of its engine; `baseline`: of the fastest
+    profiled variant to the baseline; `best`: of another to the fastest."""
     saved_s: float
+    """Per call; negative where `variant` is slower."""
     parts: list[Part]
+    """They add up to `saved_s`; what differs most is first."""
     sentences: list[str]
+    """The same in words, the largest causes first."""
 
 
 def roofline_entry(

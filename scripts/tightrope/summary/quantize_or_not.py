@@ -24,7 +24,7 @@ STANDINGS = ("kept", "undecided", "dropped")
 
 
 class QuantizedAccuracy(Entry):
-    """Change of accuracy from the baseline."""
+    """The change of accuracy from the baseline."""
 
     delta: float | None
     delta_low: float | None
@@ -32,6 +32,7 @@ class QuantizedAccuracy(Entry):
     flips: int | None
     samples: int
     verdict: AccuracyVerdict | None
+    """As in the [Accuracy](#accuracy) of the result."""
 
     @classmethod
     def of(cls, accuracy: Accuracy) -> "QuantizedAccuracy":
@@ -40,26 +41,39 @@ class QuantizedAccuracy(Entry):
 
 
 class QuantizedVariant(Entry):
-    """Whether a quantized variant is worth it, paired with the engine's best float variant."""
+    """Whether a quantized variant is worth it."""
 
     variant: str
     verdict: QuantizeVerdict
+    """Whether it is surely faster and keeps the accuracy."""
     why: list[str]
+    """All reasons that hold, in words."""
     failed: str | None
+    """Why it failed, else None."""
     speedup: Ratio | None
+    """Over `unquantized`; None if the two did not race."""
     accuracy: QuantizedAccuracy | None
+    """None if it was not evaluated."""
 
 
 class Quantization(QuantizedVariant):
-    """Whether to quantize an engine at one shape; the fields are those of its best variant."""
+    """[Whether to quantize](measurement.md#to-quantize-or-not) an engine at one shape.
+
+    There is an entry if it has a variant in INT8 or FP8 that was tried (`ok` or `failed`), and one
+    in fp32, tf32, bf16 or fp16 measured at that shape. `variant` to `accuracy` are those of its
+    best quantized variant.
+    """
 
     model: str
     host: str
     device: str
     engine: str
     shape: Shape
+    """Which engine, and where."""
     unquantized: str
+    """The engine's best variant in float."""
     others: list[QuantizedVariant]
+    """The engine's other quantized variants, the best first."""
 
 
 def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Quantization]:

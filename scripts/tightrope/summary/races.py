@@ -31,30 +31,48 @@ class RaceRatio(Ratio, kw_only=True):
 
     variant: str
     other: str
+    """Two that raced."""
 
 
 class Race(Entry):
-    """Race of the finalists of a model on one device at one shape."""
+    """The race of the finalists of a model on one device at one shape."""
 
     model: str
     host: str
     device: str
     shape: Shape
+    """Where it was run."""
     status: Literal["decided", "disturbed", "failed"]
+    """`disturbed` where too few rounds were undisturbed, `failed` where no finalist is left."""
     variant: str | None
+    """The winner, or None."""
     fastest: str | None
+    """The fastest by estimate. If it is another than `variant`, the winner is slower by at most
+    `within` by estimate, and its files are smaller, or as large and its name comes first."""
     equal: list[str]
     open: list[str]
+    """As in a recommendation."""
     within: float
+    """The share within which two variants are equal."""
     provisional: bool
+    """Whether disturbed rounds count."""
     reason: str | None
+    """Why it is disturbed, else None."""
     raced: list[str]
+    """The variants that took part."""
     left_out: dict[str, str]
+    """Why, for each variant that failed in the race."""
     out: dict[str, str]
+    """For each significantly slower variant, the variant that beat it."""
     rounds: int
+    """How many were run."""
     heats: int
+    """More than one if the finalists did not all fit in memory."""
     stop: str | None
+    """`one left`, `equal`, `none faster` (none can be faster than the winner by more than
+    `within`), `time limit`; None where one variant alone had nothing to race against."""
     ratios: list[RaceRatio]
+    """For any two variants with enough rounds."""
 
 
 class RaceKey(NamedTuple):

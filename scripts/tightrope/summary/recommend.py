@@ -15,26 +15,44 @@ Races = Mapping[RaceKey, Race]
 
 
 class Rejected(Entry):
-    """A variant that is not recommended."""
+    """A variant that is not chosen."""
 
     variant: str
     reason: str
+    """A variant of that host, or without a host, and one reason."""
 
 
 class Recommendation(Entry):
-    """Which variant to deploy at a shape, None if none qualifies."""
+    """Which variant to deploy at a shape.
+
+    At the shape of a [goal](goal.md) `variant`, `why`, `provisional` and `rejected` are those
+    of the goal; `equal`, `open`, `disturbed` and `undecided` are empty unless it is the variant
+    that the race chose.
+    """
 
     model: str
     host: str
     shape: Shape
+    """Times of two hosts are never compared."""
     variant: str | None
+    """None if none qualifies."""
     why: str
+    """In words."""
     equal: list[str]
+    """Variants that differ from it by no more than `decision.equal_within`, shown by the whole
+    interval, and whose files are no smaller."""
     open: list[str]
+    """Others that the race did not separate from it."""
     disturbed: list[str]
+    """Variants with kept accuracy whose latency at this shape was disturbed, but no baseline that
+    was beaten in pairs."""
     provisional: bool
+    """Whether other load may have changed the recommendation."""
     undecided: list[str]
+    """Faster variants for whose accuracy the evaluation split is too small, the fastest first;
+    `accuracy.samples_needed` is how many examples it takes."""
     rejected: list[Rejected]
+    """All other variants."""
 
 
 def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:

@@ -54,21 +54,25 @@ OF_ENGINES = {"build": "build_engine", "time": "measure_latency", "evaluate": "m
 
 
 class Host(Entry):
-    """Machine on which something was measured, and the libraries used on it.
-
-    `name` is that of its kind of node, where the configuration names one.
-    """
+    """A machine on which something was measured."""
 
     cpu: str
     isa: list[str]
+    """The processor, and its instruction sets that matter here."""
     cores: int
+    """Physical ones that it may use."""
     python: str
     libraries: dict[str, str | None]
+    """Versions of Python and of the libraries that were used on it."""
     memory_bytes: int | None = None
+    """Of the machine."""
     gpu: str | None = None
     gpu_uuids: list[str] = []
+    """The kind of GPU, and which cards of that kind, or MIG instances, were measured."""
     driver: str | None = None
+    """Of the GPU."""
     name: str | None = None
+    """Of its kind of node, where the configuration gives one."""
 
 
 @dataclass(frozen=True, kw_only=True)

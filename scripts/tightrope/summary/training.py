@@ -20,12 +20,13 @@ PLAIN = {"compile": False, "amp": "off", "channels_last": False}
 
 
 class Spread(Entry):
-    """Mean, sample standard deviation (None for one), lowest and highest value over the seeds."""
+    """A number over the seeds."""
 
     mean: float
     spread: float | None
     lowest: float
     highest: float
+    """`spread` is the sample standard deviation, None for one seed."""
 
     @classmethod
     def of(cls, values: list[float]) -> "Spread | None":
@@ -37,12 +38,13 @@ class Spread(Entry):
 
 
 class SeedRun(Entry):
-    """One training: values of each epoch."""
+    """The training with one seed."""
 
     seed: int
     seconds: list[float]
     loss: list[float]
     accuracy: list[float]
+    """The seed, and the values of each epoch."""
 
 
 class Training(Entry):
@@ -51,33 +53,62 @@ class Training(Entry):
     model: str
     host: str
     device: str
+    """The model, and where it was trained."""
     status: Attempt
     reason: str | None
+    """Why it failed, else None."""
     measured: str
+    """When, in UTC."""
     threads: int
+    """As configured."""
     unit: str | None
+    """Of a sample: `texts` or `images`; None if the training failed before it began."""
     recipe: dict[str, Any]
+    """The complete one that was followed."""
     activation: str | None
+    """The one that replaced the checkpoint's own, or None."""
     epochs: int
     seeds: list[int]
+    """As configured."""
     reference: str | None = None
+    """The model that it is compared with, None without one. It differs only in `compile`, `amp` and
+    `channels_last`, and has none of them. For the reference itself this is its own name."""
     disturbed: str | None = None
+    """That other load disturbed all epochs of a seed after the first, else None; then `epoch_s`,
+    `first_epoch_s`, `samples_per_s` and the numbers of `speedup` are None."""
     provisional: bool = False
+    """Whether they are given anyway (`latency.accept_disturbed`)."""
     amp: str | None = None
+    """The type that was used."""
     samples: int | None = None
+    """Per epoch."""
     held_out_samples: int | None = None
+    """Of the train split, held out for the accuracy."""
     micro_batches: int | None = None
+    """Into how many a batch was split to fit in memory, the most of any seed."""
     epoch_s: Spread | None = None
+    """The median of a seed's epochs after the first, without disturbed ones."""
     first_epoch_s: Spread | None = None
+    """With the compilation."""
     compile_s: Spread | None = None
+    """None without compilation."""
     samples_per_s: Spread | None = None
+    """Of the same epochs as `epoch_s`."""
     loss: Spread | None = None
+    """Of the last epoch, the mean over its steps."""
     accuracy: Spread | None = None
+    """After the last epoch."""
     peak_rss_bytes: int | None = None
+    """Of the process, the highest of any seed."""
     peak_device_bytes: int | None = None
+    """What PyTorch allocated on the GPU; None on the CPU."""
     runs: list[SeedRun] | None = None
+    """One per seed."""
     speedup: Ratio | None = None
+    """Epoch time of the reference over its own; None for the reference itself. The interval is a
+    bootstrap over seeds, None for one seed; the two were not measured in alternating blocks."""
     accuracy_change: Spread | None = None
+    """`accuracy` less that of the reference, seed by seed; None for the reference itself."""
 
 
 def training_entries(
