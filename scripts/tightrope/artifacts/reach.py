@@ -284,11 +284,11 @@ def names_in(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
         for part in parts:
             yield from names_in(part, inner)
         return
+    # a field may have the name of a function
+    is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     for field, value in ast.iter_fields(node):
-        children = value if isinstance(value, list) else [value]
-        for child in children:
-            if isinstance(node, ast.AnnAssign) and field == "target" and isinstance(child, ast.Name):
-                continue  # a field may have the name of a function
+        children = [] if is_field and field == "target" else [value]
+        for child in value if isinstance(value, list) else children:
             if field in ("annotation", "returns") and child is not None:
                 yield from names_in_annotation(child, bound)
             elif isinstance(child, ast.AST):

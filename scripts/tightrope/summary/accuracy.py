@@ -306,17 +306,12 @@ def class_name(index: int, labels: Sequence[str] | None) -> str | int:
 
 
 def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
-    """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
+    """Read files `artifacts/{model}/{kind}/{name}.json` by model and name, without failures."""
     found = {path: read_artifact(path) for path in paths}
     made = {path: one for path, one in found.items() if failure_of(one) is None}
     for path, one in made.items():
         require_type(path, one, kind)
-    return {key_of(path): one for path, one in made.items()}
-
-
-def key_of(path: Path | str) -> tuple[str, str]:
-    """Return model and name of `artifacts/{model}/{kind}/{name}.json`."""
-    return Path(path).parent.parent.name, Path(path).stem
+    return {(Path(path).parents[1].name, Path(path).stem): one for path, one in made.items()}
 
 
 def search_entry(record: Mapping[str, Any]) -> Search:
@@ -338,21 +333,13 @@ def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]
 
     `searches` that needed none are left out.
     """
-    measured = {
-        name: record["sensitivity"]
-        for (owner, name), record in searches.items()
-        if owner == model and record["sensitivity"]
-    }
-    return {
-        name: Sensitivity(
-            one["samples"],
-            sorted(
-                (
-                    OperatorSensitivity(**picked(OperatorSensitivity, {"operator": name, **fields}))
-                    for name, fields in one["operators"].items()
-                ),
-                key=lambda operator: -operator.kl,
-            ),
-        )
-        for name, one in measured.items()
-    }
+    found = {}
+    for (owner, name), record in searches.items():
+        if owner == model and (measured := record["sensitivity"]):
+            operators = [
+                OperatorSensitivity(**picked(OperatorSensitivity, {"operator": operator, **fields}))
+                for operator, fields in measured["operators"].items()
+            ]
+            operators.sort(key=lambda operator: -operator.kl)
+            found[name] = Sensitivity(measured["samples"], operators)
+    return found

@@ -15,7 +15,7 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.measured import Entry, Shape, StudyEntry, interval_of
+from tightrope.summary.measured import Entry, Shape, StudyEntry, interval_of, same
 from tightrope.summary.recommend import unkept
 from tightrope.summary.results import LatencyRow, Result
 
@@ -100,17 +100,13 @@ def prepare_seconds(
     `files` hold them. Jobs that several variants share count for each of them.
     """
     seconds = [job_seconds(path) for path in files]
-    return {
-        (model, variant): total([seconds[place] for place in places])
-        for model, variants in prepared.items()
-        for variant, places in variants.items()
-    }
-
-
-def total(seconds: Sequence[float | None]) -> float | None:
-    """Return the sum, None where one is not known."""
-    known = [one for one in seconds if one is not None]
-    return math.fsum(known) if len(known) == len(seconds) else None
+    found: dict[tuple[str, str], float | None] = {}
+    for model, variants in prepared.items():
+        for variant, places in variants.items():
+            known = [one for place in places if (one := seconds[place]) is not None]
+            total = math.fsum(known) if len(known) == len(places) else None
+            found[model, variant] = total
+    return found
 
 
 def job_seconds(path: str) -> float | None:
@@ -151,7 +147,6 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
         cost_entry(
             result,
             row,
-            result.host,
             price=price_of(result.host, prices),
             prepare_s=prepare_seconds.get((result.model, result.variant)),
         )
@@ -162,41 +157,27 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
 
 
 def cost_entry(
-    result: Result, row: LatencyRow, host: str, *, price: float | None, prepare_s: float | None
+    result: Result, row: LatencyRow, *, price: float | None, prepare_s: float | None
 ) -> Cost:
     """Return costs and break-even of a result at the shape of a row."""
-    rate = inferences_per_s(row)
+    rate, build_s, spent = inferences_per_s(row), result.build_s, None
+    search_s = result.search.seconds if result.search else None
+    if build_s is not None and prepare_s is not None:
+        spent = prepare_s + (search_s or 0.0) + build_s
     saved, surely_saved = saved_per_inference(row)
-    spent = seconds_spent(result, prepare_s)
     return Cost(
-        model=result.model,
-        variant=result.variant,
-        host=host,
+        **same(result, "model", "variant", "host", "build_s"),
         shape=row.shape,
         inferences_per_s=rate,
         price_per_hour=price,
         cost_per_million=hours_per_million(rate) * price if rate and price else None,
         prepare_s=prepare_s,
-        build_s=result.build_s,
-        search_s=search_seconds(result),
+        search_s=search_s,
         spent_s=spent,
         saved_s=saved,
         break_even_inferences=break_even(spent, saved),
         break_even_at_most=break_even(spent, surely_saved),
     )
-
-
-def search_seconds(result: Result) -> float | None:
-    """Return the seconds in which int8-auto was searched for a variant, None without a search."""
-    return result.search.seconds if result.search else None
-
-
-def seconds_spent(result: Result, prepare_s: float | None) -> float | None:
-    """Return the seconds of preparing, searching and building, None if one is not known."""
-    built = result.build_s
-    if built is None or prepare_s is None:
-        return None
-    return prepare_s + (search_seconds(result) or 0.0) + built
 
 
 def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
@@ -266,15 +247,12 @@ def at_shapes(
     goal: Goal, results: Iterable[Result], shapes: Iterable[Shape], price: float | None
 ) -> list[Candidate]:
     """Return each variant at each of the shapes at which it was measured."""
-    wanted = list(shapes)
-    found = []
+    wanted, found = list(shapes), []
     for result in results:
-        for row in result.latency:
-            if row.shape in wanted:
-                value, p99 = value_at(goal, result, row, price), in_ms(row.p99_s)
-                lacks = None if value is not None else why_no_value(goal, row)
-                told = row.provisional
-                found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
+        for row in (one for one in result.latency if one.shape in wanted):
+            value, p99, told = value_at(goal, result, row, price), in_ms(row.p99_s), row.provisional
+            lacks = None if value is not None else why_no_value(goal, row)
+            found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
     return found
 
 
@@ -286,8 +264,7 @@ def value_at(goal: Goal, result: Result, row: LatencyRow, price: float | None) -
         case "latency":
             return in_ms(row.paired_s)
         case "cost":
-            rate = inferences_per_s(row)
-            return priced(rate, price)
+            return priced(inferences_per_s(row), price)
         case "memory":
             return memory_mb(result)
         case "energy":
@@ -382,24 +359,18 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     """
     found: list[Miss] = []
     for bound, limit in given(goal):
-        value = value_of(bound, candidate, limit, budget_points)
+        match bound:
+            case "p99_ms":
+                value = candidate.p99_ms
+            case "memory_mb":
+                value = memory_mb(candidate.result)
+            case "accuracy_points":
+                value = points_lost(candidate.result, limit, budget_points)
         if value is None or value > limit:
             by = None if value is None else value - limit
             unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
-            why = unknown if value is None else None
-            found.append(Miss(bound, limit, value, by, why))
+            found.append(Miss(bound, limit, value, by, unknown if value is None else None))
     return sorted(found, key=how_far, reverse=True)
-
-
-def value_of(
-    bound: Bound, candidate: Candidate, limit: float, budget_points: float
-) -> float | None:
-    """Return the value that a bound limits, in the unit of the bound, None if it is not known."""
-    if bound == "p99_ms":
-        return candidate.p99_ms
-    if bound == "memory_mb":
-        return memory_mb(candidate.result)
-    return points_lost(candidate.result, limit, budget_points)
 
 
 def points_lost(result: Result, limit: float, budget_points: float) -> float | None:

@@ -105,14 +105,10 @@ class FamilyMember(Entry):
 
 def with_search(result: Result, searches: Records) -> Result:
     """Return a result with its `search`, None if missing; named by scheme and calibration."""
-    model, calibration = result.model, result.calibration
-    searched = searches.items() if result.precision == AUTO else ()
-    found = [
-        record
-        for (owner, name), record in searched
-        if (owner, name.partition("-")[2]) == (model, calibration)
-    ]
-    return replace(result, search=search_entry(found[0])) if found else result
+    for (model, name), record in searches.items() if result.precision == AUTO else ():
+        if (model, name.partition("-")[2]) == (result.model, result.calibration):
+            return replace(result, search=search_entry(record))
+    return result
 
 
 # manifests of splits by model and split
@@ -206,12 +202,11 @@ def with_truncations(
         training = read_manifest(path, CheckpointManifest)["training"] or {}
         require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {name: replace(model, truncation=known(found[name])) for name, model in models.items()}
-
-
-def known(splits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the splits whose truncation is known, in the order of `KEYS`."""
-    return {split: splits[split] for split in KEYS if splits.get(split)}
+    return {
+        name: replace(model, truncation={key: own[key] for key in KEYS if own.get(key)})
+        for name, model in models.items()
+        for own in [found[name]]
+    }
 
 
 def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
@@ -236,8 +231,7 @@ def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
     """Return which texts were cut, per split; None if none were."""
     words = []
     for split, key in KEYS.items():
-        found = splits.get(split)
-        if found and found.truncated:
+        if (found := splits.get(split)) and found.truncated:
             texts = "text was" if found.texts == 1 else "texts were"
             words.append(
                 f"{found.truncated:,} of {found.texts:,} {split} {texts} cut at "
@@ -272,18 +266,12 @@ def member_entries(
     `reasons` say why no engine of a model was timed.
     """
     made = checkpoints[root]
-    entry = FamilyMember(
-        model=root,
-        parent=parent_of(made),
-        changes=changes_of(made),
-        parameters=made["parameters"],
-        reason=reasons.get(root),
-    )
-    children = [name for name, one in checkpoints.items() if parent_of(one) == root]
-    return [
-        entry,
-        *(one for name in children for one in member_entries(name, checkpoints, reasons)),
-    ]
+    parent, changes, parameters = parent_of(made), changes_of(made), made["parameters"]
+    found = [FamilyMember(root, parent, changes, parameters, reasons.get(root))]
+    for name, one in checkpoints.items():
+        if parent_of(one) == root:
+            found += member_entries(name, checkpoints, reasons)
+    return found
 
 
 def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,15 +279,11 @@ def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
     Not the ranges that it learnt, which are many, only whether some are of outputs.
     """
-    found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
+    found = {key: checkpoint.get(name) for key, name in CHANGES.items()}
+    for key, value in found.items():
+        if isinstance(value, dict):
+            found[key] = {name: one for name, one in value.items() if one is not None}
     if found["qat"]:
         outputs = {"outputs": True} if "outputs" in found["qat"] else {}
         found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
     return {key: value for key, value in found.items() if value}
-
-
-def without_nothing(value: Any) -> Any:
-    """Return a value, of several by name those that are not None."""
-    if isinstance(value, dict):
-        return {name: one for name, one in value.items() if one is not None}
-    return value

@@ -2,11 +2,12 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.machine.host import host_key
 from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
@@ -19,7 +20,7 @@ from tightrope.records.latency import (
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
 from tightrope.summary.accuracy import Accuracy, ReferenceLogits, Search, Split, accuracy_entry
-from tightrope.summary.measured import Entry, Ratio, Shape, why_disturbed, why_noisy
+from tightrope.summary.measured import Entry, Ratio, Shape, same, why_disturbed, why_noisy
 from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
@@ -27,7 +28,7 @@ DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP = Ratio(verdict=DISTURBED)
 # fields of a result that are those of the latency record
 MEASURED = (
-    *("engine_sha256", "measured", "threads", "baseline_failed"),
+    *("model", "engine_sha256", "measured", "threads", "baseline_failed"),
     *("load_s", "first_call_s", "peak_rss_bytes"),
 )
 Status = Literal["ok", "failed", "unavailable"]
@@ -288,7 +289,6 @@ def result_entry(
     accuracy: AccuracyRecord,
     baseline: AccuracyRecord | None,
     *,
-    host: str,
     budget: float,
     baseline_variant: str,
     split: Split,
@@ -304,10 +304,9 @@ def result_entry(
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return Result(
-        model=latency.model,
         **parts_of(latency.variant),
         baseline=baseline_variant,
-        host=host,
+        host=host_key(latency.host),
         status=failed.status if failed else "ok",
         reason=failed.reason if failed else None,
         size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
@@ -315,22 +314,14 @@ def result_entry(
         build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
         executed=engine.get("executed"),
         options=engine.get("options"),
-        **{name: getattr(latency, name) for name in MEASURED},
+        **same(latency, *MEASURED),
         accuracy=accuracy_entry(accuracy, baseline, budget, split, logits),
-        latency=latency_rows(latency, machine, accept_disturbed),
+        # as if the variant had not raced
+        latency=[
+            latency_entry(latency, place, machine.spread(latency, place), accept_disturbed)
+            for place in range(len(latency.shapes))
+        ],
     )
-
-
-def latency_rows(
-    latency: LatencyRecord, machine: MachineSpeed, accept_disturbed: bool
-) -> list[LatencyRow]:
-    """Return a row per shape, as if the variant had not raced."""
-    return [
-        latency_entry(
-            latency, place, machine.spread(latency, place), accept_disturbed=accept_disturbed
-        )
-        for place in range(len(latency.shapes))
-    ]
 
 
 def not_planned_entry(
@@ -340,22 +331,19 @@ def not_planned_entry(
 
     It cannot run on this machine (`unavailable`), or its model lacks data or checkpoint (`failed`).
     """
-    host, parts = parse(variant).host, parts_of(variant)
+    parts, host = parts_of(variant), parse(variant).host
     return Result(model, **parts, baseline=None, host=host, status=status, reason=reason)
 
 
 def parts_of(variant: str) -> dict[str, Any]:
     """Return the name of a variant and its parts, as a result has them."""
     parsed = parse(variant)
-    return {
-        "variant": str(parsed),
-        **{name: getattr(parsed, name) for name in ("device", "engine", "precision")},
-        "calibration": parsed.calibration,
-    }
+    parts = same(parsed, "device", "engine", "precision", "calibration")
+    return {"variant": str(parsed), **parts}
 
 
 def latency_entry(
-    record: LatencyRecord, place: int, spread: float = 0.0, *, accept_disturbed: bool = False
+    record: LatencyRecord, place: int, spread: float = 0.0, accept_disturbed: bool = False
 ) -> LatencyRow:
     """Return the latency statistics of the shape with index `place`.
 
@@ -374,13 +362,10 @@ def latency_entry(
         disturbed_pairs=kept.disturbed_calls,
         disturbed=kept.disturbed,
         provisional=kept.provisional,
-        stop=shape.stop,
+        **same(shape, "stop", "first_call_s", "threads_busy", "cores_used"),
         **times(shape, calls),
-        first_call_s=shape.first_call_s,
-        speedup=speedup_entry(shape, calls, record.plan, spread),
+        speedup=speedup_entry(shape, calls, record.plan["loads"], spread),
         machine_spread=spread,
-        threads_busy=shape.threads_busy,
-        cores_used=shape.cores_used,
         gpu=gpu_entry(shape),
         noise=reasons,
         noisy=bool(reasons),
@@ -406,7 +391,7 @@ def times(shape: TimedShape, kept: Sequence[int]) -> dict[str, Any]:
 
 
 def speedup_entry(
-    shape: TimedShape, kept: Sequence[int], plan: Mapping[str, Any], spread: float
+    shape: TimedShape, kept: Sequence[int], loads: int, spread: float
 ) -> Ratio | None:
     """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
     if shape.baseline_blocks_s is None:
@@ -415,5 +400,4 @@ def speedup_entry(
         return NO_SPEEDUP
     own = [shape.blocks_s[index] for index in kept]
     theirs = [shape.baseline_blocks_s[index] for index in kept]
-    loads = plan["loads"]
     return Ratio.of(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

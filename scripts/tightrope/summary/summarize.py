@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -35,7 +35,6 @@ from tightrope.summary.goal import decisions, for_goal
 from tightrope.summary.measured import (
     Engines,
     Entry,
-    Shape,
     read_own,
     read_own_race,
     read_studies,
@@ -117,22 +116,13 @@ def with_examples(
 
     `judged` holds the accuracy records by (model, variant), `splits` the manifests of the splits.
     """
-    results = of_models(summary.results)
-    models = {
-        name: replace(
-            model,
-            chance=chance_of(name, judged),
-            thumbnails=thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
-        )
-        for name, model in summary.models.items()
-    }
+    results, models = of_models(summary.results), {}
+    for name, model in summary.models.items():
+        indices = flipped_indices(results.get(name, [])) if model.task == IMAGE else []
+        split = read_split(splits[name]["evaluation"]) if indices else []
+        pictures = thumbnails(split, indices)
+        models[name] = replace(model, chance=chance_of(name, judged), thumbnails=pictures)
     return replace(summary, models=models)
-
-
-def thumbnails_of(model: Model, results: Iterable[Result], split: Path | str) -> dict[str, str]:
-    """Return the thumbnails of a model of images, for texts none."""
-    indices = flipped_indices(results) if model.task == IMAGE else []
-    return thumbnails(read_split(split), indices) if indices else {}
 
 
 # fields of a result and of its accuracy that are not CSV columns
@@ -150,7 +140,7 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
     Its cost is in the columns `cost.*`. The reasons for noise are joined into one text. What is not
     known is an empty cell.
     """
-    costs_by_row = {row_key(one, one.shape): one for one in costs}
+    costs_by_row = {(one.model, one.variant, one.shape): one for one in costs}
     rows = []
     for result in results:
         known = without(result, NESTED)
@@ -158,8 +148,11 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
             known["accuracy"] = without(result.accuracy, LISTED)
         flat, nested = parted(known)
         for row in result.latency:
-            cost = cost_columns(costs_by_row.get(row_key(result, row.shape)))
-            own, below = parted({**columns_of(row), **cost})
+            cost = costs_by_row.get((result.model, result.variant, row.shape))
+            about = without(cost, TOLD) if cost else {}
+            # only what is known: without a price none of it is about a price
+            priced = {f"cost.{name}": one for name, one in about.items() if one is not None}
+            own, below = parted({**columns_of(row), **priced})
             rows.append({**flat, **own, **nested, **below})
         if not result.latency:
             rows.append({**flat, **nested})
@@ -214,38 +207,10 @@ def columns_of(row: LatencyRow) -> dict[str, Any]:
     return {**columns, "latency.noise": "; ".join(row.noise)}
 
 
-def row_key(entry: Result | Cost, shape: Shape) -> tuple[Any, ...]:
-    """Return what a result and its cost have in common at a shape."""
-    return entry.model, entry.variant, shape
-
-
-def cost_columns(cost: Cost | None) -> dict[str, Any]:
-    """Return the columns of a cost, only of what is known: without a price none is about it."""
-    known = without(cost, TOLD) if cost else {}
-    return {f"cost.{name}": value for name, value in known.items() if value is not None}
-
-
 def without(entry: Entry, names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of an entry but those in `names`."""
     kept = (name for name in entry.__struct_fields__ if name not in names)
     return {name: msgspec.to_builtins(getattr(entry, name)) for name in kept}
-
-
-class Requested(NamedTuple):
-    """Records of operators, causes and trainings."""
-
-    profiles: list[ProfileRecord]
-    causes: list[CausesRecord]
-    training: list[TrainingRecord]
-
-
-def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
-    """Return the records of what was measured on request; raises as `read_own` does."""
-    return Requested(
-        [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
-        [read_own(path, CausesRecord, in_use) for path in inputs.causes],
-        [read_own(path, TrainingRecord, in_use) for path in inputs.training],
-    )
 
 
 def summarize(
@@ -256,10 +221,7 @@ def summarize(
     csv_target: Path | str,
     processes: int = 1,
 ) -> None:
-    """Write the summary of all records, read in so many processes, which must have one thread.
-
-    docs/summary-json.md lists its fields.
-    """
+    """Write the summary of all records, read in so many processes, which must have one thread."""
     splits = by_model(inputs.splits)
     document, judged = document_of(inputs, settings, splits, processes=processes)
     table = partial(write_csv, document.results, document.costs, csv_target)
@@ -270,32 +232,37 @@ def summarize(
 def document_of(
     inputs: Inputs, settings: Settings, splits: SplitsByModel, *, processes: int
 ) -> tuple[Summary, dict[tuple[str, str], AccuracyRecord]]:
-    """Return the summary without examples, and the accuracy records by model and variant."""
+    """Return the summary without examples, and the accuracy records by model and variant.
+
+    Raises ArtifactError for records of other engines than those in use, see `read_own`.
+    """
     measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
-    requested = requested_records(inputs, in_use)
+    profiled = [read_own(path, ProfileRecord, in_use) for path in inputs.profiles]
+    causes = [read_own(path, CausesRecord, in_use) for path in inputs.causes]
+    trained = [read_own(path, TrainingRecord, in_use) for path in inputs.training]
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
-    profiles = [profile_entry(one) for one in requested.profiles]
+    profiles = [profile_entry(one) for one in profiled]
     records = read_studies(inputs.studies, in_use)
     studies = {
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
         for name, own in records.items()
     }
-    goals = decisions(
-        settings.goal,
-        results,
-        fastest,
-        studies["traffic"],
-        prices=settings.prices,
-        budget_points=settings.budget_points,
-    )
-    others: Any = (*requested, *records.values())
-    add_hosts(machines, [Machine.of(one) for own in others for one in own])
-    priced = settings.goal or settings.prices
+    asked, prices, budget = settings.goal, settings.prices, settings.budget_points
+    goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
+    others = chain(profiled, causes, trained, *records.values())
+    add_hosts(machines, map(Machine.of, others))
+    priced = asked or prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
     document = Summary(
-        **about(settings),
+        schema=SCHEMA,
+        tightrope=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        configuration=list(settings.configuration),
+        overrides=list(settings.overrides),
+        code=dict(settings.code),
+        accuracy_budget_points=budget,
         hosts=machines,
         models=models_of(inputs, splits, results, judged, settings),
         results=results,
@@ -304,29 +271,16 @@ def document_of(
         quantization=quantizations(results, raced),
         profiles=profiles,
         explanations=explanations(profiles, settings.baselines),
-        causes=[causes_entry(one, **accept) for one in requested.causes],
-        training=training_entries(requested.training, **accept),
+        causes=[causes_entry(one, **accept) for one in causes],
+        training=training_entries(trained, **accept),
         activations=activations_of(inputs, settings, judged, in_use),
         families=families_of(inputs, results, judged, settings, in_use),
         studies=studies,
-        goal=settings.goal,
+        goal=asked,
         goals=goals,
-        costs=costs(results, settings.prices, prepared) if priced else [],
+        costs=costs(results, prices, prepared) if priced else [],
     )
     return document, judged
-
-
-def about(settings: Settings) -> dict[str, Any]:
-    """Return what wrote the summary, when, and from which configuration, as fields of `Summary`."""
-    return {
-        "schema": SCHEMA,
-        "tightrope": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "configuration": list(settings.configuration),
-        "overrides": list(settings.overrides),
-        "code": dict(settings.code),
-        "accuracy_budget_points": settings.budget_points,
-    }
 
 
 def raced_results(
