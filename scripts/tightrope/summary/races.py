@@ -20,7 +20,7 @@ from tightrope.records.race import (
     winner,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Ratio, Shape, causes, interval_of
+from tightrope.summary.measured import Entry, Ratio, Shape, causes, interval_of, same
 from tightrope.summary.results import DISTURBED, LatencyRow, Result
 
 DECIDED: Literal["decided"] = "decided"
@@ -106,19 +106,18 @@ def outcome_of(
     sizes: Mapping[str, int],
     accept_disturbed: bool,
 ) -> Race:
-    """Summarize a race at one shape, see docs/summary-json.md."""
+    """Return the entry of a race at the shape with index `place`, whose rounds are in `heats`."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
     last = heats[-1]
     found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
     still, first, close, chosen, provisional = found
     others = [one for one in still if one != chosen]
-    equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
-    equal = [one for one in equal if one != chosen]
+    rivals = [one for one in close if chosen and one != chosen]
+    equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
     return Race(
-        model=record.model,
+        **same(record, "model", "device"),
         host=host_key(record.host),
-        device=record.device,
         shape=Shape(**last.sizes),
         status=(DECIDED if first else DISTURBED) if still else "failed",
         variant=chosen,
