@@ -24,14 +24,13 @@ from tightrope.summary.families import Family
 from tightrope.summary.goal import GoalDecision
 from tightrope.summary.measured import Entry, StudyEntry
 from tightrope.summary.models import Model
-from tightrope.summary.pairs import Activation, Causes
+from tightrope.summary.pairs import Activation, Causes, Training
 from tightrope.summary.profile import Explanation, Profile
 from tightrope.summary.quantize_or_not import Quantization
 from tightrope.summary.races import Race
 from tightrope.summary.recommend import Recommendation
 from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
-from tightrope.summary.training import Training
 
 # made once: of thousands of entries each would make its own
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)

@@ -1,23 +1,29 @@
-"""Entries of what is timed in pairs: an engine without a cause of its time, another activation.
+"""Entries of what is compared with another: an engine without a cause of its time, an activation.
 
-Times are in seconds per call; None means not known.
+A training is compared with a plain one. Times are in seconds; None means not known.
 """
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tightrope.machine.host import host_key
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.accuracy import AccuracyRecord, change, comparable
-from tightrope.records.kept import Kept, kept
+from tightrope.records.kept import Kept, disturbed_while, kept
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
+from tightrope.records.training import Epoch, TrainingRecord
+from tightrope.records.training import SeedRun as RecordedRun
+from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import ComparedAccuracy, top_one
-from tightrope.summary.measured import Attempt, Entry, Measured, Shape, measured_entry
-from tightrope.summary.results import LatencyRow, latency_entry
+from tightrope.summary.measured import Attempt, Entry, Measured, Ratio, Shape, measured_entry, same
+from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
 from tightrope.variants import device_of, parse
 
 
@@ -192,3 +198,225 @@ def rows_of(record: LatencyRecord) -> list[ActivationRow]:
     places = range(len(record.shapes))
     times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
     return [ActivationRow(record.variant, record.status, reason, one) for one in times or [None]]
+
+
+# settings in which compared trainings may differ, and their values in a plain training
+PLAIN = {"compile": False, "amp": "off", "channels_last": False}
+OF_EPOCHS = ("seconds", "loss", "accuracy")
+
+
+class Spread(Entry):
+    """A number over the seeds."""
+
+    mean: float
+    spread: float | None
+    lowest: float
+    highest: float
+    """`spread` is the sample standard deviation, None for one seed."""
+
+    @classmethod
+    def of(cls, values: list[float]) -> "Spread | None":
+        """Return that of these values, None without any."""
+        if not values:
+            return None
+        deviation = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), deviation, min(values), max(values))
+
+
+class SeedRun(Entry):
+    """The training with one seed."""
+
+    seed: int
+    seconds: list[float]
+    loss: list[float]
+    accuracy: list[float]
+    """The seed, and the values of each epoch."""
+
+
+class Training(Entry):
+    """Speed and accuracy of a measured training; from `amp` on all None if it failed."""
+
+    model: str
+    host: str
+    device: str
+    """The model, and where it was trained."""
+    status: Attempt
+    reason: str | None
+    """Why it failed, else None."""
+    measured: str
+    """When, in UTC."""
+    threads: int
+    """As configured."""
+    unit: str | None
+    """Of a sample: `texts` or `images`; None if the training failed before it began."""
+    recipe: dict[str, Any]
+    """The complete one that was followed."""
+    activation: str | None
+    """The one that replaced the checkpoint's own, or None."""
+    epochs: int
+    seeds: list[int]
+    """As configured."""
+    reference: str | None = None
+    """The model that it is compared with, None without one. It differs only in `compile`, `amp` and
+    `channels_last`, and has none of them. For the reference itself this is its own name."""
+    disturbed: str | None = None
+    """That other load disturbed all epochs of a seed after the first, else None; then `epoch_s`,
+    `first_epoch_s`, `samples_per_s` and the numbers of `speedup` are None."""
+    provisional: bool = False
+    """Whether they are given anyway (`latency.accept_disturbed`)."""
+    amp: str | None = None
+    """The type that was used."""
+    samples: int | None = None
+    """Per epoch."""
+    held_out_samples: int | None = None
+    """Of the train split, held out for the accuracy."""
+    micro_batches: int | None = None
+    """Into how many a batch was split to fit in memory, the most of any seed."""
+    epoch_s: Spread | None = None
+    """The median of a seed's epochs after the first, without disturbed ones."""
+    first_epoch_s: Spread | None = None
+    """With the compilation."""
+    compile_s: Spread | None = None
+    """None without compilation."""
+    samples_per_s: Spread | None = None
+    """Of the same epochs as `epoch_s`."""
+    loss: Spread | None = None
+    """Of the last epoch, the mean over its steps."""
+    accuracy: Spread | None = None
+    """After the last epoch."""
+    peak_rss_bytes: int | None = None
+    """Of the process, the highest of any seed."""
+    peak_device_bytes: int | None = None
+    """What PyTorch allocated on the GPU; None on the CPU."""
+    runs: list[SeedRun] | None = None
+    """One per seed."""
+    speedup: Ratio | None = None
+    """Epoch time of the reference over its own; None for the reference itself. The interval is a
+    bootstrap over seeds, None for one seed; the two were not measured in alternating blocks."""
+    accuracy_change: Spread | None = None
+    """`accuracy` less that of the reference, seed by seed; None for the reference itself."""
+
+
+def training_entries(
+    records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
+) -> list[Training]:
+    """Return the entry of each record, compared with its plain training."""
+    known = list(records)
+    return [training_entry(one, reference_of(one, known), accept_disturbed) for one in known]
+
+
+def training_entry(
+    record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
+) -> Training:
+    """Return the entry of a record, compared with its plain training (its own if it is plain).
+
+    With `accept_disturbed` one that was disturbed has times too, and is `provisional`.
+    """
+    disturbed = training_disturbed(record)
+    entry = Training(
+        **same(record, "model", "device", "status", "reason", "measured"),
+        **same(record, "threads", "unit", "recipe", "activation"),
+        host=host_key(record.host),
+        epochs=record.plan["epochs"],
+        seeds=record.plan["seeds"],
+        reference=reference.model if reference else None,
+        disturbed=disturbed,
+        provisional=bool(disturbed and accept_disturbed),
+    )
+    if record.status != "ok":
+        return entry
+    runs, times = record.runs, epoch_times(record, accept_disturbed)
+    device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
+    rates = [run.samples / time for run, time in zip(runs, times, strict=False)]
+    other = None if reference is record else reference
+    return replace(
+        entry,
+        **same(runs[0], "amp", "samples", "held_out_samples"),
+        micro_batches=max(run.micro_batches for run in runs),
+        epoch_s=Spread.of(times),
+        first_epoch_s=Spread.of([run.epochs[0].seconds for run in runs] if times else []),
+        compile_s=Spread.of([run.compile_s for run in runs if run.compile_s is not None]),
+        samples_per_s=Spread.of(rates),
+        loss=Spread.of([run.epochs[-1].loss for run in runs]),
+        accuracy=Spread.of(last_accuracies(record)),
+        peak_rss_bytes=max(run.peak_rss_bytes for run in runs),
+        peak_device_bytes=max(device, default=None),
+        runs=[
+            SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in OF_EPOCHS))
+            for run in runs
+        ],
+        speedup=training_speedup(record, other, accept_disturbed) if other else None,
+        accuracy_change=change_by_seed(record, other) if other else None,
+    )
+
+
+def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
+    """Return each seed's median epoch seconds, without the first epoch, which may have compiled.
+
+    Empty if other load disturbed all these epochs of any seed.
+    """
+    found = [run.epochs[1:] if accept_disturbed else undisturbed(run) for run in record.runs]
+    if not all(found):
+        return []
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in found]
+
+
+def undisturbed(run: RecordedRun) -> list[Epoch]:
+    """Return the epochs of a seed after the first that other load did not disturb."""
+    return [epoch for epoch in run.epochs[1:] if epoch.foreign_cores <= MAX_FOREIGN_CORES]
+
+
+def training_disturbed(record: TrainingRecord) -> str | None:
+    """Report that other load disturbed all epochs of a seed after the first, else None."""
+    hit = [run for run in record.runs if not undisturbed(run)]
+    if not hit:
+        return None
+    cores = max(epoch.foreign_cores for run in hit for epoch in run.epochs[1:])
+    return disturbed_while("every epoch of a seed", cores, record.busiest)
+
+
+def last_accuracies(record: TrainingRecord) -> list[float]:
+    """Return the accuracy of each seed after its last epoch."""
+    return [run.epochs[-1].accuracy for run in record.runs]
+
+
+def reference_of(
+    record: TrainingRecord, records: Iterable[TrainingRecord]
+) -> TrainingRecord | None:
+    """Return the plain training that differs only in compile, amp and channels_last, or None."""
+    for one in records:
+        # resolved from `auto`
+        amp = one.runs[0].amp if one.runs else one.recipe["amp"]
+        plain = {**{key: one.recipe[key] for key in PLAIN}, "amp": amp} == PLAIN
+        if plain and alike(one) == alike(record):
+            return one if one.status == "ok" else None
+    return None
+
+
+def alike(record: TrainingRecord) -> list[Any]:
+    """Return the properties that compared trainings must share."""
+    differ = (*PLAIN, "device")  # record.device, the resolved device, is compared instead
+    recipe = {key: value for key, value in record.recipe.items() if key not in differ}
+    where = [host_key(record.host), record.device, record.threads, record.libraries]
+    weights = [record.activation, record.source_sha256, record.data_sha256]
+    return [recipe, record.plan, *weights, *where]
+
+
+def training_speedup(
+    record: TrainingRecord, reference: TrainingRecord, accept_disturbed: bool
+) -> Ratio:
+    """Return reference epoch time over own, `disturbed` if either training has no times.
+
+    The interval ends are None for a single seed, which has no spread.
+    """
+    own, theirs = (epoch_times(one, accept_disturbed) for one in (record, reference))
+    if not own or not theirs:
+        return NO_SPEEDUP
+    found = Ratio.of(unpaired_speedup(own, theirs))
+    return found if len(record.runs) > 1 else replace(found, low=None, high=None)
+
+
+def change_by_seed(record: TrainingRecord, reference: TrainingRecord) -> Spread | None:
+    """Return the change of accuracy, by seed: both are evaluated on the same examples."""
+    pairs = zip(last_accuracies(record), last_accuracies(reference), strict=True)
+    return Spread.of([own - theirs for own, theirs in pairs])

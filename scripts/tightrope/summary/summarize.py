@@ -51,14 +51,13 @@ from tightrope.summary.models import (
     with_search,
     with_truncations,
 )
-from tightrope.summary.pairs import Activation, activation_entries, causes_entry
+from tightrope.summary.pairs import Activation, activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import Race, RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
 from tightrope.summary.results import LatencyRow, Result, not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
-from tightrope.summary.training import training_entries
 
 # pictures of images that are answered otherwise: how many a model has, and how they are made
 MOST = 40

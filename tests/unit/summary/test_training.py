@@ -9,8 +9,8 @@ from report_pages import example, page, summary_of
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.training import place_names, training_chart, training_section
+from tightrope.summary.pairs import training_entries
 from tightrope.summary.results import NO_SPEEDUP
-from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from tightrope.report.charts import chart, interval, labels, layer, nominal, quantity, tooltips
 from tightrope.report.style.numbers import is_number, percentage, points, significant
-from tightrope.summary.training import Spread, Training
+from tightrope.summary.pairs import Spread, Training
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 HEAD_ROOM = 0.03  # axis room per letter of a name, as a share of the slowest training's time
