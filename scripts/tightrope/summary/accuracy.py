@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.records.accuracy import AccuracyRecord, Logits, comparable, compared
+from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared
 from tightrope.statistics import AccuracyVerdict, Interval, share
 from tightrope.summary.measured import Entry
 
@@ -96,6 +96,16 @@ class Accuracy(ComparedAccuracy):
     """Mean over the examples of KL(baseline || variant) of the softmax, in nats."""
     flipped: list[FlippedExample] | None = None
     """At most 200 of them, the largest margin of the baseline first."""
+
+
+class FamilyAccuracy(Entry):
+    """The paired change of accuracy."""
+
+    change: Change | None = None
+    flips: int | None = None
+    """None where there is no change; `flips` are predictions that differ."""
+    reason: str | None = None
+    """Why there is none, such as other examples."""
 
 
 class OperatorSensitivity(Entry):
@@ -262,6 +272,25 @@ def accuracy_entry(
         kl=divergence,
         flipped=flipped(record, baseline, split),
     )
+
+
+def accuracy_between(
+    record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
+) -> FamilyAccuracy | None:
+    """Return the change of accuracy from a reference, which may be of another model.
+
+    None without predictions or labels.
+    """
+    if record is None or not record.predictions or record.labels is None:
+        return None
+    if reference is None or not reference.predictions or reference.labels is None:
+        return FamilyAccuracy(reason="the other one has no accuracy")
+    if reference.data_sha256 != record.data_sha256:
+        return FamilyAccuracy(reason="evaluated on other examples")
+    if not comparable(record, reference):
+        return FamilyAccuracy(reason="evaluated on a machine with other numerics")
+    flips = sum(map(ne, record.predictions, reference.predictions))
+    return FamilyAccuracy(compared(record, reference, budget), flips)
 
 
 def top_one(right: Sequence[bool]) -> TopOne:

@@ -1,18 +1,18 @@
 """Families entries of summary.json: the members, each with its verdict, and their chart.
 
 A family is a model, the root, with all models that start from it, directly or through another one.
-docs/summary-json.md describes the fields.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord, Change, comparable, compared
+from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of
+from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
+from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of, same
 from tightrope.summary.models import Checkpoints, FamilyMember, member_entries
 from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
@@ -27,16 +27,6 @@ Against = Literal[
     "root_baseline", "root_recommended", "root_quantized", "parent_baseline", "parent_recommended"
 ]
 Role = Literal["recommended", "baseline", "quantized"]
-
-
-class FamilyAccuracy(Entry):
-    """The paired change of accuracy."""
-
-    change: Change | None = None
-    flips: int | None = None
-    """None where there is no change; `flips` are predictions that differ."""
-    reason: str | None = None
-    """Why there is none, such as other examples."""
 
 
 class Comparison(Entry):
@@ -177,10 +167,7 @@ def family_entry(record: FamilyRecord, known: Known) -> Family:
     return Family(
         root=record.model,
         host=host_key(record.host),
-        device=record.device,
-        status=record.status,
-        reason=record.reason,
-        measured=record.measured,
+        **same(record, "device", "status", "reason", "measured"),
         members=members,
         shapes=[AtShape(record, place, members, known).entry() for place in places],
     )
@@ -203,8 +190,8 @@ class AtShape:
         self.chosen = {model: one for model, one in roles.chosen.items() if one not in failed}
         self.baseline = None if roles.baseline in failed else roles.baseline
         self.quantized = None if roles.quantized in failed else roles.quantized
-        first = self.baseline or self.chosen.get(record.model)
-        self.anchor = first or next(iter(self.chosen.values()), None)
+        first = [self.baseline, self.chosen.get(record.model), *self.chosen.values()]
+        self.anchor = next((one for one in first if one), None)
         self.anchor_s = call_time(self.heats, self.anchor) if self.anchor else None
         models = {one.model for one in members}
         self.results = {
@@ -280,16 +267,16 @@ class AtShape:
     def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
         """Return the recommended engine of each member, and the root's two others."""
         front = {(one.model, one.variant) for one in points if one.front}
-        root, *_ = self.members
-        wanted: list[tuple[FamilyMember, str | None, Role]] = [
-            (one, self.chosen.get(one.model), "recommended") for one in self.members
+        root, recommended = self.members[0], self.chosen.get(self.record.model)
+        found = [
+            self.engine(one, self.chosen.get(one.model), "recommended", front)
+            for one in self.members
         ]
         others: dict[Role, str | None] = {"baseline": self.baseline, "quantized": self.quantized}
-        recommended = self.chosen.get(root.model)
-        wanted += [
-            (root, name, role) for role, name in others.items() if name and name != recommended
-        ]
-        return [self.engine(*one, front) for one in wanted]
+        for role, name in others.items():
+            if name and name != recommended:
+                found.append(self.engine(root, name, role, front))
+        return found
 
     def engine(
         self, member: FamilyMember, name: str | None, role: Role, front: set[tuple[str, str]]
@@ -299,6 +286,7 @@ class AtShape:
         key = model, variant or ""
         result, row = self.results.get(key), self.rows.get(key)
         time = self.seconds(name) if name else None
+        call_s, low, high = time or (None, None, None)
         accuracy = result.accuracy if result else None
         against = self.against(member, name) if name else {}
         return FamilyEngine(
@@ -309,9 +297,9 @@ class AtShape:
             reason=None if time else self.lacks(member, name),
             size_bytes=result.size_bytes if result else None,
             energy_j=row.energy_j if row else None,
-            call_s=time.value if time else None,
-            low=time.low if time else None,
-            high=time.high if time else None,
+            call_s=call_s,
+            low=low,
+            high=high,
             top1=accuracy.top1 if accuracy else None,
             samples=accuracy.samples if accuracy else None,
             front=key in front,
@@ -355,23 +343,9 @@ class AtShape:
         return found
 
     def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:
-        """Return the change of accuracy from `other`, which may be another model's, to an engine.
-
-        None without predictions or labels.
-        """
-        judged = self.known.judged
-        record, reference = (judged.get(model_and_variant(one)) for one in (name, other))
-        if record is None or not record.predictions or record.labels is None:
-            return None
-        if reference is None or not reference.predictions or reference.labels is None:
-            return FamilyAccuracy(reason="the other one has no accuracy")
-        if reference.data_sha256 != record.data_sha256:
-            return FamilyAccuracy(reason="evaluated on other examples")
-        if not comparable(record, reference):
-            return FamilyAccuracy(reason="evaluated on a machine with other numerics")
-        both = zip(record.predictions, reference.predictions, strict=False)
-        flips = sum(ours != theirs for ours, theirs in both)
-        return FamilyAccuracy(compared(record, reference, self.known.budget), flips)
+        """Return the change of accuracy from `other`, maybe of another model, to an engine."""
+        own, reference = (self.known.judged.get(model_and_variant(one)) for one in (name, other))
+        return accuracy_between(own, reference, self.known.budget)
 
     def points(self) -> list[FamilyPoint]:
         """Return the variants that have a time and an accuracy, the fastest first.
@@ -382,26 +356,21 @@ class AtShape:
         baseline = self.baseline_of(self.record.model)
         for (model, variant), row in self.rows.items():
             name = engine_name(model, variant)
-            accuracy = self.accuracy(name, baseline)
-            raced = self.seconds(name)
+            accuracy, raced = self.accuracy(name, baseline), self.seconds(name)
             time = raced or self.scaled(model, row)
-            if time is None or accuracy is None or (change := accuracy.change) is None:
+            if time is None or accuracy is None or accuracy.change is None:
                 continue
-            found.append(
-                FamilyPoint(
-                    model=model,
-                    variant=variant,
-                    recommended=self.chosen.get(model) == name,
-                    raced=raced is not None,
-                    call_s=time.value,
-                    low=time.low,
-                    high=time.high,
-                    delta=change.delta,
-                    delta_low=change.delta_low,
-                    delta_high=change.delta_high,
-                    front=False,
-                )
+            point = FamilyPoint(
+                model=model,
+                variant=variant,
+                recommended=self.chosen.get(model) == name,
+                raced=raced is not None,
+                call_s=time.value,
+                **same(time, "low", "high"),
+                **same(accuracy.change, "delta", "delta_low", "delta_high"),
+                front=False,
             )
+            found.append(point)
         found.sort(key=lambda point: (point.call_s, -point.delta))
         best = float("-inf")
         for point in found:
@@ -414,18 +383,16 @@ class AtShape:
 
         Its interval is that of its speed-up over its model's baseline.
         """
-        name = self.chosen.get(model)
-        here = self.seconds(name) if name else None
-        there = self.rows.get(model_and_variant(name)) if name else None
-        own = row.paired_s
-        if here is None or there is None or not there.paired_s or own is None:
+        if (name := self.chosen.get(model)) is None:
             return None
-        value = own / there.paired_s * here.value
+        here, there = self.seconds(name), self.rows.get(model_and_variant(name))
+        if here is None or there is None or not there.paired_s or row.paired_s is None:
+            return None
+        value = row.paired_s / there.paired_s * here.value
         faster = interval_of(row.speedup)
         if faster is None or not faster.low:
             return Interval(value, value, value)
-        low, high = (value * faster.value / end for end in (faster.high, faster.low))
-        return Interval(value, low, high)
+        return Interval(value, *(value * faster.value / end for end in (faster.high, faster.low)))
 
 
 def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
@@ -437,8 +404,7 @@ def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
     for one in engines:
         against = one.against.get("root_baseline")
         accuracy = against.accuracy if against else None
-        change = accuracy.change if accuracy else None
-        keeps = accuracy is None or (change and change.verdict == "kept")
+        keeps = not accuracy or (accuracy.change and accuracy.change.verdict == "kept")
         if keeps and one.variant is not None and one.call_s is not None:
             found.append((one.call_s, FamilyChoice(one.model, one.variant)))
     return min(found, key=lambda one: one[0])[1] if found else None
@@ -464,13 +430,11 @@ def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None
 
 def speed_words(speedup: Ratio, of: str) -> str:
     """Format a speed-up over something: `2.1 times as fast as the best of large`."""
-    match speedup.verdict:
-        case "disturbed":
-            return f"not compared in speed with {of}: disturbed by other load"
-        case "tie":
-            return f"as fast as {of}"
-        case _:
-            return f"{speedup.ratio:.2g} times as fast as {of}"
+    if speedup.verdict == "disturbed":
+        return f"not compared in speed with {of}: disturbed by other load"
+    if speedup.verdict == "tie":
+        return f"as fast as {of}"
+    return f"{speedup.ratio:.2g} times as fast as {of}"
 
 
 def accuracy_words(accuracy: FamilyAccuracy, of: str) -> str:

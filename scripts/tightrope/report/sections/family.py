@@ -18,15 +18,9 @@ from tightrope.report.sections.figures import (
 from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
 from tightrope.statistics import Interval
+from tightrope.summary.accuracy import FamilyAccuracy
 from tightrope.summary.document import Summary
-from tightrope.summary.families import (
-    Comparison,
-    Family,
-    FamilyAccuracy,
-    FamilyEngine,
-    FamilyPoint,
-    FamilyShape,
-)
+from tightrope.summary.families import Comparison, Family, FamilyEngine, FamilyPoint, FamilyShape
 from tightrope.summary.models import FamilyMember
 from tightrope.variants import parse
 
