@@ -84,31 +84,21 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of summary.json."""
     kinds = structs(Summary, {})
     _, schemas = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    named = {kind: name for kind in kinds for name in names_of(kind) if name in schemas}
+    # msgspec gives a type its short name unless another has it too
+    names = ((kind, (kind.__name__, f"{kind.__module__}.{kind.__name__}")) for kind in kinds)
+    named = {kind: name for kind, both in names for name in both if name in schemas}
     for kind, name in named.items():
         schemas[name] |= {"title": title(kind), "description": in_json(kind.__doc__ or "")}
         for fields, text in described(kind):
             for field in fields:
                 schemas[name]["properties"][field]["description"] = text
-    entries = {
-        name: {
-            "allOf": [
-                {"$ref": "#/$defs/StudyEntry"},
-                {"properties": {"rows": {"items": {"$ref": f"#/$defs/{named[study.row]}"}}}},
-            ]
-        }
-        for name, study in STUDIES.items()
-    }
-    schemas["Summary"]["properties"]["studies"]["properties"] = {
-        name: {"type": "array", "items": one} for name, one in entries.items()
-    }
+    studies = schemas["Summary"]["properties"]["studies"]["properties"] = {}
+    for name, study in STUDIES.items():
+        own = {"rows": {"items": {"$ref": f"#/$defs/{named[study.row]}"}}}
+        entry = {"allOf": [{"$ref": "#/$defs/StudyEntry"}, {"properties": own}]}
+        studies[name] = {"type": "array", "items": entry}
     heading = {"$schema": DIALECT, "title": "Tightrope's reports/summary.json"}
     return {**heading, "$ref": "#/$defs/Summary", "$defs": schemas}
-
-
-def names_of(kind: type) -> tuple[str, str]:
-    """Return the names that msgspec gives a type: the short one unless another has it too."""
-    return kind.__name__, f"{kind.__module__}.{kind.__name__}"
 
 
 def in_words(schema: dict[str, Any], name: str, titles: dict[str, str]) -> str:
@@ -134,13 +124,13 @@ def in_words(schema: dict[str, Any], name: str, titles: dict[str, str]) -> str:
 
 def sections() -> Iterator[str]:
     """Yield a section per type, with a table of its fields."""
-    schemas, structures = json_schema()["$defs"], structs(Summary, {})
-    named = {kind: name for kind in structures for name in names_of(kind) if name in schemas}
-    titles = {name: title(kind) for kind, name in named.items()}
-    for kind, depth in structures.items():
+    schemas = json_schema()["$defs"]
+    titles = {name: one["title"] for name, one in schemas.items()}
+    fields_of = {one["title"]: one["properties"] for one in schemas.values()}
+    for kind, depth in structs(Summary, {}).items():
+        fields = fields_of[title(kind)]
         yield f"{'##' if depth < 2 else '###'} {title(kind)}\n\n{in_json(kind.__doc__ or '')}\n\n"
         yield "| field | type | meaning |\n| --- | --- | --- |\n"
-        fields = schemas[named[kind]]["properties"]
         for names, text in described(kind):
             types = [in_words(fields[one], one, titles) for one in names]
             end = NULL if all(one.endswith(NULL) for one in types) else ""

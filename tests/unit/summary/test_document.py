@@ -40,10 +40,10 @@ def test_every_object_and_every_field_is_described() -> None:
 
 
 def test_a_field_without_a_description_is_named(tmp_path, monkeypatch) -> None:
-    (tmp_path / "plain.py").write_text(
-        'from msgspec import Struct\n\n\nclass Plain(Struct):\n    """A thing."""\n\n'
-        '    named: int\n    """How many."""\n    forgotten: int\n'
+    text = (
+        'class Plain(Struct):\n    """A thing."""\n    n: int\n    """So."""\n    forgotten: int\n'
     )
+    (tmp_path / "plain.py").write_text(f"from msgspec import Struct\n{text}")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(SystemExit, match=r"plain\.Plain: say below forgotten what it is"):
         TOOL["described"](import_module("plain").Plain)
