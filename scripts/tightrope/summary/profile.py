@@ -4,19 +4,20 @@ Times are in seconds per call; None means not known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
     Around,
     Bound,
     Group,
-    ModelWork,
     Operator,
+    Peaks,
     ProfiledShape,
     ProfileRecord,
+    Work,
 )
-from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
+from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
 from tightrope.summary.measured import Measured, measured_entry
 from tightrope.summary.result_types import Entry, Shape
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
@@ -25,6 +26,8 @@ from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 Relation = Literal["float", "baseline", "best"]
 # a file that is quantized already is in int8, or in fp8, which is as fast on GPUs that have it
 PEAK_OF = {GIVEN: "int8"}
+# bytes of a weight in precisions that are no name of a type
+OTHER_WIDTHS = {"tf32": 4, GIVEN: 1}
 LONGEST = 5
 
 
@@ -133,27 +136,33 @@ class Explanation(Entry):
 
 
 def roofline_entry(
-    work: ModelWork | None, call_s: float, precision: str, peaks: Mapping[str, Any]
+    work: Work | None, call_s: float, precision: str, peaks: Peaks | None
 ) -> Roofline | None:
     """Return the point of a call of `call_s` seconds, None where the model's work is not known.
 
     The roof is the peak of the variant's type, or the copy bandwidth times the operations per byte
     where that is lower. Both are None for a type whose peak was not measured.
     """
-    if work is None:
+    if work is None or peaks is None:
         return None
-    name = PEAK_OF.get(precision, precision.partition("-")[0])
-    peak = peaks["operations_per_s"].get(name)
-    by_memory = peaks["copy_bytes_per_s"] * work.operations / work.least_bytes
+    name = precision.partition("-")[0]
+    kind, moved = PEAK_OF.get(precision, name), least_bytes(work, name)
+    peak = peaks.operations_per_s.get(kind)
+    by_memory = peaks.copy_bytes_per_s * work.operations / moved
     return Roofline(
         operations=work.operations,
-        least_bytes=work.least_bytes,
+        least_bytes=moved,
         groups=work.groups,
-        type=name,
+        type=kind,
         operations_per_s=work.operations / call_s,
         peak_per_s=peak,
         roof_per_s=None if peak is None else min(peak, by_memory),
     )
+
+
+def least_bytes(work: Work, name: str) -> float:
+    """Return the bytes that a call moves at least, with each weight once in the type `name`."""
+    return work.weights * (OTHER_WIDTHS.get(name) or WIDTHS[name]) + work.other_bytes
 
 
 def ceiling_of(call_s: float, around: Around) -> float | None:
@@ -192,7 +201,7 @@ def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
         prepare_s=shape.around.prepare_s,
         finish_s=shape.around.finish_s,
         ceiling=ceiling_of(call_s, shape.around),
-        roofline=roofline_entry(shape.model, call_s, precision, record.peaks),
+        roofline=roofline_entry(shape.work, call_s, precision, record.peaks),
         groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
         operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
     )

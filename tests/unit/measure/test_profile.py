@@ -1,20 +1,21 @@
 """Groups and work of operators by their shapes, and the verdict over them."""
 
 import time
-from typing import Any
 
 import pytest
 from tightrope.measure import peaks
 from tightrope.measure.profile import add_verdict
-from tightrope.records.profile import Around, ProfiledShape
+from tightrope.records.profile import Around, Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
-PEAKS: dict[str, Any] = {
-    "operations_per_s": {"fp32": 1e12, "int8": 4e12},
-    "copy_bytes_per_s": 1e10,
-    "smallest_operator_s": 1e-6,
-}
+PEAKS = Peaks(
+    device="cpu",
+    threads=1,
+    operations_per_s={"fp32": 1e12, "int8": 4e12},
+    copy_bytes_per_s=1e10,
+    smallest_operator_s=1e-6,
+)
 
 
 def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
@@ -91,7 +92,7 @@ def test_shares_are_computes_memorys_and_overheads() -> None:
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
     ):
-        shape = ProfiledShape(batch=1, call_s=call_s, around=Around(finish_s=0.0))
+        shape = ProfiledShape(batch=1, call_s=call_s, padding=0.0, around=Around(finish_s=0.0))
         add_verdict(shape, operators, PEAKS)
         expected = [one / sum(shares) for one in shares]
         assert list(shape.shares.values()) == pytest.approx(expected)
