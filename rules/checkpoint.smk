@@ -1,6 +1,6 @@
 rule prepare_checkpoint:
     input:
-        files=given(job_inputs.local_checkpoint_files),
+        files=given(job_inputs.of_checkpoint, checkpoint_source.local_files),
     output:
         manifest="artifacts/{model}/source/checkpoint.json",
     log:
@@ -18,6 +18,6 @@ rule prepare_checkpoint:
         checkpoint_sha256=of_model("checkpoint_sha256"),
         quantized=of_model("quantized"),
         seed=of_model("seed"),
-        libraries=of(job_params.checkpoint_libraries),
+        libraries=of(job_inputs.of_checkpoint, checkpoint_source.libraries),
     script:
         "../scripts/prepare_checkpoint.py"

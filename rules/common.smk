@@ -8,7 +8,9 @@ sys.path.insert(0, f"{PROJECT}/scripts")
 
 from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.files import file_state
-from tightrope.artifacts.provenance import code_digest, library_versions
+from tightrope.artifacts.provenance import code_digest, library_versions as versions_of
+from tightrope.checkpoint import source as checkpoint_source
+from tightrope.data import source as data_sources
 from tightrope.data.splits import SPLITS
 from tightrope.engine_table import ENGINES
 from tightrope.errors import or_exit
@@ -48,7 +50,6 @@ kept_here = local if STORED else lambda path: path
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 code_of = partial(code_digest, SCRIPTS)
-versions_of = library_versions
 
 hosts.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it

@@ -1,6 +1,6 @@
 rule prepare_data:
     input:
-        files=given(job_inputs.local_data_files),
+        files=given(job_inputs.of_data, data_sources.local_files),
     output:
         manifest="artifacts/{model}/data/data.json",
     log:
@@ -23,7 +23,7 @@ rule prepare_data:
         columns=of_model("columns"),
         limits=of(job_params.limits_of),
         seed=of_model("seed"),
-        libraries=of(job_params.data_libraries),
+        libraries=of(job_inputs.of_data, data_sources.libraries),
     script:
         "../scripts/prepare_data.py"
 

@@ -20,7 +20,7 @@ for engine in ENGINES:
             constraint=constraint,
             last_attempt=last_attempt,
         params:
-            code=job_params.build_code(SCRIPTS, engine),
+            code=code_of("build_engine.py", f"tightrope/engines/{engine}.py:build"),
             variant=f"{{device}}-{engine}-{{rest}}",
             host=numerics,
             threads=config["threads"],

@@ -39,6 +39,8 @@ class Engine(NamedTuple):
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
     given: tuple[str, ...] = ()
+    # distributions that its program in a bundle imports, beside those that every one imports
+    bundled: tuple[str, ...] = ()
     # memory and time of a build job
     build_mb: int = 8000
     build_minutes: int = 30
@@ -51,6 +53,7 @@ ENGINES = {
         "checkpoint",
         cuda=("attention",),
         instructions=ONEDNN,
+        bundled=("torch", "transformers"),
     ),
     "torchscript": Engine(
         {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
@@ -58,6 +61,7 @@ ENGINES = {
         "checkpoint",
         cuda=("graphs",),
         instructions=ONEDNN,
+        bundled=("torch",),
     ),
     "compile": Engine(
         {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8")},
@@ -78,6 +82,7 @@ ENGINES = {
         compiler=True,
         cuda=("autotune", "graphs"),
         instructions=ONEDNN,
+        bundled=("torch",),
         build_mb=16000,
         build_minutes=60,
     ),
@@ -96,6 +101,7 @@ ENGINES = {
         # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
         given=("cpu",),
+        bundled=("onnxruntime",),
     ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
@@ -109,6 +115,7 @@ ENGINES = {
         # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
         given=("cpu",),
+        bundled=("openvino",),
         build_mb=16000,
         build_minutes=60,
     ),
@@ -118,6 +125,7 @@ ENGINES = {
         "checkpoint",
         static=True,
         compiler=True,
+        bundled=("apache-tvm", "safetensors"),
         build_mb=16000,
         build_minutes=240,
     ),

@@ -6,7 +6,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import structs
@@ -74,12 +74,14 @@ def completed(value: Any, kind: Any) -> Any:
     """The value of this type with the fields that it lacks: none where that may be, else empty."""
     parts = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
-        fitting = (one for one in parts if fields_of(one) or get_origin(one) is type(value))
+        fitting = (one for one in parts if is_entry(one) or get_origin(one) is type(value))
         return completed(value, next(fitting, None)) if value is not None else None
-    if fields := fields_of(kind):
-        known = {name: completed(value[name], one) for name, one, _ in fields if name in value}
-        lacking = {name: empty(one) for name, one, required in fields if required}
-        return {**lacking, **value, **known}
+    if is_entry(kind):
+        fields = structs.fields(kind)
+        types = {one.name: one.type for one in fields}
+        known = {name: completed(one, types.get(name)) for name, one in value.items()}
+        lacking = {one.name: empty(one.type) for one in fields if one.required}
+        return {**lacking, **known}
     if isinstance(value, list) and get_origin(kind) is list:
         return [completed(one, parts[0]) for one in value]
     if isinstance(value, dict) and get_origin(kind) is dict:
@@ -94,7 +96,7 @@ def summary_of(document: dict[str, Any]) -> Summary:
 
 def empty(kind: Any) -> Any:
     """A value of this type that says as little as can be."""
-    if fields_of(kind):
+    if is_entry(kind):
         return completed({}, kind)
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
@@ -103,13 +105,8 @@ def empty(kind: Any) -> Any:
     return (get_origin(kind) or kind)()
 
 
-def fields_of(kind: Any) -> list[tuple[str, Any, bool]]:
-    """Name and type of each field of an entry, and whether it must be there; none of others."""
-    if is_typeddict(kind):
-        hints = get_type_hints(kind).items()
-        return [(name, one, name in kind.__required_keys__) for name, one in hints]
-    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-    return [(one.name, one.type, one.required) for one in structs.fields(kind)] if is_struct else []
+def is_entry(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def page_of(document: dict[str, Any]) -> Outline:

@@ -166,13 +166,13 @@ def test_the_ranges_that_the_child_learnt_are_those_of_its_files(whole: Project)
 
 def test_the_child_and_its_parent_share_the_rounds_of_their_race(summary: Summary) -> None:
     (found,) = summary.families
-    assert (found["root"], found["status"], found["reason"]) == (MODEL, "ok", None)
-    members = [(one["model"], one["parent"]) for one in found["members"]]
+    assert (found.root, found.status, found.reason) == (MODEL, "ok", None)
+    members = [(one.model, one.parent) for one in found.members]
     assert members == [(MODEL, None), (SMALL, MODEL)]
-    for shape in found["shapes"]:
-        (child,) = [one for one in shape["engines"] if one["model"] == SMALL]
-        against = child["against"]["root_baseline"]
-        assert (against["model"], against["variant"]) == (MODEL, BASELINE)
+    for shape in found.shapes:
+        (child,) = [one for one in shape.engines if one.model == SMALL]
+        against = child.against["root_baseline"]
+        assert (against.model, against.variant) == (MODEL, BASELINE)
 
 
 @pytest.mark.parametrize("path", ["calibration/minmax-8.tsv", "quantized/u8s8-minmax-8-auto.tsv"])

@@ -14,6 +14,7 @@ from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
+from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure
 from tightrope.records.accuracy import AccuracyRecord
@@ -28,15 +29,6 @@ from tightrope.variants import Variant, parse
 # fields of config.json that transformers does not know
 OWN = "tightrope_"
 PROGRAMS = re.compile(BUSIEST + r'(?:[^"\\]|\\.)*')
-# what the program of each engine imports beside numpy, in scripts/tightrope/bundle/programs/engines
-IMPORTED = {
-    "onnxruntime": ("onnxruntime",),
-    "openvino": ("openvino",),
-    "pytorch": ("torch", "transformers"),
-    "inductor": ("torch",),
-    "torchscript": ("torch",),
-    "tvm": ("apache-tvm", "safetensors"),
-}
 
 
 @dataclass(frozen=True)
@@ -125,7 +117,7 @@ def require_own_program(variant: Variant, folder: Path) -> None:
     place, others = f"{variant}: ", "bundle another engine, such as onnxruntime or openvino"
     if variant.device != "cpu":
         raise TightropeError(f"{place}an engine for a GPU has no bundle yet; {others}")
-    if variant.engine not in IMPORTED:
+    if not ENGINES[variant.engine].bundled:
         raise TightropeError(
             f"{place}torch.compile compiles at each start; bundle inductor instead"
         )
@@ -148,7 +140,7 @@ def result_of(summary: Summary, model: str, variant: str) -> Result:
 
 def imported(engine: str, task: str) -> tuple[str, ...]:
     """Return the distributions that the programs of a bundle import."""
-    return (*IMPORTED[engine], "numpy", "pillow" if task == IMAGE else "tokenizers")
+    return (*ENGINES[engine].bundled, "numpy", "pillow" if task == IMAGE else "tokenizers")
 
 
 def pinned(engine: str, task: str, built_with: Mapping[str, str | None]) -> dict[str, str]:

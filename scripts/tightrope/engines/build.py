@@ -114,5 +114,5 @@ def run_build(job: Any) -> None:
         execution=Execution.of(job),
         options=job.params.options,
         samples={name: path for name, path in job.input.items() if name != "source"},
-        state=dict(job.params.items()).get("state"),
+        state=job.params.state,
     )

@@ -6,9 +6,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.bundle.subject import IMPORTED
-from tightrope.checkpoint import source as checkpoint_source
-from tightrope.data import source as data_sources
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
 from tightrope.plan.hosts import Document, Jobs, known_machine, planning_host
@@ -31,14 +28,14 @@ def data_source(config: Document, model: str) -> dict[str, Any]:
     return {"source": keys["data"], "task": keys["task"], "images": keys["images"]}
 
 
-def local_data_files(config: Document, wildcards: Any) -> list[str]:
-    """Return the local files that a model's data are prepared from."""
-    return data_sources.local_files(**data_source(config, wildcards.model))
+def of_data(config: Document, function: Callable[..., Any], wildcards: Any) -> Any:
+    """Return what a function of `data_sources`, such as `local_files`, says of a model's data."""
+    return function(**data_source(config, wildcards.model))
 
 
-def local_checkpoint_files(config: Document, wildcards: Any) -> list[str]:
-    """Return the local files that a model's checkpoint is prepared from."""
-    return checkpoint_source.local_files(config["models"][wildcards.model]["checkpoint"])
+def of_checkpoint(config: Document, function: Callable[[str], Any], wildcards: Any) -> Any:
+    """Return what a function of `checkpoint_source` says of a model's checkpoint."""
+    return function(config["models"][wildcards.model]["checkpoint"])
 
 
 def training_examples(config: Document, wildcards: Any) -> str:
@@ -310,5 +307,5 @@ def bundle_programs(config: Document, scripts: str, wildcards: Any) -> list[str]
     """Return the programs for an engine and a task; for an engine that has none, the others."""
     engine = parse(wildcards.variant).engine
     names = [*PROGRAMS, "images" if is_of_images(config, wildcards.model) else "texts"]
-    names += [f"engines/{engine}"] if engine in IMPORTED else []
+    names += [f"engines/{engine}"] if ENGINES[engine].bundled else []
     return [f"{scripts}/{FOLDER}/{name}.py" for name in names]

@@ -116,11 +116,6 @@ def streams_of(config: Document, wildcards: Any) -> list[int]:
     return list(config["cuda"]["streams"]) if on_gpu else []
 
 
-def data_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Return versions of the libraries that shape a model's data."""
-    return data_sources.libraries(**data_source(config, wildcards.model))
-
-
 def limits_of(config: Document, wildcards: Any) -> dict[str, int | None]:
     """Return how many examples are kept for train with calibration and for evaluation.
 
@@ -161,11 +156,6 @@ def deciding_sizes(config: Document, wildcards: Any) -> dict[str, int | None]:
     return {name: sizes[name] for name in names}
 
 
-def checkpoint_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Return versions of the libraries that shape a model's checkpoint."""
-    return checkpoint_source.libraries(config["models"][wildcards.model]["checkpoint"])
-
-
 def variants_libraries(
     variants_of: Callable[[Any], Iterable[str]], wildcards: Any
 ) -> dict[str, str | None]:
@@ -182,11 +172,6 @@ def build_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
     """Return installed versions of what shapes and runs the engine of a variant."""
     own = libraries_of(config, parse(wildcards.variant).engine)
     return library_versions(*own) | engine_libraries(wildcards.variant)
-
-
-def build_code(scripts: str, engine: str) -> str:
-    """Return the digest for the job that builds variants of an engine."""
-    return code_digest(scripts, "build_engine.py", f"tightrope/engines/{engine}.py:build")
 
 
 def data_code(config: Document, scripts: str, wildcards: Any) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_blocks import block
-from tightrope.bundle.subject import IMPORTED
+from tightrope.engine_table import ENGINES
 from tightrope.plan.job_inputs import FOLDER
 
 PAGE = "using-an-engine.md"
@@ -15,6 +15,7 @@ ALL = sorted(path.relative_to(PROGRAMS).as_posix() for path in PROGRAMS.rglob("*
 # beside numpy and what an engine imports
 OF_INPUTS = {"images.py": {"PIL"}, "texts.py": {"tokenizers"}}
 MODULES = {"apache-tvm": "tvm"}
+BUNDLED = {name: one.bundled for name, one in ENGINES.items() if one.bundled}
 
 
 def code(text: str) -> str:
@@ -25,7 +26,7 @@ def code(text: str) -> str:
 
 
 def test_programs_are_those_of_the_page() -> None:
-    shown = {f"engines/{engine}.py": f"{engine}: engine.py" for engine in IMPORTED}
+    shown = {f"engines/{engine}.py": f"{engine}: engine.py" for engine in BUNDLED}
     for name, title in (shown | {"buckets.py": "buckets.py"}).items():
         _, _, text = block(PAGE, "python", title).partition("\n")
         assert code((PROGRAMS / name).read_text()) == text.strip(), name
@@ -38,6 +39,6 @@ def test_a_program_imports_what_its_bundle_requires(name: str) -> None:
     names = [getattr(one, "module", None) or one.names[0].name for one in found]
     modules = {one.partition(".")[0] for one in names}
     foreign = modules - sys.stdlib_module_names - {"bundled", "predict", "numpy"}
-    named = IMPORTED.get(Path(name).stem, ()) if name.startswith("engines/") else ()
+    named = BUNDLED.get(Path(name).stem, ()) if name.startswith("engines/") else ()
     allowed = {MODULES.get(one, one) for one in named} | OF_INPUTS.get(name, set())
     assert foreign <= allowed
