@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.kept import disturbed_while
+from tightrope.records.kept import Kept, disturbed_while, kept_of
 from tightrope.records.training import Epoch, TrainingRecord
-from tightrope.records.training import SeedRun as RecordedRun
-from tightrope.statistics import speed_verdict, unpaired_speedup
+from tightrope.statistics import unpaired_speedup
 from tightrope.summary.result_types import Attempt, Entry, Ratio
 from tightrope.summary.results import NO_SPEEDUP
 
@@ -96,12 +95,11 @@ def training_entry(
 ) -> Training:
     """Return the entry of a record, compared with its plain training (its own if it is plain).
 
-    An epoch's time is the median over a seed's undisturbed epochs, without the first; means and
-    spreads (sample standard deviations, None for one seed) are over the seeds. If other load
-    disturbed all these epochs of a seed, `disturbed` gives the reason and there are no times; with
-    `accept_disturbed` there are, and the entry is `provisional`.
+    Means and spreads (sample standard deviations, None for one seed) are over the seeds. If other
+    load disturbed all epochs of a seed after its first, `disturbed` gives the reason and there are
+    no times; with `accept_disturbed` there are, and the entry is `provisional`.
     """
-    disturbed = why_disturbed(record)
+    counted = counted_epochs(record, accept=accept_disturbed)
     entry = Training(
         model=record.model,
         host=host_key(record.host),
@@ -116,13 +114,15 @@ def training_entry(
         epochs=record.plan["epochs"],
         seeds=record.plan["seeds"],
         reference=reference.model if reference else None,
-        disturbed=disturbed,
-        provisional=bool(disturbed and accept_disturbed),
+        disturbed=counted.disturbed,
+        provisional=counted.provisional,
     )
     if record.status != "ok":
         return entry
-    runs, times = record.runs, epoch_times(record, accept_disturbed)
+    runs, times = record.runs, epoch_times(counted)
+    rates = [run.samples / time for run, time in zip(runs, times, strict=False)]
     device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
+    lasts, of_epochs = [run.epochs[-1] for run in runs], ("seconds", "loss", "accuracy")
     return replace(
         entry,
         amp=runs[0].amp,
@@ -132,53 +132,40 @@ def training_entry(
         epoch_s=Spread.of(times),
         first_epoch_s=Spread.of([run.epochs[0].seconds for run in runs] if times else []),
         compile_s=Spread.of([run.compile_s for run in runs if run.compile_s is not None]),
-        samples_per_s=Spread.of(
-            [run.samples / time for run, time in zip(runs, times, strict=False)]
-        ),
-        loss=Spread.of([run.epochs[-1].loss for run in runs]),
-        accuracy=Spread.of(accuracies(record)),
+        samples_per_s=Spread.of(rates),
+        loss=Spread.of([last.loss for last in lasts]),
+        accuracy=Spread.of([last.accuracy for last in lasts]),
         peak_rss_bytes=max(run.peak_rss_bytes for run in runs),
         peak_device_bytes=max(device, default=None),
-        runs=[seed_run(run) for run in runs],
-        speedup=speedup_entry(record, reference, accept_disturbed),
-        accuracy_change=change_by_seed(record, reference),
+        runs=[
+            SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in of_epochs))
+            for run in runs
+        ],
+        **compared(record, reference, times, accept_disturbed),
     )
 
 
-def seed_run(run: RecordedRun) -> SeedRun:
-    """Return the values of each epoch of a seed."""
-    names = ("seconds", "loss", "accuracy")
-    return SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in names))
+def counted_epochs(record: TrainingRecord, *, accept: bool = False) -> Kept[list[Epoch]]:
+    """Return of each seed the epochs that count, without the first, which may have compiled.
 
-
-def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
-    """Return each seed's median epoch seconds, without the first epoch, which may have compiled.
-
-    Empty if other load disturbed all these epochs of any seed.
+    It is disturbed where other load left none of a seed, see `kept_of`.
     """
-    found = [run.epochs[1:] if accept_disturbed else undisturbed(run) for run in record.runs]
-    if not all(found):
+    every = [run.epochs[1:] for run in record.runs]
+    quiet = [[one for one in own if one.foreign_cores <= MAX_FOREIGN_CORES] for own in every]
+
+    def why() -> str:
+        lost = (own for own, left in zip(every, quiet, strict=True) if not left)
+        cores = max(one.foreign_cores for own in lost for one in own)
+        return disturbed_while("every epoch of a seed", cores, record.busiest)
+
+    return kept_of(every, [one for one in quiet if one], len(every), why, accept=accept)
+
+
+def epoch_times(counted: Kept[list[Epoch]]) -> list[float]:
+    """Return the median seconds of each seed's epochs that count; empty where one has none."""
+    if counted.disturbed and not counted.provisional:
         return []
-    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in found]
-
-
-def undisturbed(run: RecordedRun) -> list[Epoch]:
-    """Return the epochs of a seed after the first that other load did not disturb."""
-    return [epoch for epoch in run.epochs[1:] if epoch.foreign_cores <= MAX_FOREIGN_CORES]
-
-
-def why_disturbed(record: TrainingRecord) -> str | None:
-    """Report that other load disturbed all epochs of a seed after the first, else None."""
-    hit = [run for run in record.runs if not undisturbed(run)]
-    if not hit:
-        return None
-    cores = max(epoch.foreign_cores for run in hit for epoch in run.epochs[1:])
-    return disturbed_while("every epoch of a seed", cores, record.busiest)
-
-
-def accuracies(record: TrainingRecord) -> list[float]:
-    """Return the accuracy of each seed after its last epoch."""
-    return [run.epochs[-1].accuracy for run in record.runs]
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.calls]
 
 
 def reference_of(
@@ -204,35 +191,23 @@ def alike(record: TrainingRecord) -> list[Any]:
     return [recipe, record.plan, *weights, *where]
 
 
-def speedup_entry(
-    record: TrainingRecord, reference: TrainingRecord | None, accept_disturbed: bool
-) -> Ratio | None:
-    """Return reference epoch time over own; None for the reference itself or without one.
+def compared(
+    record: TrainingRecord, reference: TrainingRecord | None, times: list[float], accept: bool
+) -> dict[str, Any]:
+    """Return `speedup`, reference epoch time over own, and `accuracy_change`.
 
-    The interval ends are None for a single seed, which has no spread. The verdict is `disturbed` if
-    either training has no times.
+    Both are None for the reference itself or without one. The verdict is `disturbed` if either
+    training has no times; the interval ends are None for a single seed, which has no spread. The
+    change of accuracy is paired by seed, which evaluates both on the same examples.
     """
     if reference is None or reference is record:
-        return None
-    own, theirs = (epoch_times(one, accept_disturbed) for one in (record, reference))
-    if not own or not theirs:
-        return NO_SPEEDUP
-    ratio = unpaired_speedup(own, theirs)
-    known = len(record.runs) > 1
-    return Ratio(
-        ratio=ratio.value,
-        low=ratio.low if known else None,
-        high=ratio.high if known else None,
-        verdict=speed_verdict(ratio),
-    )
-
-
-def change_by_seed(record: TrainingRecord, reference: TrainingRecord | None) -> Spread | None:
-    """Return the accuracy change against the reference, paired by seed.
-
-    A seed evaluates both on the same examples. None for the reference itself or without one.
-    """
-    if reference is None or reference is record:
-        return None
-    pairs = zip(accuracies(record), accuracies(reference), strict=True)
-    return Spread.of([own - theirs for own, theirs in pairs])
+        return {}
+    theirs = epoch_times(counted_epochs(reference, accept=accept))
+    speedup = Ratio.of(unpaired_speedup(times, theirs)) if times and theirs else NO_SPEEDUP
+    if len(record.runs) == 1:
+        speedup = replace(speedup, low=None, high=None)
+    changes = [
+        own.epochs[-1].accuracy - other.epochs[-1].accuracy
+        for own, other in zip(record.runs, reference.runs, strict=True)
+    ]
+    return {"speedup": speedup, "accuracy_change": Spread.of(changes)}
