@@ -364,38 +364,28 @@ def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Shape], list[C
             if profile.status == "ok" and call.outside is not None:
                 one = Called(profile.variant, call, profile.emulated)
                 found.setdefault((profile.model, profile.host, call.shape), []).append(one)
-    return {key: sorted(ones, key=call_s) for key, ones in found.items()}
-
-
-def call_s(one: Called) -> float:
-    """Return the seconds of a call."""
-    return one.call.call_s
+    return {key: sorted(ones, key=lambda one: one.call.call_s) for key, ones in found.items()}
 
 
 def pairs(
     called: Sequence[Called], baselines: Mapping[str, str]
 ) -> Iterator[tuple[Called, Called, Relation]]:
     """Yield each pair once, with its first relation; `called` has the fastest first."""
+    best, *others = called
+    possible: list[tuple[Called, Called | None, Relation]] = [
+        *((one, float_of(one, called), "float") for one in called),
+        *(
+            (best, one, "baseline")
+            for one in called
+            if one.variant == baselines.get(parse(one.variant).place)
+        ),
+        *((one, best, "best") for one in others),
+    ]
     seen = set()
-    for one, other, relation in possible_pairs(called, baselines):
-        if one is not other and frozenset((one.variant, other.variant)) not in seen:
+    for one, other, relation in possible:
+        if other and one is not other and {one.variant, other.variant} not in seen:
             seen.add(frozenset((one.variant, other.variant)))
             yield one, other, relation
-
-
-def possible_pairs(
-    called: Sequence[Called], baselines: Mapping[str, str]
-) -> Iterator[tuple[Called, Called, Relation]]:
-    """Yield the pairs in the order of their relations, some of them twice."""
-    best = called[0]
-    for one in called:
-        if (plain := float_of(one, called)) is not None:
-            yield one, plain, "float"
-    for one in called:
-        if one.variant == baselines.get(parse(one.variant).place):
-            yield best, one, "baseline"
-    for one in called[1:]:
-        yield one, best, "best"
 
 
 def float_of(one: Called, called: Sequence[Called]) -> Called | None:
