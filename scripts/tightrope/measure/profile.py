@@ -9,8 +9,8 @@ is compute's, unless they are as short as a few of the smallest operators.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,8 @@ from tightrope.records.profile import (
     ProfileRecord,
     Request,
 )
-from tightrope.runtimes.buckets import Buckets, in_words
+from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls, OperatorTime
-from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
@@ -55,8 +54,6 @@ EXPLAINED = 0.1
 UNSIZED: dict[str, Bound] = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
-# engine.json, the function that calls the loaded engine, calls, threads
-Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
 # seconds of the calls with a profiler at each shape
 PROFILED_S = 0.15
 MOST = 100
@@ -109,12 +106,33 @@ def operator_times(
     runtime that times operators only from the start loads the engine once more, for all `calls`.
     Raises WorkFailed where the engine's runtime has no profiler here.
     """
-    variant = parse(open_manifest(engine, EngineManifest)["variant"])
+    manifest, folder = open_manifest(engine, EngineManifest), engine.parent
+    variant, options = parse(manifest["variant"]), manifest["options"]
     if variant.device != "cpu":
         return of_kernels(engine, run, calls)
-    if variant.engine not in PROFILERS:
-        raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
-    return PROFILERS[variant.engine](engine, run, calls, threads)
+    match variant.engine:
+        case "pytorch" | "torchscript" | "compile":
+            from tightrope.runtimes.torch.operator_times import operator_times as of_torch
+
+            return [of_torch(partial(run, inputs), count) for inputs, count in calls]
+        case "inductor":
+            from tightrope.runtimes.torch.onednn_times import operator_times as of_package
+
+            return [of_package(partial(run, inputs), count) for inputs, count in calls]
+        case "onnxruntime":
+            from tightrope.engines.onnxruntime import FILE
+            from tightrope.runtimes.onnxruntime.operator_times import operator_times as of_session
+
+            return of_session(folder / FILE, threads, options, calls)
+        case "openvino":
+            from tightrope.runtimes.openvino import operator_times as of_programs
+
+            return of_programs(folder, variant.precision, threads, options, calls)
+        case "tvm":
+            from tightrope.engines.tvm import operator_times as of_libraries
+
+            return of_libraries(folder, threads, options, calls)
+    raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
 
 
 def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]:
@@ -131,80 +149,6 @@ def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]
     from tightrope.engines.tensorrt import layer_times
 
     return layer_times(engine.parent, calls)
-
-
-def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the operators that PyTorch's profiler lists."""
-    from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
-
-    return [by_profiler(partial(run, inputs), count) for inputs, count in calls]
-
-
-def of_package(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the oneDNN primitives of a compiled package."""
-    from tightrope.runtimes.torch.onednn_times import operator_times as by_log
-
-    return [by_log(partial(run, inputs), count) for inputs, count in calls]
-
-
-def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the kernels that ONNX Runtime's profiler lists, of a session with it."""
-    from tightrope.engines.onnxruntime import FILE
-    from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
-
-    options = open_manifest(engine, EngineManifest)["options"]
-    return by_profiler(engine.parent / FILE, threads, options, calls)
-
-
-def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the operators that OpenVINO's performance counters list, in the program of a call."""
-    from tightrope.runtimes.openvino import COUNTERS, Programs
-    from tightrope.runtimes.openvino import operator_times as by_counters
-
-    manifest = open_manifest(engine, EngineManifest)
-    precision, options = parse(manifest["variant"]).precision, manifest["options"]
-    buckets, most = options["buckets"], options["static_programs"]
-    programs = Programs(engine.parent, precision, threads, buckets, most=most)
-    programs.settings |= COUNTERS
-    program = cache(programs.program)
-    found = []
-    for inputs, count in calls:
-        name = programs.serving(*sizes_of(inputs))
-        whole = inputs if name is None else padded(inputs, name)
-        found.append(by_counters(program(name), whole, count))
-    return found
-
-
-def of_tvm(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the kernels that TVM's virtual machine calls, in the bucket of a call."""
-    from safetensors.numpy import load_file
-
-    from tightrope.engines.tvm import WEIGHTS, set_threads
-    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
-
-    set_threads(threads)
-    manifest = open_manifest(engine, EngineManifest)
-    buckets = Buckets(manifest["options"]["buckets"])
-    weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
-    found = []
-    for inputs, count in calls:
-        bucket = buckets.nearest(*sizes_of(inputs))
-        whole = padded(inputs, bucket)
-        given = [whole[name] for name, *_ in manifest["inputs"]]
-        library = engine.parent / f"{in_words(bucket)}.so"
-        found.append(by_instrument(library, [*given, *weights], count))
-    return found
-
-
-PROFILERS: dict[str, Profiler] = {
-    "pytorch": of_torch,
-    "torchscript": of_torch,
-    "compile": of_torch,
-    "inductor": of_package,
-    "onnxruntime": of_onnxruntime,
-    "openvino": of_openvino,
-    "tvm": of_tvm,
-}
 
 
 def measure_profile(

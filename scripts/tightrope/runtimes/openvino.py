@@ -14,6 +14,7 @@ from openvino import frontend
 from tightrope.inputs.arrays import Arrays
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
 from tightrope.runtimes.operator_times import (
+    Calls,
     OperatorTime,
     Tensor,
     group_of,
@@ -176,8 +177,22 @@ def bare_reasons() -> Iterator[None]:
 
 
 def operator_times(
-    program: openvino.CompiledModel, inputs: Arrays, calls: int
-) -> list[OperatorTime]:
+    folder: Path, precision: str, threads: int, options: Mapping[str, Any], calls: Calls
+) -> list[list[OperatorTime]]:
+    """Return the operators that performance counters list, in the program of each of `calls`."""
+    buckets, most = options["buckets"], options["static_programs"]
+    programs = Programs(folder, precision, threads, buckets, most=most)
+    programs.settings |= COUNTERS
+    program = cache(programs.program)
+    found = []
+    for inputs, count in calls:
+        name = programs.serving(*sizes_of(inputs))
+        whole = inputs if name is None else padded(inputs, name)
+        found.append(times_in(program(name), whole, count))
+    return found
+
+
+def times_in(program: openvino.CompiledModel, inputs: Arrays, calls: int) -> list[OperatorTime]:
     """Return the time of each operator per call of `inputs`, the longest first.
 
     `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
