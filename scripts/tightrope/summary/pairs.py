@@ -3,7 +3,7 @@
 Times are in seconds per call; None means not known.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import asdict
 
@@ -66,9 +66,11 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
 def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
     """Return the entry of one cause."""
     counted = counted_rounds(record, cause, accept_disturbed)
-    measured = len(counted.calls) >= FEWEST_ROUNDS
-    saved = saving(counted.calls) if measured else None
-    call_s = call_seconds(blocks_of(counted.calls, 0)).value if measured else None
+    saved = call_s = None
+    if len(counted.calls) >= FEWEST_ROUNDS:
+        own, without = (blocks_of(counted.calls, engine) for engine in (0, 1))
+        call_s, ratio = call_seconds(own).value, time_ratio(without, own)
+        saved = Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
     low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
     return RemovedCause(
         shape=Shape(**cause.sizes),
@@ -90,13 +92,6 @@ def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) 
 def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
     """Return what counts of the rounds of a cause; disturbed ones only where `accept` says so."""
     return kept(cause.rounds, FEWEST_ROUNDS, "a round of a cause", record.busiest, accept=accept)
-
-
-def saving(rounds: Sequence[Round]) -> Estimate:
-    """Return the seconds per call that the second engine takes less than the first."""
-    own, without = blocks_of(rounds, 0), blocks_of(rounds, 1)
-    call_s, ratio = call_seconds(own).value, time_ratio(without, own)
-    return Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
 
 
 Judged = Mapping[tuple[str, str], AccuracyRecord]
