@@ -33,9 +33,8 @@ def found(variant: str, *, cores: int = 2, peaks: Any = SLOW_BF16, **changes: An
 
 
 def test_what_compute_bounds_shrinks_with_padding_and_at_most_memory_is_gone() -> None:
-    ((cause, change),) = found(
-        "cpu-openvino-fp32", options={"buckets": BUCKETS, "blobs": 1}, padding=0.25
-    )
+    options = {"buckets": BUCKETS, "blobs": 1}
+    ((cause, change),) = found("cpu-openvino-fp32", options=options, padding=0.25)
     assert cause.cause == "25 % of the request is padding"
     assert cause.setting == "buckets: {batch: [1], sequence: [96]}"
     assert change.options == {"buckets": {"batch": [1], "sequence": [96]}, "blobs": 1}
@@ -86,10 +85,8 @@ def test_what_saves_nothing_or_too_little_is_no_cause() -> None:
 
 def test_attention_in_operators_of_its_own_would_at_most_save_all_between_products() -> None:
     separate = groups(products=0.006, softmax=0.001, moves=0.002, elementwise=0.0005)
-    options = {"attention_operator": False, "arena": True}
-    ((cause, change),) = found(
-        "cpu-onnxruntime-fp32", options=options, groups=separate, profiler_factor=0.5
-    )
+    known = {"options": {"attention_operator": False, "arena": True}, "groups": separate}
+    ((cause, change),) = found("cpu-onnxruntime-fp32", profiler_factor=0.5, **known)
     assert cause.setting == "onnxruntime: {attention_operator: true}"
     assert change.options == {"attention_operator": True, "arena": True}
     assert (cause.low, cause.high) == pytest.approx((0.0, 0.175))

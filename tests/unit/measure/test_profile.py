@@ -9,13 +9,9 @@ from tightrope.records.profile import Around, Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
-PEAKS = Peaks(
-    device="cpu",
-    threads=1,
-    operations_per_s={"fp32": 1e12, "int8": 4e12},
-    copy_bytes_per_s=1e10,
-    smallest_operator_s=1e-6,
-)
+RATES = {"fp32": 1e12, "int8": 4e12}
+KNOWN = {"device": "cpu", "threads": 1, "copy_bytes_per_s": 1e10, "smallest_operator_s": 1e-6}
+PEAKS = Peaks(operations_per_s=RATES, **KNOWN)
 
 
 def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:

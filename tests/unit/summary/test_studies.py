@@ -102,14 +102,12 @@ OPERATOR = {
     **{"kind": "MatMul", "group": "products", "type": "int8"},
     **{"seconds": 0.001, "operations": 2e6, "bytes": 1e3},
 }
-# a megabyte in each precision
-LEAST = {"weights": 0, "other_bytes": 1e6}
 CALL = {
     **{**SHAPE.sizes, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
     **{"outside_s": 0.0, "profiler_factor": 0.8, "groups": {"products": PRODUCTS}},
     "operators": [{**OPERATOR, "name": f"layer.{number}"} for number in range(10)],
     "around": {"prepare_s": 0.001, "finish_s": 0.001},
-    "work": {"operations": 8e6, "groups": {"products": 8e6}, **LEAST},
+    "work": {"operations": 8e6, "groups": {"products": 8e6}, "weights": 0, "other_bytes": 1e6},
     "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
 }
 
@@ -144,9 +142,8 @@ def test_what_is_not_known_of_a_call_is_null() -> None:
     assert call.prepare_s is call.ceiling is call.roofline is None
     assert (call.finish_s, call.outside) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    _, call = profiled(
-        {**SHAPE.sizes, "call_s": 0.004, "padding": 0.0, "around": around}, unprofiled="no profiler"
-    )
+    plain = {**SHAPE.sizes, "call_s": 0.004, "padding": 0.0, "around": around}
+    _, call = profiled(plain, unprofiled="no profiler")
     assert call.call_s == 0.004
     assert call.bound is call.shares is call.outside is None
     assert call.groups == call.operators == []
