@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from msgspec import convert
 
 from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.manifest import read_manifest
@@ -132,7 +133,5 @@ def run_seed(
         compile_s=history.compile_s,
         peak_rss_bytes=peak_rss_bytes(),
         peak_device_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
-        epochs=[
-            Epoch(**one, samples_per_s=one["samples"] / one["seconds"]) for one in history.epochs
-        ],
+        epochs=convert(history.epochs, list[Epoch]),
     )
