@@ -6,6 +6,8 @@ Times are in seconds per call; None means not known.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec.structs import asdict
+
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
     Around,
@@ -210,28 +212,15 @@ def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
 def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
     """Return the entry of a group of operators."""
     seconds = scale * group.seconds
-    return OperatorGroup(
-        group=name,
-        seconds=seconds,
-        share=seconds / call_s,
-        types={kind: scale * value / call_s for kind, value in group.types.items()},
-        operations=group.operations,
-        bytes=group.bytes,
-        count=group.count,
-    )
+    types = {kind: scale * value / call_s for kind, value in group.types.items()}
+    scaled = {**asdict(group), "seconds": seconds, "types": types}
+    return OperatorGroup(group=name, share=seconds / call_s, **scaled)
 
 
-def operator_entry(operator: Operator, scale: float, call_s: float) -> LongOperator:
+def operator_entry(one: Operator, scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
-    seconds = scale * operator.seconds
-    return LongOperator(
-        name=operator.name,
-        kind=operator.kind,
-        group=operator.group,
-        type=operator.type,
-        seconds=seconds,
-        share=seconds / call_s,
-    )
+    seconds = scale * one.seconds
+    return LongOperator(one.name, one.kind, one.group, one.type, seconds, seconds / call_s)
 
 
 # a smaller difference of two calls is not explained
