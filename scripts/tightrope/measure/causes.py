@@ -68,8 +68,8 @@ class Profiled(NamedTuple):
 
     def cause(self, cause: str, setting: str, low: float, high: float, **changes: Any) -> Cause:
         """Return a cause, in words, that an engine with these `changes` does not have."""
-        known = {"cause": cause, "setting": setting, "low": low, "high": high}
-        entry = RemovedCause(**self.call.sizes, **known, profiled_s=self.call.call_s)  # type: ignore[arg-type]
+        known: Any = {**self.call.sizes, "profiled_s": self.call.call_s}
+        entry = RemovedCause(cause=cause, setting=setting, low=low, high=high, **known)
         own = {"variant": str(self.variant), "options": self.options, "threads": self.threads}
         return entry, Change(**{**own, **changes})
 
