@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -223,23 +223,6 @@ def without(entry: Entry, names: Iterable[str]) -> dict[str, Any]:
     return {name: msgspec.to_builtins(getattr(entry, name)) for name in kept}
 
 
-class Requested(NamedTuple):
-    """Records of operators, causes and trainings."""
-
-    profiles: list[ProfileRecord]
-    causes: list[CausesRecord]
-    training: list[TrainingRecord]
-
-
-def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
-    """Return the records of what was measured on request; raises as `read_own` does."""
-    return Requested(
-        [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
-        [read_own(path, CausesRecord, in_use) for path in inputs.causes],
-        [read_own(path, TrainingRecord, in_use) for path in inputs.training],
-    )
-
-
 def summarize(
     inputs: Inputs,
     settings: Settings,
@@ -266,9 +249,11 @@ def document_of(
     measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
-    requested = requested_records(inputs, in_use)
+    profiled = [read_own(path, ProfileRecord, in_use) for path in inputs.profiles]
+    caused = [read_own(path, CausesRecord, in_use) for path in inputs.causes]
+    trained = [read_own(path, TrainingRecord, in_use) for path in inputs.training]
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
-    profiles = [profile_entry(one) for one in requested.profiles]
+    profiles = [profile_entry(one) for one in profiled]
     records = read_studies(inputs.studies, in_use)
     studies = {
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
@@ -282,7 +267,7 @@ def document_of(
         prices=settings.prices,
         budget_points=settings.budget_points,
     )
-    others: Any = (*requested, *records.values())
+    others: Any = (profiled, caused, trained, *records.values())
     add_hosts(machines, [Machine.of(one) for own in others for one in own])
     priced = settings.goal or settings.prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
@@ -296,8 +281,8 @@ def document_of(
         quantization=quantizations(results, raced),
         profiles=profiles,
         explanations=explanations(profiles, settings.baselines),
-        causes=[causes_entry(one, **accept) for one in requested.causes],
-        training=training_entries(requested.training, **accept),
+        causes=[causes_entry(one, **accept) for one in caused],
+        training=training_entries(trained, **accept),
         activations=activations_of(inputs, settings, judged, in_use),
         families=families_of(inputs, results, judged, settings, in_use),
         studies=studies,
