@@ -12,7 +12,7 @@ from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord, comparable, compared
+from tightrope.records.accuracy import comparable, compared
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
@@ -29,6 +29,7 @@ from tightrope.summary.decision_types import (
     Role,
 )
 from tightrope.summary.measured import causes
+from tightrope.summary.models import Judged
 from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.summary.results import NO_SPEEDUP
 from tightrope.variants import at_place
@@ -58,7 +59,7 @@ class Known(NamedTuple):
     """
 
     results: Sequence[Result]
-    judged: Mapping[tuple[str, str], AccuracyRecord]
+    judged: Judged
     checkpoints: Checkpoints
     baselines: Mapping[str, Mapping[str, str]]
     budget: float

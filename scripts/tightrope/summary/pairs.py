@@ -17,6 +17,7 @@ from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_secon
 from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import top_one
 from tightrope.summary.measured import Measured, measured_entry
+from tightrope.summary.models import Judged
 from tightrope.summary.result_types import Attempt, ComparedAccuracy, Entry, LatencyRow, Shape
 from tightrope.summary.results import latency_entry
 from tightrope.variants import device_of, parse
@@ -92,9 +93,6 @@ def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) 
 def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
     """Return what counts of the rounds of a cause; disturbed ones only where `accept` says so."""
     return kept(cause.rounds, FEWEST_ROUNDS, "a round of a cause", record.busiest, accept=accept)
-
-
-Judged = Mapping[tuple[str, str], AccuracyRecord]
 
 
 class ActivationRow(Entry):

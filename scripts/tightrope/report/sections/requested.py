@@ -9,14 +9,13 @@ from tightrope.report.sections.decision import not_run
 from tightrope.report.style.numbers import percent, sizes
 from tightrope.summary.document import Summary
 from tightrope.summary.pairs import Causes
-from tightrope.summary.profile import Profile, ProfiledCall, Roofline
+from tightrope.summary.profile import OUTSIDE, Profile, ProfiledCall, Roofline
 from tightrope.summary.result_types import Result, Shape
 
 # a variant at one shape of one host
 Place = tuple[Any, ...]
 # groups of operators that a row names
 NAMED = 3
-OUTSIDE = "outside of operators"
 
 
 def asked_for(summary: Summary) -> dict[str, Any]:
