@@ -4,12 +4,12 @@ A family is a model, the root, with all models that start from it, directly or t
 docs/summary-json.md describes the fields.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import ne
 from typing import Any, NamedTuple
 
 from tightrope.artifacts.descent import parent_of
-from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import comparable, compared
@@ -66,13 +66,6 @@ class Known(NamedTuple):
     accept_disturbed: bool
 
 
-def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
-    """Return the manifest of each model's checkpoint."""
-    return {
-        Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
-    }
-
-
 def family_entry(record: FamilyRecord, known: Known) -> Family:
     """Return the entry of a record; without shapes where nothing could be timed."""
     members = member_entries(record.model, known.checkpoints, record.unraced)
@@ -96,19 +89,11 @@ def member_entries(
 
     `reasons` say why no engine of a model was timed.
     """
-    made = checkpoints[root]
-    entry = FamilyMember(
-        model=root,
-        parent=parent_of(made),
-        changes=changes_of(made),
-        parameters=made["parameters"],
-        reason=reasons.get(root),
-    )
+    made, reason = checkpoints[root], reasons.get(root)
+    entry = FamilyMember(root, parent_of(made), changes_of(made), made["parameters"], reason)
     children = [name for name, one in checkpoints.items() if parent_of(one) == root]
-    return [
-        entry,
-        *(one for name in children for one in member_entries(name, checkpoints, reasons)),
-    ]
+    below = (member_entries(name, checkpoints, reasons) for name in children)
+    return [entry, *chain.from_iterable(below)]
 
 
 def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,18 +101,17 @@ def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
     Not the ranges that it learnt, which are many, only whether some are of outputs.
     """
-    found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
-    if found["qat"]:
-        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
-        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
-    return {key: value for key, value in found.items() if value}
-
-
-def without_nothing(value: Any) -> Any:
-    """Return a value, of several by name those that are not None."""
-    if isinstance(value, dict):
-        return {name: one for name, one in value.items() if one is not None}
-    return value
+    found: dict[str, Any] = {}
+    for key, name in CHANGES.items():
+        value = checkpoint.get(name)
+        if isinstance(value, dict):
+            value = {name: one for name, one in value.items() if one is not None}
+        if value:
+            found[key] = value
+    if learnt := found.get("qat"):
+        outputs = {"outputs": True} if "outputs" in learnt else {}
+        found["qat"] = {"scheme": learnt["scheme"], **outputs}
+    return found
 
 
 class AtShape:
@@ -224,16 +208,19 @@ class AtShape:
     def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
         """Return the recommended engine of each member, and the root's two others."""
         front = {engine_name(one.model, one.variant) for one in points if one.front}
-        root, *_ = self.members
-        wanted: list[tuple[FamilyMember, str | None, Role]] = [
-            (one, self.chosen.get(one.model), "recommended") for one in self.members
-        ]
+        root, recommended = self.members[0], self.chosen.get(self.record.model)
         others: dict[Role, str | None] = {"baseline": self.baseline, "quantized": self.quantized}
-        recommended = self.chosen.get(root.model)
-        wanted += [
-            (root, name, role) for role, name in others.items() if name and name != recommended
+        return [
+            *(
+                self.engine(one, self.chosen.get(one.model), "recommended", front)
+                for one in self.members
+            ),
+            *(
+                self.engine(root, name, role, front)
+                for role, name in others.items()
+                if name and name != recommended
+            ),
         ]
-        return [self.engine(*one, front) for one in wanted]
 
     def engine(
         self, member: FamilyMember, name: str | None, role: Role, front: set[str]
@@ -301,8 +288,8 @@ class AtShape:
 
         None without predictions or labels.
         """
-        judged = self.known.judged
-        record, reference = (judged.get(model_and_variant(one)) for one in (name, other))
+        judged = (self.known.judged.get(model_and_variant(one)) for one in (name, other))
+        record, reference = judged
         if record is None or not record.predictions or record.labels is None:
             return None
         if reference is None or not reference.predictions or reference.labels is None:
@@ -311,8 +298,7 @@ class AtShape:
             return FamilyAccuracy(reason="evaluated on other examples")
         if not comparable(record, reference):
             return FamilyAccuracy(reason="evaluated on a machine with other numerics")
-        both = zip(record.predictions, reference.predictions, strict=False)
-        flips = sum(ours != theirs for ours, theirs in both)
+        flips = sum(map(ne, record.predictions, reference.predictions))
         return FamilyAccuracy(compared(record, reference, self.known.budget), flips)
 
     def points(self) -> list[FamilyPoint]:

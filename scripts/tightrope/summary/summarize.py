@@ -15,7 +15,8 @@ from msgspec.structs import asdict, replace
 
 from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
-from tightrope.artifacts.manifest_types import Found
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, Found
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split
 from tightrope.jobs.spread import beside
@@ -31,7 +32,7 @@ from tightrope.summary.accuracy import chance_of
 from tightrope.summary.candidates import costs, prepare_seconds
 from tightrope.summary.decision_types import Cost, Family, Race
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Known, family_entry, read_checkpoints
+from tightrope.summary.families import Known, family_entry
 from tightrope.summary.goal import decisions, for_goal
 from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import (
@@ -357,7 +358,10 @@ def families_of(
     known = Known(
         results,
         judged,
-        read_checkpoints(inputs.checkpoints),
+        {
+            Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
+            for one in inputs.checkpoints
+        },
         settings.baselines,
         settings.budget_points / 100,
         settings.accept_disturbed,
