@@ -46,7 +46,7 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # so that bf16 is no cause, on any machine
     peaks.operations_per_s.pop("bf16", None)
     written(made / "peaks.json", {"peaks": to_builtins(peaks)})
-    requests = [{**shape, "around": {"prepare_s": None, "finish_s": 0.0}} for shape in SHAPES]
+    requests = [{**shape, "finish_s": 0.0} for shape in SHAPES]
     checkpoint = identity(open_manifest(tiny.checkpoint, CheckpointManifest))
     written(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
     measure_profile(

@@ -30,7 +30,7 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.run import Shape
 from tightrope.measure.timing import mean_call
-from tightrope.records.profile import Around, Request, Work
+from tightrope.records.profile import Request
 
 # seconds of naming answers, which take microseconds
 FINISH_S = 0.05
@@ -40,8 +40,8 @@ SCHEMA = 3
 
 def around_calls(
     checkpoint: Path, data: Path, shapes: Sequence[Shape], threads: int
-) -> list[Around]:
-    """Return, in a child, what goes around the call of a request of each shape.
+) -> list[Request]:
+    """Return, in a child, a request of each shape with what goes around its call.
 
     The child is pinned as engines are. It is to be forked before this process tokenizes: tokenizers
     uses no threads in a process that was forked after it used some.
@@ -49,23 +49,19 @@ def around_calls(
     os.sched_setaffinity(0, pinned_processors(threads))
     examples = read_split(data)[:TIMING_EXAMPLES]
     labels = read_manifest(checkpoint, CheckpointManifest)["labels"]
-    return [
-        Around(
-            prepare_s=prepare_s(checkpoint, examples, shape),
-            finish_s=finish_s(labels, shape["batch"]),
-        )
-        for shape in shapes
-    ]
+    found = []
+    for shape in shapes:
+        prepare, finish = prepare_s(checkpoint, examples, shape), finish_s(labels, shape["batch"])
+        found.append(convert({**shape, "prepare_s": prepare, "finish_s": finish}, Request))
+    return found
 
 
 def prepare_s(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> float | None:
     """Return the seconds from raw examples to arrays; None for random ones, which are arrays."""
     if "random" in examples[0]:
         return None
-    if "sequence" in shape:
-        given, prepare = of_texts(checkpoint, examples, shape)
-    else:
-        given, prepare = of_images(checkpoint, examples, shape)
+    of = of_texts if "sequence" in shape else of_images
+    given, prepare = of(checkpoint, examples, shape)
     return mean_call(prepare, given)
 
 
@@ -144,17 +140,14 @@ def measure_requests(
     """
     files = Path(checkpoint), Path(data)
     # first: it pins this process, and measures before anything else was loaded
-    around = around_calls(*files, shapes, threads)
-    works: list[Work | None] = [None] * len(shapes)
+    requests = around_calls(*files, shapes, threads)
     if onnx is not None:
         from tightrope.measure.model_work import model_works
 
         batches = timing_batches(*files, list(shapes), max_sequence=max_sequence)
-        works = [*model_works(Path(onnx), batches, threads)]
-    requests = [
-        convert({**shape, "around": one, "work": work}, Request)
-        for shape, one, work in zip(shapes, around, works, strict=True)
-    ]
+        works = model_works(Path(onnx), batches, threads)
+        for request, work in zip(requests, works, strict=True):
+            request.work = work
     made_from = identity(open_manifest(checkpoint, CheckpointManifest))
     facts = {"schema": SCHEMA, "host": describe_host(), "checkpoint": made_from}
     write_artifact(target, {**facts, "requests": to_builtins(requests)})

@@ -51,16 +51,6 @@ class Group(Struct, kw_only=True, forbid_unknown_fields=True):
     types: dict[str, float] = {}
 
 
-class Around(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Seconds from raw examples to inputs, and from logits to labels.
-
-    `prepare_s` is None for random inputs, which nothing prepares.
-    """
-
-    prepare_s: float | None = None
-    finish_s: float
-
-
 class Work(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a call of the model takes at least, whatever the engine, in any precision.
 
@@ -77,12 +67,15 @@ class Work(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Request(Sized, kw_only=True):
-    """A request of one shape: what goes around its call, and what the model takes for it.
+    """A request of one shape: the seconds around its call, and what the model takes for it.
 
-    `work` is None without an ONNX file in the plan.
+    `prepare_s` are those from raw examples to inputs, None for random inputs, which nothing
+    prepares, `finish_s` those from logits to labels. `work` is None without an ONNX file in the
+    plan.
     """
 
-    around: Around
+    prepare_s: float | None = None
+    finish_s: float
     work: Work | None = None
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import asdict
 
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
-    Around,
     Bound,
     Group,
     Operator,
@@ -167,15 +166,15 @@ def least_bytes(work: Work, name: str) -> float:
     return work.weights * (OTHER_WIDTHS.get(name) or WIDTHS[name]) + work.other_bytes
 
 
-def ceiling_of(call_s: float, around: Around) -> float | None:
+def ceiling_of(shape: ProfiledShape) -> float | None:
     """Return how many times faster a request gets if the call takes no time (Amdahl's law).
 
     None where the time to prepare the inputs is not known.
     """
-    if around.prepare_s is None:
+    if shape.prepare_s is None:
         return None
-    rest = around.prepare_s + around.finish_s
-    return (rest + call_s) / rest
+    rest = shape.prepare_s + shape.finish_s
+    return (rest + shape.call_s) / rest
 
 
 def profile_entry(record: ProfileRecord) -> Profile:
@@ -200,9 +199,9 @@ def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
         outside=None if shape.outside_s is None else shape.outside_s / call_s,
         profiler_factor=shape.profiler_factor,
         padding=shape.padding,
-        prepare_s=shape.around.prepare_s,
-        finish_s=shape.around.finish_s,
-        ceiling=ceiling_of(call_s, shape.around),
+        prepare_s=shape.prepare_s,
+        finish_s=shape.finish_s,
+        ceiling=ceiling_of(shape),
         roofline=roofline_entry(shape.work, call_s, precision, record.peaks),
         groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
         operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],

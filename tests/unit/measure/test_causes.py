@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tightrope.measure.causes import Cause, Profiled, causes
-from tightrope.records.profile import Around, Group, ProfiledShape
+from tightrope.records.profile import Group, ProfiledShape
 from tightrope.variants import parse
 
 PEAKS = {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}
@@ -24,7 +24,7 @@ def call(**changes: Any) -> ProfiledShape:
         "shares": {"compute": 0.8, "memory": 0.1, "overhead": 0.1},
         "groups": groups(products=0.006, attention=0.002, elementwise=0.001),
     }
-    return ProfiledShape(around=Around(finish_s=0.0), **{**known, **changes})
+    return ProfiledShape(finish_s=0.0, **{**known, **changes})
 
 
 def found(variant: str, *, cores: int = 2, peaks: Any = SLOW_BF16, **changes: Any) -> list[Cause]:

@@ -5,7 +5,7 @@ import time
 import pytest
 from tightrope.measure import peaks
 from tightrope.measure.profile import add_verdict
-from tightrope.records.profile import Around, Peaks, ProfiledShape
+from tightrope.records.profile import Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
@@ -88,7 +88,7 @@ def test_shares_are_computes_memorys_and_overheads() -> None:
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
     ):
-        shape = ProfiledShape(batch=1, call_s=call_s, padding=0.0, around=Around(finish_s=0.0))
+        shape = ProfiledShape(batch=1, call_s=call_s, padding=0.0, finish_s=0.0)
         add_verdict(shape, operators, PEAKS)
         expected = [one / sum(shares) for one in shares]
         assert list(shape.shares.values()) == pytest.approx(expected)

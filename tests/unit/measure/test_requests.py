@@ -77,7 +77,7 @@ def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(tiny, tm
     found = requests.read_requests(target, tiny.checkpoint)
     assert [known.sizes for known in found] == SHAPES
     for known in found:
-        assert known.around.prepare_s > 0
+        assert known.prepare_s > 0
         assert known.work.other_bytes > 0
     # without an ONNX file no work is counted
     plain = partial(requests.measure_requests, *files[:2], None, target, **settings)

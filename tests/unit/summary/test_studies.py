@@ -106,7 +106,7 @@ CALL = {
     **{**SHAPE.sizes, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
     **{"outside_s": 0.0, "profiler_factor": 0.8, "groups": {"products": PRODUCTS}},
     "operators": [{**OPERATOR, "name": f"layer.{number}"} for number in range(10)],
-    "around": {"prepare_s": 0.001, "finish_s": 0.001},
+    **{"prepare_s": 0.001, "finish_s": 0.001},
     "work": {"operations": 8e6, "groups": {"products": 8e6}, "weights": 0, "other_bytes": 1e6},
     "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
 }
@@ -138,11 +138,11 @@ def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> Non
 def test_what_is_not_known_of_a_call_is_null() -> None:
     known = {key: value for key, value in CALL.items() if key != "work"}
     around = {"prepare_s": None, "finish_s": 0.001}
-    _, call = profiled({**known, "around": around, "outside_s": 0.002, "profiler_factor": 1.0})
+    _, call = profiled({**known, **around, "outside_s": 0.002, "profiler_factor": 1.0})
     assert call.prepare_s is call.ceiling is call.roofline is None
     assert (call.finish_s, call.outside) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    plain = {**SHAPE.sizes, "call_s": 0.004, "padding": 0.0, "around": around}
+    plain = {**SHAPE.sizes, "call_s": 0.004, "padding": 0.0, **around}
     _, call = profiled(plain, unprofiled="no profiler")
     assert call.call_s == 0.004
     assert call.bound is call.shares is call.outside is None
