@@ -64,8 +64,8 @@ KEPT = 40
 def add_verdict(shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: Peaks) -> None:
     """Add to a shape what bounds its call, and the share of each of the three.
 
-    A profiler adds to the time of each operator: where they
-    add up to more than the call, they are scaled down to it, by `profiler_factor`.
+    A profiler adds to the time of each operator: where they add up to more than the call, they are
+    scaled down to it, by `profiler_factor`.
     """
     call_s, total = shape.call_s, sum(one.seconds for one in operators)
     factor = min(1.0, call_s / total) if total else 1.0

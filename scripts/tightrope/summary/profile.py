@@ -27,7 +27,7 @@ from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 Relation = Literal["float", "baseline", "best"]
 # a file that is quantized already is in int8, or in fp8, which is as fast on GPUs that have it
 PEAK_OF = {GIVEN: "int8"}
-# bytes of a weight in precisions that are no name of a type
+# bytes of a weight in precisions that are no name of a type: those of int8 and of fp8 are one
 OTHER_WIDTHS = {"tf32": 4, GIVEN: 1}
 LONGEST = 5
 
