@@ -14,8 +14,8 @@ for engine in ENGINES:
             environment
         threads: WHOLE_MACHINE
         resources:
-            mem_mb=ENGINES[engine].build_mb,
-            runtime=ENGINES[engine].build_minutes,
+            mem_mb=BUILD_JOBS.get(engine, BuildJob()).mem_mb,
+            runtime=BUILD_JOBS.get(engine, BuildJob()).minutes,
             gpu=gpus,
             constraint=constraint,
             last_attempt=last_attempt,

@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from scipy import stats
@@ -52,7 +52,9 @@ from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
+from tightrope.summary.decision_types import Race as RaceEntry
 from tightrope.summary.races import outcome_of, ratio_between
+from tightrope.summary.result_types import LatencyRow
 from tightrope.summary.results import DISTURBED, latency_entry
 
 MODEL = Path("artifacts/minilm-docstrings")
@@ -102,10 +104,18 @@ def plan(section: str = "latency", **changes: Any) -> dict[str, Any]:
     return checked(config, "config/schema.yaml")[section] | changes
 
 
+class Compared(NamedTuple):
+    """The summary's latency row of one comparison, its seconds, and `log_ratios` of its pairs."""
+
+    row: LatencyRow
+    seconds: float
+    logs: list[float]
+
+
 def compared(
     loads: list[Callable[[], Any]], inputs: list[Any], threads: int, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """The summary's latency row of one comparison of fresh workers, and its seconds."""
+) -> Compared:
+    """Compare fresh workers of two engines."""
     processors = pinned_processors(threads)
     engines = {
         role: TimedEngine(load, [one], processors)
@@ -117,7 +127,7 @@ def compared(
     identity = {"model": "m", "variant": "v", "host": {}, "libraries": {}}
     facts = {"threads": threads, "plan": settings, "processors": processors}
     row = latency_entry(LatencyRecord(**identity, **facts, shapes=[shape]), 0)
-    return {**row, "seconds": shape.seconds, "logs": log_ratios(shape)}
+    return Compared(row, shape.seconds, log_ratios(shape))
 
 
 def log_ratios(shape: TimedShape) -> list[float]:
@@ -128,25 +138,24 @@ def log_ratios(shape: TimedShape) -> list[float]:
     return [logs[index] for index in shape.undisturbed()]
 
 
-def report(name: str, rows: list[dict[str, Any]], truth: float) -> None:
+def report(name: str, found: list[Compared], truth: float) -> None:
     """Print what came out of many comparisons whose true speed-up is `truth`."""
-    verdicts = Counter(row["speedup"]["verdict"] for row in rows)
-    count, rows = len(rows), [row for row in rows if row["disturbed"] is None]
-    held = sum(row["speedup"]["low"] <= truth <= row["speedup"]["high"] for row in rows)
-    widths = [
-        (row["speedup"]["high"] - row["speedup"]["low"]) / row["speedup"]["ratio"] for row in rows
-    ]
+    verdicts = Counter(one.row.speedup.verdict for one in found)
+    count, found = len(found), [one for one in found if one.row.disturbed is None]
+    rows, seconds = [one.row for one in found], [one.seconds for one in found]
+    held = sum(row.speedup.low <= truth <= row.speedup.high for row in rows)
+    widths = [(row.speedup.high - row.speedup.low) / row.speedup.ratio for row in rows]
     cells = [
         name,
         count,
         *(verdicts[word] for word in ("faster", "slower", "tie", DISTURBED)),
         held,
-        f"{statistics.median(row['speedup']['ratio'] for row in rows):.4f}",
+        f"{statistics.median(row.speedup.ratio for row in rows):.4f}",
         f"{statistics.median(widths):.3f}",
-        sum(row["stop"] == "width" for row in rows),
-        sum(row["disturbed_pairs"] for row in rows),
-        f"{statistics.median(row['seconds'] for row in rows):.1f}",
-        f"{max(row['seconds'] for row in rows):.1f}",
+        sum(row.stop == "width" for row in rows),
+        sum(row.disturbed_pairs for row in rows),
+        f"{statistics.median(seconds):.1f}",
+        f"{max(seconds):.1f}",
     ]
     head = (
         "proof | comparisons | faster | slower | tie | disturbed | truth in the interval | "
@@ -181,7 +190,7 @@ def same(options: argparse.Namespace) -> None:
             compared([load, load], [batch, batch], threads, plan()) for _ in range(options.count)
         ]
     if options.keep:
-        options.keep.write_text(json.dumps([row["logs"] for row in rows]))
+        options.keep.write_text(json.dumps([one.logs for one in rows]))
     report(f"same, {options.engine}{', foreign load' * options.foreign}", rows, 1.0)
 
 
@@ -198,19 +207,19 @@ def minutes(options: argparse.Namespace) -> None:
     def loaded(name: str) -> Callable[[], Any]:
         return partial(load_engine, MODEL / f"engines/{name}/engine.json", threads=threads)
 
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in options.engines}
+    found: dict[str, list[LatencyRow]] = {name: [] for name in options.engines}
     for _ in range(options.count):
         for name, rows in found.items():
             loads = [loaded(name), loaded(options.baseline)]
-            rows.append(compared(loads, [batch, batch], threads, plan()))
+            rows.append(compared(loads, [batch, batch], threads, plan()).row)
     head = "engine | comparisons | time of a call | ratio | in one comparison | followed"
     print(f"| {head} |\n|{' --- |' * 6}")
     for name, rows in found.items():
-        known = [row for row in rows if row["speedup"]["ratio"] and row["p50_s"]]
-        ratios = [math.log(row["speedup"]["ratio"]) for row in known]
-        own = [math.log(row["p50_s"]) for row in known]
+        known = [row for row in rows if row.speedup.ratio and row.p50_s]
+        ratios = [math.log(row.speedup.ratio) for row in known]
+        own = [math.log(row.p50_s) for row in known]
         theirs = [one + ratio for one, ratio in zip(own, ratios, strict=True)]
-        half = [math.log(row["speedup"]["high"] / row["speedup"]["low"]) / 2 for row in known]
+        half = [math.log(row.speedup.high / row.speedup.low) / 2 for row in known]
         within = math.sqrt(statistics.fmean((one / 1.96) ** 2 for one in half))
         times = (statistics.stdev(own) + statistics.stdev(theirs)) / 2
         spread = statistics.stdev(ratios)
@@ -284,13 +293,13 @@ def race(options: argparse.Namespace) -> None:
             began = time.monotonic()
             entry = raced(repetition, threads, settings, decision)
             slowest = max(slowest, time.monotonic() - began)
-            extra = PLANTED.get(entry["variant"], 0)
+            extra = PLANTED.get(entry.variant, 0)
             wrong += extra > WRONG
-            disturbed += entry["variant"] is None
+            disturbed += entry.variant is None
             pair = ratio_between(entry, "best", "equal")
-            misjudged += pair is not None and pair["verdict"] != "tie"
-            put_out += entry["out"].get("best") == "equal" or entry["out"].get("equal") == "best"
-            print(entry["variant"], entry["stop"], entry["rounds"], pair, file=sys.stderr)
+            misjudged += pair is not None and pair.verdict != "tie"
+            put_out += entry.out.get("best") == "equal" or entry.out.get("equal") == "best"
+            print(entry.variant, entry.stop, entry.rounds, pair, file=sys.stderr)
     head = "races | recommended more than 3 % slower | disturbed | equal pair not a tie | "
     print(f"| load | {head}equal one put out | longest s |\n|{' --- |' * 7}")
     load = "one core half taken" if options.foreign else "quiet"
@@ -300,7 +309,7 @@ def race(options: argparse.Namespace) -> None:
 
 def raced(
     repetition: int, threads: int, settings: dict[str, Any], decision: dict[str, Any]
-) -> dict[str, Any]:
+) -> RaceEntry:
     """The entry of the summary of one race of the planted engines, in an order of its own."""
     processors = pinned_processors(threads)
     names = random.Random(repetition).sample(sorted(PLANTED), len(PLANTED))
@@ -318,7 +327,7 @@ def race_of(
     threads: int,
     settings: dict[str, Any],
     decision: dict[str, Any],
-) -> dict[str, Any]:
+) -> RaceEntry:
     """The entry of the summary of one race of these engines at one shape."""
     names, processors = list(engines), pinned_processors(threads)
     shape = RacedShape(**SHAPE)
@@ -347,7 +356,7 @@ def twins(options: argparse.Namespace) -> None:
     load = partial(load_engine, manifest, threads=threads)
     processors = pinned_processors(threads)
     settings, decision = plan(), plan("decision", seconds=options.seconds)
-    found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(batches))}
+    found: dict[int, list[RaceEntry]] = {place: [] for place in range(len(batches))}
     for _ in range(options.count):
         for place, batch in enumerate(batches):
             engines = {name: TimedEngine(load, [batch], processors) for name in ("one", "other")}
@@ -357,15 +366,15 @@ def twins(options: argparse.Namespace) -> None:
     for place, entries in found.items():
         pairs = [ratio_between(entry, "one", "other") for entry in entries]
         known = [pair for pair in pairs if pair is not None]
-        spread = statistics.stdev(math.log(pair["ratio"]) for pair in known)
+        spread = statistics.stdev(math.log(pair.ratio) for pair in known)
         cells = (
             " × ".join(str(one) for one in SHAPES[place].values()),  # noqa: RUF001
             len(entries),
-            sum(bool(entry["out"]) for entry in entries),
-            sum(pair["verdict"] != "tie" for pair in known),
+            sum(bool(entry.out) for entry in entries),
+            sum(pair.verdict != "tie" for pair in known),
             f"{100 * spread:.1f} %",
-            f"{statistics.median(entry['rounds'] for entry in entries):.0f}",
-            sum(entry["variant"] is None for entry in entries),
+            f"{statistics.median(entry.rounds for entry in entries):.0f}",
+            sum(entry.variant is None for entry in entries),
         )
         print(f"| {' | '.join(map(str, cells))} |")
 

@@ -39,11 +39,6 @@ class Engine(NamedTuple):
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
     given: tuple[str, ...] = ()
-    # distributions that its program in a bundle imports, beside those that every one imports
-    bundled: tuple[str, ...] = ()
-    # memory and time of a build job
-    build_mb: int = 8000
-    build_minutes: int = 30
 
 
 ENGINES = {
@@ -53,7 +48,6 @@ ENGINES = {
         "checkpoint",
         cuda=("attention",),
         instructions=ONEDNN,
-        bundled=("torch", "transformers"),
     ),
     "torchscript": Engine(
         {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
@@ -61,7 +55,6 @@ ENGINES = {
         "checkpoint",
         cuda=("graphs",),
         instructions=ONEDNN,
-        bundled=("torch",),
     ),
     "compile": Engine(
         {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8")},
@@ -70,8 +63,6 @@ ENGINES = {
         compiler=True,
         cuda=("attention", "autotune", "graphs"),
         instructions=ONEDNN,
-        build_mb=16000,
-        build_minutes=60,
     ),
     "inductor": Engine(
         {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
@@ -82,9 +73,6 @@ ENGINES = {
         compiler=True,
         cuda=("autotune", "graphs"),
         instructions=ONEDNN,
-        bundled=("torch",),
-        build_mb=16000,
-        build_minutes=60,
     ),
     "onnxruntime": Engine(
         {
@@ -101,7 +89,6 @@ ENGINES = {
         # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
         instructions={"fp16": ("asimdhp",)},
         given=("cpu",),
-        bundled=("onnxruntime",),
     ),
     "openvino": Engine(
         {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
@@ -115,9 +102,6 @@ ENGINES = {
         # no bf16 on ARM; with only AVX2 it silently executes fp32
         instructions={"bf16": ("avx512_bf16", "amx_bf16")},
         given=("cpu",),
-        bundled=("openvino",),
-        build_mb=16000,
-        build_minutes=60,
     ),
     "tvm": Engine(
         {"cpu": ("fp32",)},
@@ -125,9 +109,6 @@ ENGINES = {
         "checkpoint",
         static=True,
         compiler=True,
-        bundled=("apache-tvm", "safetensors"),
-        build_mb=16000,
-        build_minutes=240,
     ),
     "tensorrt": Engine(
         {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
@@ -137,7 +118,31 @@ ENGINES = {
         {"cuda": "s8s8"},
         cuda=("graphs",),
         given=("cuda",),
-        build_mb=16000,
-        build_minutes=120,
     ),
+}
+
+
+class BuildJob(NamedTuple):
+    """Memory in MB and longest time in minutes of a build."""
+
+    mem_mb: int = 8000
+    minutes: int = 30
+
+
+# by engine; apart from ENGINES, which every job reads, so that another number here builds nothing
+BUILD_JOBS = {
+    "compile": BuildJob(16000, 60),
+    "inductor": BuildJob(16000, 60),
+    "openvino": BuildJob(16000, 60),
+    "tvm": BuildJob(16000, 240),
+    "tensorrt": BuildJob(16000, 120),
+}
+# the distributions that its program in a bundle imports, beside those that every one imports
+BUNDLED = {
+    "onnxruntime": ("onnxruntime",),
+    "openvino": ("openvino",),
+    "pytorch": ("torch", "transformers"),
+    "inductor": ("torch",),
+    "torchscript": ("torch",),
+    "tvm": ("apache-tvm", "safetensors"),
 }

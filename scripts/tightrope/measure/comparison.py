@@ -222,7 +222,10 @@ def compare_loads(
 
 
 def compare(running: Running, pairs: Comparison, tell: Tell) -> None:
-    """Warm the engines up, which is not kept, and time them; `tell` gets the share done."""
+    """Warm the engines up, which is not kept, and time them; `tell` gets the share done.
+
+    The shape of `pairs` may have what other workers measured there with the same engines.
+    """
     began = time.monotonic()
     clocks = pairs.clocks(running.workers)
     warm_up, *_ = [clock.warm_up(pairs.index, pairs.plan) for clock in clocks.values()]

@@ -147,9 +147,8 @@ def run_heats(
     memory = {name: memory_bytes(measured[name], record.device) for name in names}
     free = free_bytes(record.device, limits)
     still, waiting = [*always], [name for name in names if name not in always]
-    room = max(free - sum(memory[name] for name in still), min(memory.values()))
-    parts = -(-sum(memory[name] for name in waiting) // room)
-    seconds = record.decision["seconds"] / max(1, parts)
+    heats = fewest_heats(still, waiting, memory, free)
+    seconds = record.decision["seconds"] / len(heats)
     while waiting or not record.heats:
         going = those_that_fit(still, waiting, memory, free)
         waiting = [name for name in waiting if name not in going]
@@ -202,6 +201,16 @@ def those_that_fit(
         if sum(memory[one] for one in [*going, name]) <= free:
             going.append(name)
     return going
+
+
+def fewest_heats(
+    always: list[str], waiting: list[str], memory: Mapping[str, float], free: float
+) -> list[list[str]]:
+    """Return the engines of each heat if of those that enter later ones only `always` stay."""
+    heats = [those_that_fit(always, waiting, memory, free)]
+    while left := [name for name in waiting if not any(name in heat for heat in heats)]:
+        heats.append(those_that_fit(always, left, memory, free))
+    return heats
 
 
 def memory_bytes(one: Measured, device: str) -> float:

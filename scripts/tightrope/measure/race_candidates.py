@@ -11,7 +11,13 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.finalists import Candidate
-from tightrope.records.latency import LatencyRecord, MachineSpeed, drift_std, joules_per_call
+from tightrope.records.latency import (
+    LatencyRecord,
+    MachineSpeed,
+    drift_std,
+    joules_per_call,
+    kept_pairs,
+)
 from tightrope.records.record import require_engine
 from tightrope.statistics import Interval, percentile, speedup
 
@@ -105,7 +111,7 @@ def speed(
     its job, is compared with the baseline's times of other minutes, with the uncertainty
     `UNPAIRED`. Without a `reference` the value is calls per second.
     """
-    shape, kept = one.latency.shapes[place], one.latency.kept(place, accept=accept_disturbed)
+    shape, kept = one.latency.shapes[place], kept_pairs(one.latency, place, accept=accept_disturbed)
     if kept.disturbed and not kept.provisional:
         return None
     if one is reference:
@@ -160,7 +166,7 @@ def needs(goal: Mapping[str, Any], one: Measured, place: int) -> float | None:
     """Return the memory or energy that a goal minimizes, in MB or J, None if it is not known."""
     if goal["minimize"] == "memory":
         return memory_mb(one.latency)
-    kept = one.latency.kept(place, accept=True)  # a candidate that was accepted disturbed
+    kept = kept_pairs(one.latency, place, accept=True)  # a candidate that was accepted disturbed
     return joules_per_call(one.latency.shapes[place], kept.calls)
 
 
@@ -179,7 +185,7 @@ def p99_ms(record: LatencyRecord, place: int) -> float | None:
     Of a candidate that was accepted disturbed all blocks count.
     """
     blocks = record.shapes[place].blocks_s
-    kept = record.kept(place, accept=True).calls
+    kept = kept_pairs(record, place, accept=True).calls
     samples = [sample for index in kept for sample in blocks[index]]
     seconds = percentile(samples, 99)
     return None if seconds is None else MILLISECONDS * seconds

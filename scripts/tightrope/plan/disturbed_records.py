@@ -7,7 +7,7 @@ from typing import Any
 
 from tightrope.errors import ArtifactError
 from tightrope.records.family import FamilyRecord
-from tightrope.records.latency import LatencyRecord
+from tightrope.records.latency import LatencyRecord, kept_pairs
 from tightrope.records.profile import CausesRecord
 from tightrope.records.race import RaceRecord, kept_rounds
 from tightrope.records.record import Record
@@ -33,7 +33,7 @@ def is_disturbed(path: Path) -> bool:
 
 def any_latency(record: LatencyRecord) -> bool:
     """Return whether a shape has too few undisturbed pairs of blocks."""
-    return any(record.kept(place).disturbed for place in range(len(record.shapes)))
+    return any(kept_pairs(record, place).disturbed for place in range(len(record.shapes)))
 
 
 def any_ratio(record: FamilyRecord) -> bool:

@@ -5,14 +5,13 @@ from typing import Any
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
-from tightrope.plan.hosts import Jobs, names_of, planning_host
+from tightrope.plan.hosts import Document, Jobs, names_of, planning_host
 from tightrope.plan.shapes import buckets_of, check_measured, is_of_images, shapes_of
 from tightrope.plan.variants import configured
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.studies.table import STUDIES
 from tightrope.variants import parse
 
-Document = dict[str, Any]
 # engines of which operators are timed on a CPU; those of torch.compile name no kernels
 WITH_OPERATORS = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")
 # keys of a recipe that the measurement of a training sets itself

@@ -139,20 +139,21 @@ class LatencyRecord(TimedRecord, kw_only=True, dict=True):
         """For each shape the indices of its undisturbed pairs."""
         return [shape.undisturbed() for shape in self.shapes]
 
-    def kept(
-        self,
-        place: int,
-        why: Callable[[int, int], str] = lambda quiet, fewest: f"{quiet} of {fewest} pairs",
-        *,
-        accept: bool = False,
-    ) -> Kept[int]:
-        """Return which pairs of a shape count, by their index, see `kept_of`.
 
-        `place` is that of the shape; `why` is told how many are undisturbed, and have to be.
-        """
-        quiet, pairs = self.undisturbed_pairs[place], range(len(self.shapes[place].pairs))
-        fewest = fewest_pairs(len(pairs), self.plan)
-        return kept_of(pairs, quiet, fewest, lambda: why(len(quiet), fewest), accept=accept)
+def kept_pairs(
+    record: LatencyRecord,
+    place: int,
+    why: Callable[[int, int], str] = lambda quiet, fewest: f"{quiet} of {fewest} pairs",
+    *,
+    accept: bool = False,
+) -> Kept[int]:
+    """Return which pairs of a shape count, by their index, see `kept_of`.
+
+    `place` is that of the shape; `why` is told how many are undisturbed, and have to be.
+    """
+    quiet, pairs = record.undisturbed_pairs[place], range(len(record.shapes[place].pairs))
+    fewest = fewest_pairs(len(pairs), record.plan)
+    return kept_of(pairs, quiet, fewest, lambda: why(len(quiet), fewest), accept=accept)
 
 
 def joules_per_call(shape: TimedShape, kept: Sequence[int]) -> float | None:

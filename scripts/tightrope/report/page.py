@@ -9,7 +9,7 @@ from jsonschema import Draft7Validator
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
-from tightrope.report.html import read_template
+from tightrope.report.html import Unknown, read_template
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import UNKNOWN, goal_section, grouped, not_run, pick
@@ -145,7 +145,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     bundled = [one.variant for one in deployed if one.device == "cpu"]
     return {
         "name": name,
-        "facts": model,
+        "facts": model or Unknown(),
         "baselines": baselines,
         "baseline_accuracy": baseline_accuracy(measured, baselines),
         "note": None if evaluated else NO_LABELS if measured else NOT_MEASURED,

@@ -88,7 +88,7 @@ class Serving:
     def run(self, indices: Sequence[int]) -> None:
         """Run samples of one padded length, and store their predictions and margins.
 
-        Raises WorkFailed where the logits cannot be right.
+        Raises WorkFailed unless the logits are finite numbers [batch, classes].
         """
         rows, sequence = [self.rows[index] for index in indices], self.padded[indices[0]]
         answered = self.answer(stack(rows, sequence=sequence))

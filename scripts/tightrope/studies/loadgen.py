@@ -148,9 +148,11 @@ class LoadGen:
     ) -> dict[str, Any]:
         """Run one test of these samples (None: of all) in the mode PerformanceOnly.
 
-        Replaces logs of that name. Returns the fields of a `LoadGenTest` but its padding and
-        round; `foreign_cores` are of the processors of this process. Exceptions of the engine are
-        raised unchanged; RuntimeError where LoadGen wrote no result.
+        `settings` are LoadGen's of the scenario, with the fewest queries or, offline, samples; the
+        test takes at least its `min_duration_ms`, 0 without. Replaces logs of that name. Returns
+        the fields of a `LoadGenTest` but its padding and round; `foreign_cores` are of the
+        processors of this process. Exceptions of the engine are raised unchanged; RuntimeError
+        where LoadGen wrote no result.
         """
         folder, serving = self.folder / f"{padding}-{name}", self.serving(padding, indices)
         windows = Windows(sorted(os.sched_getaffinity(0)), own_seconds)

@@ -111,7 +111,10 @@ class Scenarios:
                 return
 
     def single_stream(self, padding: str, number: int) -> SingleStream:
-        """Measure latencies of one query at a time."""
+        """Measure latencies of one query at a time.
+
+        LoadGen sends enough queries if its expected latency is no longer than the actual one.
+        """
         expected_s = self.alone_s[padding]
         queries = max(SAMPLES_FOR_PERCENTILE[90], math.ceil(self.round_s / expected_s))
         settings = {

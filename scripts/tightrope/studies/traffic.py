@@ -22,6 +22,7 @@ Padding = Literal["fixed", "longest", "bucketed"]
 # with which the others are compared; the padding of images, which all have one size
 FIXED, UNPADDED = "fixed", "none"
 LOADGEN = "mlcommons-loadgen"
+NAMES = ("single stream", "offline", "server")
 # fewest rounds that count for a number
 FEWEST_ROUNDS = 3
 # logit margin up to which floating-point error alone can change the prediction
@@ -148,7 +149,8 @@ class Row(study.Row, kw_only=True):
     `padding_gain` what padding alone explains of it: the tokens of a sample with `fixed` over those
     with this padding. `padding_share` is that of padding in all tokens. `changed` counts the
     predictions that differ from those of `fixed` where its margin is above 0.001, `ties_changed`
-    the other differences. `reason` is why no rate of the server was valid. `samples` were sent,
+    the other differences. `server_reason` is why no rate of the server was valid, `reason` of which
+    of the other scenarios too few rounds were, without other load. `samples` were sent,
     `batch` is the largest, `edges` are those of the length buckets and `longest` what `fixed` pads
     to, in tokens.
     """
@@ -167,6 +169,7 @@ class Row(study.Row, kw_only=True):
     server_p99_s: float | None = None
     changed: Annotated[int | None, Column("Changed answers", "count")] = None
     ties_changed: Annotated[int | None, Column("Changed ties", "count")] = None
+    server_reason: Annotated[str | None, Column("Why no rate", "text")] = None
     samples: int
     batch: int
     p99_bound_s: float
@@ -191,15 +194,18 @@ def measure(bench: Bench, settings: Settings) -> Iterator[Call]:
 
 
 class Counted(NamedTuple):
-    """The tests of a scenario that count, by padding.
+    """The tests of a scenario that count, by padding, and in how many of its rounds no test was
+    invalid (`valid`), or disturbed as well (`quiet`).
 
-    `disturbed` says which they are, or how few, where other load disturbed them, which used up to
-    `cores`.
+    `disturbed` says whether these are too few because of other load, of up to `cores` cores.
     """
 
     tests: dict[str, list[Any]]
-    disturbed: str | None
+    disturbed: bool
     cores: float
+    rounds: int = 0
+    valid: int = 0
+    quiet: int = 0
 
 
 def in_rounds(calls: Iterable[Any], kind: type[LoadGenTest], *, accept: bool = False) -> Counted:
@@ -217,17 +223,11 @@ def in_rounds(calls: Iterable[Any], kind: type[LoadGenTest], *, accept: bool = F
     few = len(quiet) < min(FEWEST_ROUNDS, len(valid))
     counting = valid if few and accept else quiet
     tests = [*chain(*counting)] if len(counting) >= FEWEST_ROUNDS else []
-    paddings = dict.fromkeys(one.padding for one in tests)
-    scenario = str(kind.__struct_config__.tag).replace("_", " ")
-    words = (
-        f"{scenario} ({len(quiet)} of {len(rounds)} rounds were undisturbed, {FEWEST_ROUNDS} are "
-        "needed)"
-    )
-    return Counted(
-        {padding: [one for one in tests if one.padding == padding] for padding in paddings},
-        words if few else None,
-        most_cores(chain(*rounds.values())),
-    )
+    by_padding: dict[str, list[Any]] = {}
+    for one in tests:
+        by_padding.setdefault(one.padding, []).append(one)
+    cores = most_cores(chain(*rounds.values()))
+    return Counted(by_padding, few, cores, len(rounds), len(valid), len(quiet))
 
 
 def searched(calls: Iterable[Any], padding: str, *, accept: bool) -> Counted:
@@ -238,7 +238,7 @@ def searched(calls: Iterable[Any], padding: str, *, accept: bool) -> Counted:
     rates = [one for one in calls if isinstance(one, Server) and one.padding == padding]
     loud = most_cores(rates) > MAX_FOREIGN_CORES
     tests = {} if loud and not accept else {padding: rates}
-    return Counted(tests, "server" if loud else None, most_cores(rates))
+    return Counted(tests, loud, most_cores(rates))
 
 
 def most_cores(tests: Iterable[LoadGenTest]) -> float:
@@ -284,10 +284,15 @@ def row(record: StudyRecord, padding: str, counted: Sequence[Counted], accept: b
     vain = "server" in record.settings["scenarios"] and padding in counted[2].tests and not best
     changed, ties = changes(known.get(FIXED), known[padding])
     disturbed = why_disturbed(counted, record.busiest)
+    invalid = [
+        f"{name} ({one.valid} of {one.rounds} rounds were valid, {FEWEST_ROUNDS} are needed)"
+        for name, one in zip(NAMES, counted, strict=True)
+        if one.rounds and not (one.tests or one.disturbed)
+    ]
     return Row(
         padding=padding,
         calls=len(alone) + len(together) + len(rates),
-        reason=why_no_rate(rates, known[padding], bound_s) if vain else None,
+        reason=" and ".join(invalid) or None,
         disturbed=disturbed,
         provisional=bool(disturbed and accept),
         samples_per_s=median([one.samples_per_s for one in together]),
@@ -299,6 +304,7 @@ def row(record: StudyRecord, padding: str, counted: Sequence[Counted], accept: b
         single_stream_p99_s=median([one.p99_s for one in alone]),
         server_per_s=best.issued_per_s if best else None,
         server_p99_s=best.p99_s if best else None,
+        server_reason=why_no_rate(rates, known[padding], bound_s) if vain else None,
         changed=changed,
         ties_changed=ties,
         samples=calls[0].samples,
@@ -311,11 +317,16 @@ def row(record: StudyRecord, padding: str, counted: Sequence[Counted], accept: b
 
 def why_disturbed(counted: Iterable[Counted], busiest: dict[str, float]) -> str | None:
     """Return which scenarios other load disturbed, None without any."""
-    parts = [(one.disturbed, one.cores) for one in counted if one.disturbed]
-    if not parts:
+    found = [pair for pair in zip(NAMES, counted, strict=True) if pair[1].disturbed]
+    if not found:
         return None
-    what, cores = zip(*parts, strict=True)
-    return disturbed_while(" and ".join(what), max(cores), busiest)
+    what = [
+        f"{name} ({one.quiet} of {one.rounds} rounds were undisturbed, {FEWEST_ROUNDS} are needed)"
+        if one.rounds
+        else name
+        for name, one in found
+    ]
+    return disturbed_while(" and ".join(what), max(one.cores for _, one in found), busiest)
 
 
 def median(values: Sequence[float]) -> float | None:

@@ -287,7 +287,8 @@ def under_traffic(
         for row in entry.rows if entry else ():
             value = value_under(goal, scenario, result, row, price)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
-            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else row["reason"]
+            reason = row["server_reason"] if scenario == "server" else row["reason"]
+            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else reason
             words = None if value is not None else lacks or f"not measured with {scenario}"
             yield Candidate(
                 result, None, row["padding"], value, in_ms(p99), words, row["provisional"]

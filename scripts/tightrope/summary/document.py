@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from tightrope.artifacts.content import checked, writing_artifact
-from tightrope.artifacts.files import json_document, read_bytes
+from tightrope.artifacts.files import json_document, read_bytes, read_json
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
 from tightrope.studies.table import STUDIES
@@ -175,7 +175,23 @@ def command(summary: Summary, targets: Sequence[str] = (), *, overrides: Sequenc
     return shlex.join([*words, *(["--config", *values] if values else [])])
 
 
-def failures(summary: Summary) -> dict[str, str | None]:
+class Outcome(msgspec.Struct):
+    """What an entry of a result or of a measured training says of its failure."""
+
+    model: str
+    status: str
+    reason: str | None = None
+    variant: str = TRAINING
+
+
+class Outcomes(msgspec.Struct):
+    """What of summary.json can have failed, whatever version wrote it."""
+
+    results: list[Outcome]
+    training: list[Outcome] = []
+
+
+def failures(summary: Summary | Outcomes) -> dict[str, str | None]:
     """Return the reasons of results and measured trainings that failed, by model and variant."""
     found: list[tuple[str, str, str, str | None]] = [
         *((one.status, one.model, one.variant, one.reason) for one in summary.results),
@@ -189,7 +205,7 @@ def failures(summary: Summary) -> dict[str, str | None]:
 def exit_with_failures(summary: Path) -> None:
     """End the process with exit code 1 where a variant of `summary` failed."""
     try:
-        found = failures(read_reported(summary)) if summary.is_file() else {}
+        found = failures(read_json(summary, Outcomes)) if summary.is_file() else {}
         failed = [f"{name}: {reason}" for name, reason in found.items()]
     except ArtifactError as error:
         failed = [str(error)]

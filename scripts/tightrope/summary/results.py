@@ -16,6 +16,7 @@ from tightrope.records.latency import (
     TimedShape,
     drift_std,
     joules_per_call,
+    kept_pairs,
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
 from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
@@ -214,7 +215,7 @@ def latency_entry(
     """
     shape = record.shapes[place]
     why = partial(why_disturbed, shape, record.busiest)
-    kept = record.kept(place, why, accept=accept_disturbed)
+    kept = kept_pairs(record, place, why, accept=accept_disturbed)
     calls = [] if kept.disturbed and not kept.provisional else kept.calls
     reasons = why_noisy(shape, record.reference)
     return LatencyRow(

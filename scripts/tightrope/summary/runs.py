@@ -53,13 +53,12 @@ class Inputs:
     """Files of a run.
 
     `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
-    latter; `checkpoints` has one per model, `splits` those of each model. `traffic` are the records
-    of measurements under traffic, `profiles` those of operators, `causes` those of removed causes,
-    `searches` those in `artifacts/{model}/`, `training` those of measured trainings, `activations`
-    those of models paired with a reference, `races` those of the races per model and device,
-    `families` those of models timed with the models that start from them, `studies` those of all
-    studies, `caches` those of calibrations, `prepared` what holds the seconds of jobs before
-    builds.
+    latter; `checkpoints` has one per model, `splits` those of each model. `profiles` are the
+    records of operators, `causes` those of removed causes, `searches` those in
+    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
+    paired with a reference, `races` those of the races per model and device, `families` those of
+    models timed with the models that start from them, `studies` those of all studies, `caches`
+    those of calibrations, `prepared` what holds the seconds of jobs before builds.
     """
 
     engines: Paths

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_blocks import block
-from tightrope.engine_table import ENGINES
+from tightrope.engine_table import BUNDLED
 from tightrope.plan.job_inputs import FOLDER
 
 PAGE = "using-an-engine.md"
@@ -15,7 +15,6 @@ ALL = sorted(path.relative_to(PROGRAMS).as_posix() for path in PROGRAMS.rglob("*
 # beside numpy and what an engine imports
 OF_INPUTS = {"images.py": {"PIL"}, "texts.py": {"tokenizers"}}
 MODULES = {"apache-tvm": "tvm"}
-BUNDLED = {name: one.bundled for name, one in ENGINES.items() if one.bundled}
 
 
 def code(text: str) -> str:

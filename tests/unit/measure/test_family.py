@@ -18,6 +18,7 @@ from tightrope.measure.family import (
     race_family,
     references_of,
 )
+from tightrope.measure.race import fewest_heats
 from tightrope.records.family import FamilyRecord, Roles
 from tightrope.records.finalists import Finalists
 from tightrope.records.race import RacedShape
@@ -98,3 +99,13 @@ def test_all_are_compared_with_the_engines_of_the_root_and_with_that_of_the_pare
     others = {(name, one) for name in ("small/a", "least/a") for one in references}
     pairs = {frozenset(pair) for pair in found.pairs}
     assert pairs == {frozenset(pair) for pair in root | others}
+
+
+def test_the_seconds_of_a_race_are_divided_over_the_heats_that_its_engines_need() -> None:
+    memory = dict.fromkeys("abcde", 2.1)
+    heats = [["a", "b", "c", "d"], ["a", "b", "e"]]
+    assert fewest_heats(["a", "b"], ["c", "d", "e"], memory, 8.5) == heats
+    assert fewest_heats(["a", "b"], [], memory, 8.5) == [["a", "b"]]
+    # two would fit by their sum, one at a time does
+    assert fewest_heats([], ["c", "d", "e"], memory, 4.0) == [["c"], ["d"], ["e"]]
+    assert fewest_heats(["a", "b"], ["c"], memory, 1.0) == [["a", "b", "c"]]

@@ -165,7 +165,7 @@ SAID = {
         *["sent 1,500 texts of 7 to 128 tokens", "% have 25 to 48 tokens. "],
         *["takes all to 128 tokens", "batches of up to 32, with 2 threads", "to be within 100 ms"],
         f"any shape bucketed 692 2.11{TIMES} 2.03 to 2.19 faster 2.39{TIMES} 24.3 2.50 270 4 1 16",
-        f"to 1.00 1.00{TIMES} 68.3 14.1 {DASH} p99 is over 0.1 s even at 4.5 queries/s 0 0 16 p99",
+        f"to 1.00 1.00{TIMES} 68.3 14.1 {DASH} not recorded 0 0 p99 is over 0.1 s even at 4.5",
         "LoadGen server: killed by signal 9",
     ],
     "answers": [
@@ -376,13 +376,13 @@ NO_RATE = "one long sample alone takes 0.3 s, the bound of p99 is 0.1 s"
     unsaid=["Everything that was asked for ran"],
     traffic=[
         *[f"1.02{TIMES} 0.90 to 1.16 tie", f"0.64{TIMES} 0.60 to 0.68 slower"],
-        *[f"{DASH} {NO_RATE} 0 0 16 {NO_RATE}", f"{DASH} other programs used up to 0.9 cores"],
+        *[f"{DASH} not recorded 0 0 {NO_RATE} 16", f"{DASH} other programs used up to 0.9 cores"],
     ],
 )
 def traffic_is_disturbed_measured_nothing_and_gained_nothing(summary):
     summary["results"] = [one for one in summary["results"] if one["status"] == "ok"]
     first, second = (entry["rows"] for entry in summary["studies"]["traffic"][:2])
-    first[0].update(server_per_s=None, reason=NO_RATE)
+    first[0].update(server_per_s=None, server_reason=NO_RATE)
     gains = ({"value": 1.02, "low": 0.9, "high": 1.16}, {"value": 0.64, "low": 0.6, "high": 0.68})
     first[1].update(gain=gains[0], gain_verdict="tie")
     first[2].update(gain=gains[1], gain_verdict="slower")
@@ -474,6 +474,15 @@ def test_a_disturbed_row_draws_no_mark(summary):
     ratios = [row["ratio"] for row in speedup["rows"]]
     assert ratios == sorted(ratios, reverse=True)
     assert name in {point["variant"] for point in model["trade_offs"][1]["points"]}
+
+
+def test_of_a_model_without_data_or_checkpoint_the_page_says_why(summary):
+    changes = {"model": "other", "status": "failed", "reason": "no room", "latency": []}
+    summary["results"].append({**summary["results"][0], **changes})
+    outline = page_of(summary)
+    assert "no room" in outline.text
+    # without a shape its row has no place among those with one
+    assert '<td data-value="">' in outline.section("results").split("<td>other</td>")[1]
 
 
 def test_traffic_of_images_has_a_row_a_variant_and_nothing_of_tokens_and_padding(summary):

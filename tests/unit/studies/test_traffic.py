@@ -97,13 +97,13 @@ def test_a_row_has_the_numbers_of_its_three_scenarios() -> None:
     row = of(record())["bucketed"]
     assert row.samples_per_s == pytest.approx(75.0, rel=0.02)
     assert (row.single_stream_p90_s, row.single_stream_p99_s) == (0.02, 0.05)
-    assert (row.server_per_s, row.server_p99_s, row.reason) == (39.5, 0.06, None)
+    assert (row.server_per_s, row.server_p99_s, row.server_reason) == (39.5, 0.06, None)
     assert (row.calls, row.samples, row.batch, row.edges, row.longest) == (11, 4, 8, [7, 12], 16)
     # a prediction counts as changed only where the margin of fixed is no tie
     found = {name: (one.changed, one.ties_changed) for name, one in of(record()).items()}
     assert found == {"fixed": (0, 0), "longest": (0, 1), "bucketed": (1, 2)}
     row = of(altered(Server, "fixed", valid=False))["fixed"]
-    assert (row.server_per_s, row.reason) == (None, "p99 is over 0.1 s even at 20 queries/s")
+    assert (row.server_per_s, row.server_reason) == (None, "p99 is over 0.1 s even at 20 queries/s")
 
 
 def test_gain_comes_from_the_ratio_of_each_round_whatever_the_machine_does() -> None:
@@ -142,8 +142,10 @@ def test_a_round_counts_for_no_padding_if_one_of_its_tests_is_invalid() -> None:
     before = of(record())["longest"]
     for kind, missing in ((SingleStream, SINGLE_STREAM), (Offline, THROUGHPUT)):
         after = of(altered(kind, "longest", valid=False))["longest"]
-        assert changed(before, after) == missing
+        assert changed(before, after) == missing | {"reason"}
         assert {getattr(after, name) for name in missing} == {None}
+        scenario = kind.__struct_config__.tag.replace("_", " ")
+        assert after.reason == f"{scenario} (0 of 4 rounds were valid, 3 are needed)"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_the_words_say_what_was_sent_and_how_it_was_answered() -> None:
     ):
         made = record(calls=[Sent(samples=400, of=of_all), told], threads=1)
         (row,) = rows(made, False)
-        assert row.reason == "one image alone takes 0.2 s, the bound of p99 is 0.1 s"
+        assert row.server_reason == "one image alone takes 0.2 s, the bound of p99 is 0.1 s"
         first, last = words([row], made)
         assert first == f"MLPerf LoadGen 6.0.17 sent {what}decoding them is not timed."
         assert "with 1 thread; p99" in last

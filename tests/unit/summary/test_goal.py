@@ -219,8 +219,8 @@ def test_a_disturbed_variant_that_may_be_better_makes_the_decision_provisional()
 def traffic(variant: str, **changes: Any) -> StudyEntry:
     """Traffic of a variant with one padding."""
     numbers = {"samples_per_s": 100.0, "single_stream_p90_s": 0.01, "single_stream_p99_s": 0.02}
-    server = {"server_per_s": 50.0, "server_p99_s": 0.03, "reason": None}
-    told = {"padding": "fixed", "disturbed": None, "provisional": False}
+    server = {"server_per_s": 50.0, "server_p99_s": 0.03, "server_reason": None}
+    told = {"padding": "fixed", "reason": None, "disturbed": None, "provisional": False}
     rows = [{**told, **numbers, **server}, {**told, **numbers, **server, **changes}]
     return StudyEntry("m", variant, PLACE, "ok", None, "", SHAPE, 1, 1.0, words=[], rows=rows)
 
@@ -248,6 +248,6 @@ def test_under_traffic_its_own_rates_and_percentiles_count() -> None:
     del load.rows[0]
     (found,) = decided(goal("cost", traffic="server", p99_ms=35.0), planted(), traffic=[load])
     assert reasons(found)[BASELINE] == "p99 not known: not measured under this traffic"
-    load.rows[0].update(server_per_s=None, reason="p99 is over 0.1 s")
+    load.rows[0].update(server_per_s=None, server_reason="p99 is over 0.1 s")
     (found,) = decided(goal("cost", traffic="server"), planted(), traffic=[load])
     assert reasons(found)[BASELINE] == "p99 is over 0.1 s"

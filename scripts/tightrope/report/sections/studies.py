@@ -122,7 +122,7 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
     """Return the cell of a value, with its interval and verdict where it has them."""
     why = why_none(row) or "not recorded"
     if column.unit == "text":
-        return cell(found, why)
+        return cell(found or "")
     if not isinstance(found, dict):
         return number(in_unit(column.unit, found), why)
     text = with_interval(in_unit(column.unit, found["value"]), span(column.unit, found))

@@ -20,11 +20,6 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def is_positive(value: Any) -> TypeGuard[float]:
-    """Return whether `value` is a finite number above zero."""
-    return is_number(value) and value > 0
-
-
 def significant(value: float | None, digits: int = 3) -> str | None:
     """Format `value` with `digits` significant digits, thousands separated, without exponent."""
     if not is_number(value):
@@ -138,15 +133,9 @@ def gain(value: float | None) -> str | None:
     return f"{text}{TIMES}" if text else None
 
 
-def shape_of(row: Any) -> Shape:
-    """Return the input dimensions of a latency row or shape."""
-    if isinstance(row, Shape):
-        return row
-    if isinstance(row, Mapping):
-        sizes = {name: size for name, size in row.items() if name in Shape.__struct_fields__}
-        return shape_of(row["shape"]) if row.get("shape") else Shape(**{"batch": 0, **sizes})
-    found: Shape = row.shape
-    return found
+def shape_of(sizes: Mapping[str, int]) -> Shape:
+    """Return the sizes that inputs have in common as a shape, of batch 0 where that differs."""
+    return Shape(**{"batch": 0, **sizes})
 
 
 def sizes(shape: Shape) -> list[int]:
