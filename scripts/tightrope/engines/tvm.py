@@ -13,8 +13,9 @@ from tvm.target import Target
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.operator_times import Calls, OperatorTime
+from tightrope.runtimes.operator_times import Calls
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import of_checkpoint, sizes_of
 

@@ -34,14 +34,14 @@ from tightrope.measure.timing import FEWEST, mean_call
 from tightrope.records.profile import (
     Bound,
     Group,
-    Operator,
+    OperatorTime,
     Peaks,
     ProfiledShape,
     ProfileRecord,
     Request,
 )
 from tightrope.runtimes.buckets import Buckets
-from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls, OperatorTime
+from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
@@ -210,7 +210,7 @@ def profiled(
     except WorkFailed as error:
         return {"shapes": shapes, "unprofiled": error.reason}
     for shape, operators in zip(shapes, times, strict=True):
-        shape.operators = [Operator(**one._asdict()) for one in operators[:KEPT]]
+        shape.operators = operators[:KEPT]
         shape.groups = groups_of(operators)
         add_verdict(shape, operators, peaks)
     return {"shapes": shapes, "unprofiled": None}

@@ -29,8 +29,11 @@ class Peaks(Struct, kw_only=True, forbid_unknown_fields=True):
     smallest_operator_s: float
 
 
-class Operator(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One operator of a call, see `runtimes.operator_times.OperatorTime`."""
+class OperatorTime(Struct, frozen=True, forbid_unknown_fields=True):
+    """One operator of a call: the runtime's words for it, and what it took and did per call.
+
+    `type` is that of its first operand that is not an integer index.
+    """
 
     name: str
     kind: str
@@ -91,7 +94,7 @@ class ProfiledShape(Request, kw_only=True):
 
     call_s: float
     padding: float
-    operators: list[Operator] = []
+    operators: list[OperatorTime] = []
     groups: dict[str, Group] = {}
     bound: Bound | None = None
     shares: dict[Bound, float] = {}

@@ -9,18 +9,13 @@ from typing import Any
 
 import numpy as np
 import openvino
+from msgspec.structs import replace
 from openvino import frontend
 
 from tightrope.inputs.arrays import Arrays
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
-from tightrope.runtimes.operator_times import (
-    Calls,
-    OperatorTime,
-    Tensor,
-    group_of,
-    operator_time,
-    per_call,
-)
+from tightrope.runtimes.operator_times import Calls, Tensor, group_of, operator_time, per_call
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 
@@ -208,7 +203,7 @@ def times_in(program: openvino.CompiledModel, inputs: Arrays, calls: int) -> lis
         for one in request.profiling_info:
             if one.status == openvino.ProfilingInfo.Status.EXECUTED:
                 seconds = one.real_time.total_seconds()
-                found.append(known(one.node_name, one.node_type)._replace(seconds=seconds))
+                found.append(replace(known(one.node_name, one.node_type), seconds=seconds))
     return per_call(found, calls)
 
 

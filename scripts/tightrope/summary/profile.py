@@ -12,7 +12,7 @@ from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
     Bound,
     Group,
-    Operator,
+    OperatorTime,
     Peaks,
     ProfiledShape,
     ProfileRecord,
@@ -216,7 +216,7 @@ def group_entry(name: str, group: Group, scale: float, call_s: float) -> Operato
     return OperatorGroup(group=name, share=seconds / call_s, **scaled)
 
 
-def operator_entry(one: Operator, scale: float, call_s: float) -> LongOperator:
+def operator_entry(one: OperatorTime, scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
     seconds = scale * one.seconds
     return LongOperator(one.name, one.kind, one.group, one.type, seconds, seconds / call_s)
