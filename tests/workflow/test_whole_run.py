@@ -107,8 +107,8 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> Non
         for shape in found["shapes"]:
             assert sum(shape["shares"].values()) == pytest.approx(1.0)
             assert {one["group"] for one in shape["operators"]} <= set(shape["groups"])
-            assert shape["around"]["prepare_s"] > shape["around"]["finish_s"] > 0
-            assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
+            assert shape["prepare_s"] > shape["finish_s"] > 0
+            assert shape["work"]["groups"]["products"] <= shape["work"]["operations"]
     small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
     assert small < large
     peaks = whole.read("artifacts/machine/cpu.peaks.json")

@@ -14,7 +14,7 @@ from tightrope.records.record import Record
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.pairs import counted_rounds, training_disturbed
+from tightrope.summary.pairs import counted_epochs, counted_rounds
 from tightrope.summary.races import is_undecided
 
 
@@ -58,6 +58,6 @@ KINDS: dict[str, tuple[Callable[[Path], Record], Callable[[Any], bool]]] = {
             counted_rounds(record, one, accept=False).disturbed for one in record.causes
         ),
     ),
-    "training": (TrainingRecord.read, lambda record: training_disturbed(record) is not None),
+    "training": (TrainingRecord.read, lambda record: bool(counted_epochs(record).disturbed)),
     **{name: (study.read, partial(any_row, study)) for name, study in STUDIES.items()},
 }

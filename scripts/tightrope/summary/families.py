@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
 from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
 from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of, same
-from tightrope.summary.models import Checkpoints, FamilyMember, member_entries
+from tightrope.summary.models import Checkpoints, FamilyMember, Judged, member_entries
 from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
 
@@ -153,7 +152,7 @@ class Known(NamedTuple):
     """
 
     results: Sequence[Result]
-    judged: Mapping[tuple[str, str], AccuracyRecord]
+    judged: Judged
     checkpoints: Checkpoints
     baselines: Mapping[str, Mapping[str, str]]
     budget: float
@@ -195,11 +194,11 @@ class AtShape:
         self.anchor_s = call_time(self.heats, self.anchor) if self.anchor else None
         models = {one.model for one in members}
         self.results = {
-            (one.model, one.variant): one
+            engine_name(one.model, one.variant): one
             for one in known.results
             if one.host == self.host and one.model in models
         }
-        self.rows: dict[tuple[str, str], LatencyRow] = {
+        self.rows: dict[str, LatencyRow] = {
             name: row
             for name, one in self.results.items()
             if one.device == record.device
@@ -266,7 +265,7 @@ class AtShape:
 
     def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
         """Return the recommended engine of each member, and the root's two others."""
-        front = {(one.model, one.variant) for one in points if one.front}
+        front = {engine_name(one.model, one.variant) for one in points if one.front}
         root, recommended = self.members[0], self.chosen.get(self.record.model)
         found = [
             self.engine(one, self.chosen.get(one.model), "recommended", front)
@@ -279,19 +278,17 @@ class AtShape:
         return found
 
     def engine(
-        self, member: FamilyMember, name: str | None, role: Role, front: set[tuple[str, str]]
+        self, member: FamilyMember, name: str | None, role: Role, front: set[str]
     ) -> FamilyEngine:
-        """Return the entry of an engine of a member; `front` are the variants on the front."""
-        model, variant = member.model, model_and_variant(name)[1] if name else None
-        key = model, variant or ""
-        result, row = self.results.get(key), self.rows.get(key)
+        """Return the entry of an engine of a member; `front` are the engines on the front."""
+        result, row = self.results.get(name or ""), self.rows.get(name or "")
         time = self.seconds(name) if name else None
         call_s, low, high = time or (None, None, None)
         accuracy = result.accuracy if result else None
         against = self.against(member, name) if name else {}
         return FamilyEngine(
-            model=model,
-            variant=variant,
+            model=member.model,
+            variant=model_and_variant(name)[1] if name else None,
             role=role,
             status="ok" if time else "failed",
             reason=None if time else self.lacks(member, name),
@@ -302,9 +299,9 @@ class AtShape:
             high=high,
             top1=accuracy.top1 if accuracy else None,
             samples=accuracy.samples if accuracy else None,
-            front=key in front,
+            front=name in front,
             against=against,
-            verdict=member_verdict(model, against) if role == "recommended" else None,
+            verdict=member_verdict(member.model, against) if role == "recommended" else None,
         )
 
     def lacks(self, member: FamilyMember, name: str | None) -> str:
@@ -354,8 +351,8 @@ class AtShape:
         """
         found: list[FamilyPoint] = []
         baseline = self.baseline_of(self.record.model)
-        for (model, variant), row in self.rows.items():
-            name = engine_name(model, variant)
+        for name, row in self.rows.items():
+            model, variant = model_and_variant(name)
             accuracy, raced = self.accuracy(name, baseline), self.seconds(name)
             time = raced or self.scaled(model, row)
             if time is None or accuracy is None or accuracy.change is None:
@@ -383,9 +380,8 @@ class AtShape:
 
         Its interval is that of its speed-up over its model's baseline.
         """
-        if (name := self.chosen.get(model)) is None:
-            return None
-        here, there = self.seconds(name), self.rows.get(model_and_variant(name))
+        name = self.chosen.get(model, "")
+        here, there = self.seconds(name) if name else None, self.rows.get(name)
         if here is None or there is None or not there.paired_s or row.paired_s is None:
             return None
         value = row.paired_s / there.paired_s * here.value
@@ -400,14 +396,14 @@ def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
 
     Without labels, and of the baseline itself, it is.
     """
-    found: list[tuple[float, FamilyChoice]] = []
+    found: list[tuple[float, str, str]] = []
     for one in engines:
         against = one.against.get("root_baseline")
         accuracy = against.accuracy if against else None
-        keeps = not accuracy or (accuracy.change and accuracy.change.verdict == "kept")
+        keeps = accuracy is None or (accuracy.change and accuracy.change.verdict == "kept")
         if keeps and one.variant is not None and one.call_s is not None:
-            found.append((one.call_s, FamilyChoice(one.model, one.variant)))
-    return min(found, key=lambda one: one[0])[1] if found else None
+            found.append((one.call_s, one.model, one.variant))
+    return FamilyChoice(*min(found, key=lambda one: one[0])[1:]) if found else None
 
 
 def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None:

@@ -251,13 +251,6 @@ def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> f
     return max(Counter(labels).values()) / len(labels) if labels else None
 
 
-def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
-    """Return the manifest of each model's checkpoint."""
-    return {
-        Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
-    }
-
-
 def member_entries(
     root: str, checkpoints: Checkpoints, reasons: Mapping[str, str]
 ) -> list[FamilyMember]:
@@ -279,11 +272,14 @@ def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
     Not the ranges that it learnt, which are many, only whether some are of outputs.
     """
-    found = {key: checkpoint.get(name) for key, name in CHANGES.items()}
-    for key, value in found.items():
+    found: dict[str, Any] = {}
+    for key, name in CHANGES.items():
+        value = checkpoint.get(name)
         if isinstance(value, dict):
-            found[key] = {name: one for name, one in value.items() if one is not None}
-    if found["qat"]:
-        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
-        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
-    return {key: value for key, value in found.items() if value}
+            value = {name: one for name, one in value.items() if one is not None}
+        if value:
+            found[key] = value
+    if learnt := found.get("qat"):
+        outputs = {"outputs": True} if "outputs" in learnt else {}
+        found["qat"] = {"scheme": learnt["scheme"], **outputs}
+    return found

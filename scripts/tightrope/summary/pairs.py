@@ -4,7 +4,7 @@ A training is compared with a plain one. Times are in seconds; None means not kn
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -12,17 +12,17 @@ from msgspec.structs import asdict, replace
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.accuracy import AccuracyRecord, change, comparable
-from tightrope.records.kept import Kept, disturbed_while, kept
+from tightrope.records.kept import Kept, disturbed_while, kept, kept_of
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
 from tightrope.records.training import Epoch, TrainingRecord
-from tightrope.records.training import SeedRun as RecordedRun
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import ComparedAccuracy, top_one
 from tightrope.summary.measured import Attempt, Entry, Measured, Ratio, Shape, measured_entry, same
+from tightrope.summary.models import Judged
 from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
 from tightrope.variants import device_of, parse
 
@@ -74,9 +74,11 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
 def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
     """Return the entry of one cause."""
     counted = counted_rounds(record, cause, accept_disturbed)
-    measured = len(counted.calls) >= FEWEST_ROUNDS
-    saved = saving(counted.calls) if measured else None
-    call_s = call_seconds(blocks_of(counted.calls, 0)).value if measured else None
+    saved = call_s = None
+    if len(counted.calls) >= FEWEST_ROUNDS:
+        own, without = (blocks_of(counted.calls, engine) for engine in (0, 1))
+        call_s, ratio = call_seconds(own).value, time_ratio(without, own)
+        saved = Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
     low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
     return RemovedCause(
         shape=Shape(**cause.sizes),
@@ -98,16 +100,6 @@ def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) 
 def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
     """Return what counts of the rounds of a cause; disturbed ones only where `accept` says so."""
     return kept(cause.rounds, FEWEST_ROUNDS, "a round of a cause", record.busiest, accept=accept)
-
-
-def saving(rounds: Sequence[Round]) -> Estimate:
-    """Return the seconds per call that the second engine takes less than the first."""
-    own, without = blocks_of(rounds, 0), blocks_of(rounds, 1)
-    call_s, ratio = call_seconds(own).value, time_ratio(without, own)
-    return Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
-
-
-Judged = Mapping[tuple[str, str], AccuracyRecord]
 
 
 class ActivationRow(Entry):
@@ -202,7 +194,6 @@ def rows_of(record: LatencyRecord) -> list[ActivationRow]:
 
 # settings in which compared trainings may differ, and their values in a plain training
 PLAIN = {"compile": False, "amp": "off", "channels_last": False}
-OF_EPOCHS = ("seconds", "loss", "accuracy")
 
 
 class Spread(Entry):
@@ -312,23 +303,22 @@ def training_entry(
 
     With `accept_disturbed` one that was disturbed has times too, and is `provisional`.
     """
-    disturbed = training_disturbed(record)
+    counted = counted_epochs(record, accept=accept_disturbed)
     entry = Training(
         **same(record, "model", "device", "status", "reason", "measured"),
         **same(record, "threads", "unit", "recipe", "activation"),
+        **same(counted, "disturbed", "provisional"),
         host=host_key(record.host),
         epochs=record.plan["epochs"],
         seeds=record.plan["seeds"],
         reference=reference.model if reference else None,
-        disturbed=disturbed,
-        provisional=bool(disturbed and accept_disturbed),
     )
     if record.status != "ok":
         return entry
-    runs, times = record.runs, epoch_times(record, accept_disturbed)
-    device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
+    runs, times = record.runs, epoch_times(counted)
     rates = [run.samples / time for run, time in zip(runs, times, strict=False)]
-    other = None if reference is record else reference
+    device = [one.peak_device_bytes for one in runs if one.peak_device_bytes is not None]
+    lasts, of_epochs = [run.epochs[-1] for run in runs], ("seconds", "loss", "accuracy")
     return replace(
         entry,
         **same(runs[0], "amp", "samples", "held_out_samples"),
@@ -337,47 +327,39 @@ def training_entry(
         first_epoch_s=Spread.of([run.epochs[0].seconds for run in runs] if times else []),
         compile_s=Spread.of([run.compile_s for run in runs if run.compile_s is not None]),
         samples_per_s=Spread.of(rates),
-        loss=Spread.of([run.epochs[-1].loss for run in runs]),
-        accuracy=Spread.of(last_accuracies(record)),
+        loss=Spread.of([last.loss for last in lasts]),
+        accuracy=Spread.of([last.accuracy for last in lasts]),
         peak_rss_bytes=max(run.peak_rss_bytes for run in runs),
         peak_device_bytes=max(device, default=None),
         runs=[
-            SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in OF_EPOCHS))
+            SeedRun(run.seed, *([getattr(one, name) for one in run.epochs] for name in of_epochs))
             for run in runs
         ],
-        speedup=training_speedup(record, other, accept_disturbed) if other else None,
-        accuracy_change=change_by_seed(record, other) if other else None,
+        **compared(record, reference, times, accept_disturbed),
     )
 
 
-def epoch_times(record: TrainingRecord, accept_disturbed: bool) -> list[float]:
-    """Return each seed's median epoch seconds, without the first epoch, which may have compiled.
+def counted_epochs(record: TrainingRecord, *, accept: bool = False) -> Kept[list[Epoch]]:
+    """Return of each seed the epochs that count, without the first, which may have compiled.
 
-    Empty if other load disturbed all these epochs of any seed.
+    It is disturbed where other load left none of a seed, see `kept_of`.
     """
-    found = [run.epochs[1:] if accept_disturbed else undisturbed(run) for run in record.runs]
-    if not all(found):
+    every = [run.epochs[1:] for run in record.runs]
+    quiet = [[one for one in own if one.foreign_cores <= MAX_FOREIGN_CORES] for own in every]
+
+    def why() -> str:
+        lost = (own for own, left in zip(every, quiet, strict=True) if not left)
+        cores = max(one.foreign_cores for own in lost for one in own)
+        return disturbed_while("every epoch of a seed", cores, record.busiest)
+
+    return kept_of(every, [one for one in quiet if one], len(every), why, accept=accept)
+
+
+def epoch_times(counted: Kept[list[Epoch]]) -> list[float]:
+    """Return the median seconds of each seed's epochs that count; empty where one has none."""
+    if counted.disturbed and not counted.provisional:
         return []
-    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in found]
-
-
-def undisturbed(run: RecordedRun) -> list[Epoch]:
-    """Return the epochs of a seed after the first that other load did not disturb."""
-    return [epoch for epoch in run.epochs[1:] if epoch.foreign_cores <= MAX_FOREIGN_CORES]
-
-
-def training_disturbed(record: TrainingRecord) -> str | None:
-    """Report that other load disturbed all epochs of a seed after the first, else None."""
-    hit = [run for run in record.runs if not undisturbed(run)]
-    if not hit:
-        return None
-    cores = max(epoch.foreign_cores for run in hit for epoch in run.epochs[1:])
-    return disturbed_while("every epoch of a seed", cores, record.busiest)
-
-
-def last_accuracies(record: TrainingRecord) -> list[float]:
-    """Return the accuracy of each seed after its last epoch."""
-    return [run.epochs[-1].accuracy for run in record.runs]
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.calls]
 
 
 def reference_of(
@@ -402,21 +384,23 @@ def alike(record: TrainingRecord) -> list[Any]:
     return [recipe, record.plan, *weights, *where]
 
 
-def training_speedup(
-    record: TrainingRecord, reference: TrainingRecord, accept_disturbed: bool
-) -> Ratio:
-    """Return reference epoch time over own, `disturbed` if either training has no times.
+def compared(
+    record: TrainingRecord, reference: TrainingRecord | None, times: list[float], accept: bool
+) -> dict[str, Any]:
+    """Return `speedup`, reference epoch time over own, and `accuracy_change`.
 
-    The interval ends are None for a single seed, which has no spread.
+    Both are None for the reference itself or without one. The verdict is `disturbed` if either
+    training has no times; the interval ends are None for a single seed, which has no spread. The
+    change of accuracy is paired by seed, which evaluates both on the same examples.
     """
-    own, theirs = (epoch_times(one, accept_disturbed) for one in (record, reference))
-    if not own or not theirs:
-        return NO_SPEEDUP
-    found = Ratio.of(unpaired_speedup(own, theirs))
-    return found if len(record.runs) > 1 else replace(found, low=None, high=None)
-
-
-def change_by_seed(record: TrainingRecord, reference: TrainingRecord) -> Spread | None:
-    """Return the change of accuracy, by seed: both are evaluated on the same examples."""
-    pairs = zip(last_accuracies(record), last_accuracies(reference), strict=True)
-    return Spread.of([own - theirs for own, theirs in pairs])
+    if reference is None or reference is record:
+        return {}
+    theirs = epoch_times(counted_epochs(reference, accept=accept))
+    speedup = Ratio.of(unpaired_speedup(times, theirs)) if times and theirs else NO_SPEEDUP
+    if len(record.runs) == 1:
+        speedup = replace(speedup, low=None, high=None)
+    changes = [
+        own.epochs[-1].accuracy - other.epochs[-1].accuracy
+        for own, other in zip(record.runs, reference.runs, strict=True)
+    ]
+    return {"speedup": speedup, "accuracy_change": Spread.of(changes)}

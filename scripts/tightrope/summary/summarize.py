@@ -15,7 +15,8 @@ from msgspec.structs import asdict, replace
 
 from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
-from tightrope.artifacts.manifest_types import Found
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, Found
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split
 from tightrope.jobs.spread import beside
@@ -47,7 +48,6 @@ from tightrope.summary.models import (
     by_model,
     chance_of,
     model_entry,
-    read_checkpoints,
     with_search,
     with_truncations,
 )
@@ -239,7 +239,7 @@ def document_of(
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
     profiled = [read_own(path, ProfileRecord, in_use) for path in inputs.profiles]
-    causes = [read_own(path, CausesRecord, in_use) for path in inputs.causes]
+    caused = [read_own(path, CausesRecord, in_use) for path in inputs.causes]
     trained = [read_own(path, TrainingRecord, in_use) for path in inputs.training]
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
     profiles = [profile_entry(one) for one in profiled]
@@ -250,7 +250,7 @@ def document_of(
     }
     asked, prices, budget = settings.goal, settings.prices, settings.budget_points
     goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
-    others = chain(profiled, causes, trained, *records.values())
+    others = chain(profiled, caused, trained, *records.values())
     add_hosts(machines, map(Machine.of, others))
     priced = asked or prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
@@ -270,7 +270,7 @@ def document_of(
         quantization=quantizations(results, raced),
         profiles=profiles,
         explanations=explanations(profiles, settings.baselines),
-        causes=[causes_entry(one, **accept) for one in causes],
+        causes=[causes_entry(one, **accept) for one in caused],
         training=training_entries(trained, **accept),
         activations=activations_of(inputs, settings, judged, in_use),
         families=families_of(inputs, results, judged, settings, in_use),
@@ -333,7 +333,10 @@ def families_of(
     known = Known(
         results,
         judged,
-        read_checkpoints(inputs.checkpoints),
+        {
+            Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
+            for one in inputs.checkpoints
+        },
         settings.baselines,
         settings.budget_points / 100,
         settings.accept_disturbed,
