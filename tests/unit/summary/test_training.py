@@ -96,6 +96,8 @@ def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int
     (entry,) = training_entries([disturb(plain(), 1, 0, 1)])
     assert (entry.disturbed, entry.provisional) == (None, False)
     assert entry.epoch_s.mean == pytest.approx((4.1 + 3.9 + 3.95) / 3)
+    # nor do disturbed epochs count where they need not
+    assert training_entries([disturb(plain(), 1, 0, 1)], accept_disturbed=True) == [entry]
     records = [plain(), compiled()]
     disturb(records[which], 2, 1, 2)
     records[which].busiest = {"python3 other.py": 0.9}
