@@ -57,7 +57,7 @@ class Nearest(Entry):
 
     variant: str
     value: float
-    """What the goal minimizes."""
+    """Its name, and what the goal minimizes."""
     misses: list[Miss]
     """The bounds that it misses, the worst first."""
 

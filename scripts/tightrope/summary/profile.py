@@ -44,7 +44,7 @@ class OperatorGroup(Entry):
     operations: float
     bytes: float
     count: int
-    """What they do per call."""
+    """Multiplications and additions, the bytes that they move at least, and how many they are."""
 
 
 class LongOperator(Entry):

@@ -45,7 +45,7 @@ class QuantizedVariant(Entry):
     failed: str | None
     """Why it failed, else None."""
     speedup: Ratio | None
-    """Over `unquantized`; None if the two did not race."""
+    """Over `unquantized`; None if the two were not timed in the same rounds."""
     accuracy: QuantizedAccuracy | None
     """None if it was not evaluated."""
 
