@@ -73,11 +73,12 @@ def share(row: dict[str, Any], peak: dict[str, float]) -> str:
 
     A dash for images, whose operations are not counted.
     """
-    if "sequence" not in row:
+    shape = row["shape"]
+    if "sequence" not in shape:
         return "-"
     config = read_json(Path("artifacts", row["model"], "checkpoint/config.json"))
-    read = 1 if row["engine"] in SIMPLIFIED else row["sequence"]
-    work = operations(config, row["batch"], row["sequence"], read)
+    read = 1 if row["engine"] in SIMPLIFIED else shape["sequence"]
+    work = operations(config, shape["batch"], shape["sequence"], read)
     best = peak.get(row["precision"].partition("-")[0])
     return f"{work / row['mean_s'] / best:.0%}" if best else "-"
 
