@@ -6,7 +6,7 @@
 # make environment  only the packages that these need
 # make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
-# make schema     write docs/summary.schema.json, the JSON Schema of reports/summary.json
+# make schema     write the fields of summary.json into docs/summary-json.md, and docs/summary.schema.json
 # make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  [BRIEF=1]: engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
@@ -40,7 +40,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
-    python tools/rule_graph.py --check && python tools/check_reach.py && python tools/size.py --check
+    python tools/rule_graph.py --check && python tools/summary_schema.py --check && \
+    python tools/check_reach.py && python tools/size.py --check
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)

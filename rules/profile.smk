@@ -116,7 +116,6 @@ rule verify_causes:
     params:
         code=code_with("verify_causes.py", own_variant),
         host=host,
-        shapes=of(shapes.full_shapes_of_model),
         max_sequence=of_model("max_sequence"),
         threads=config["threads"],
         libraries=of(job_params.build_libraries),

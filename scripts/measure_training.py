@@ -2,7 +2,6 @@
 
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
-from tightrope.machine.quiet import OF_RUN
 from tightrope.model.pruning import Changes
 from tightrope.training.measure import measure_training
 
@@ -20,5 +19,4 @@ measure_training(
     device="cuda" if job.resources.gpu else "cpu",
     execution=Execution.of(job),
     terminal=job.terminal,
-    run=OF_RUN,
 )

@@ -5,7 +5,7 @@ from functools import partial
 import msgspec
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
-from tightrope.summary.decision_types import Goal
+from tightrope.summary.candidates import Goal
 from tightrope.summary.runs import Inputs, Settings, step_digests
 from tightrope.summary.summarize import summarize
 

@@ -11,7 +11,7 @@ verify_causes(
     sources_of(job.input.items()),
     job.input.profile,
     job.output.record,
-    TimingSettings.of(job, {}, job.params.shapes),
+    TimingSettings.of(job, {}),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
 )

@@ -23,7 +23,7 @@ from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
 from tightrope.measure.peaks import operations_per_s, types_on
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape
 from tightrope.terminal.decision import size_label
 
 SIZE = 8192
@@ -73,11 +73,12 @@ def share(row: dict[str, Any], peak: dict[str, float]) -> str:
 
     A dash for images, whose operations are not counted.
     """
-    if "sequence" not in row:
+    shape = row["shape"]
+    if "sequence" not in shape:
         return "-"
     config = read_json(Path("artifacts", row["model"], "checkpoint/config.json"))
-    read = 1 if row["engine"] in SIMPLIFIED else row["sequence"]
-    work = operations(config, row["batch"], row["sequence"], read)
+    read = 1 if row["engine"] in SIMPLIFIED else shape["sequence"]
+    work = operations(config, shape["batch"], shape["sequence"], read)
     best = peak.get(row["precision"].partition("-")[0])
     return f"{work / row['mean_s'] / best:.0%}" if best else "-"
 

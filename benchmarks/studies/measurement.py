@@ -52,10 +52,9 @@ from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.decision_types import Race as RaceEntry
+from tightrope.summary.races import Race as RaceEntry
 from tightrope.summary.races import outcome_of, ratio_between
-from tightrope.summary.result_types import LatencyRow
-from tightrope.summary.results import DISTURBED, latency_entry
+from tightrope.summary.results import DISTURBED, LatencyRow, latency_entry
 
 MODEL = Path("artifacts/minilm-docstrings")
 SHAPE = {"batch": 1, "sequence": 64}

@@ -1,12 +1,12 @@
 """A real tiny engine beside the same one without a cause of its time."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from artifact_files import written
+from msgspec import to_builtins
 from short_timing import timing_settings
 from tightrope.artifacts.descent import identity
 from tightrope.artifacts.files import read_json
@@ -44,12 +44,9 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_variant(tiny, name_variant("openvino", "fp32"), engine, options=options)
     peaks = supervised(partial(peaks_of, "cpu", 1), limits=LIMITS)
     # so that bf16 is no cause, on any machine
-    peaks["operations_per_s"].pop("bf16", None)
-    written(made / "peaks.json", {"peaks": peaks})
-    requests = [
-        {"shape": shape, "around": {"prepare_s": None, "finish_s": 0.0}, "work": None}
-        for shape in SHAPES
-    ]
+    peaks.operations_per_s.pop("bf16", None)
+    written(made / "peaks.json", {"peaks": to_builtins(peaks)})
+    requests = [{**shape, "finish_s": 0.0} for shape in SHAPES]
     checkpoint = identity(open_manifest(tiny.checkpoint, CheckpointManifest))
     written(made / "requests.json", {"checkpoint": checkpoint, "requests": requests})
     measure_profile(
@@ -69,7 +66,7 @@ def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ve
 
     def verified(profile: Path) -> CausesRecord:
         target = profile.with_name("causes.json")
-        settings = replace(timing_settings(), shapes=SHAPES)
+        settings = timing_settings()
         engine = folder / "engines" / VARIANT / "engine.json"
         sources = {"source": str(tiny.simplified)}
         verify_causes(artifacts_of(tiny, engine), sources, profile, target, settings, **NAMES)

@@ -13,8 +13,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import supervised
 from tightrope.measure.profile import measure_profile, operator_times
-from tightrope.records.profile import ProfileRecord
-from tightrope.runtimes.operator_times import OperatorTime
+from tightrope.records.profile import OperatorTime, ProfileRecord
 from tightrope.variants import Variant
 from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
 

@@ -11,8 +11,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, Roles
 from tightrope.summary.families import Known
-from tightrope.summary.result_types import LatencyRow, Result
-from tightrope.summary.results import parts_of
+from tightrope.summary.results import LatencyRow, Result, parts_of
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"

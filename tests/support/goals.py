@@ -5,11 +5,13 @@ from typing import Any
 import results
 from raced import SHAPE, decided_shape, race_record
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Goal, GoalDecision, Minimized, Recommendation
-from tightrope.summary.goal import decisions
+from tightrope.summary.accuracy import Accuracy
+from tightrope.summary.candidates import Goal, Minimized
+from tightrope.summary.goal import GoalDecision, decisions
+from tightrope.summary.measured import Ratio, Shape
 from tightrope.summary.races import race_entries
-from tightrope.summary.recommend import recommendations
-from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape
+from tightrope.summary.recommend import Recommendation, recommendations
+from tightrope.summary.results import LatencyRow, Result
 
 BASELINE, BF16, INT8 = "cpu-pytorch-fp32", "cpu-openvino-bf16", "cpu-onnxruntime-int8-minmax-64"
 SMALL = "cpu-onnxruntime-fp32"

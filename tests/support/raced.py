@@ -9,7 +9,7 @@ from msgspec import convert
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import Elimination, Heat, RacedShape, RaceRecord, beaten_by
 from tightrope.records.record import RACE
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 PLACE = fingerprint(HOST)

@@ -9,8 +9,8 @@ from msgspec import convert
 from msgspec.structs import replace
 from report_pages import completed, example, summary_of
 from tightrope.signature import of_texts
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.result_types import LatencyRow, Result, Shape
+from tightrope.summary.measured import Shape, StudyEntry
+from tightrope.summary.results import LatencyRow, Result
 
 EXAMPLE = summary_of(example())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"

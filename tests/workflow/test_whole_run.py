@@ -107,8 +107,8 @@ def test_a_profile_says_where_the_time_of_each_shape_goes(whole: Project) -> Non
         for shape in found["shapes"]:
             assert sum(shape["shares"].values()) == pytest.approx(1.0)
             assert {one["group"] for one in shape["operators"]} <= set(shape["groups"])
-            assert shape["around"]["prepare_s"] > shape["around"]["finish_s"] > 0
-            assert shape["model"]["groups"]["products"] <= shape["model"]["operations"]
+            assert shape["prepare_s"] > shape["finish_s"] > 0
+            assert shape["work"]["groups"]["products"] <= shape["work"]["operations"]
     small, large = (one["groups"]["products"]["operations"] for one in found["shapes"])
     assert small < large
     peaks = whole.read("artifacts/machine/cpu.peaks.json")
@@ -130,8 +130,7 @@ def test_training_is_measured_by_seed_and_epoch(whole: Project, summary: Summary
     assert (found["status"], [run["seed"] for run in found["runs"]]) == ("ok", [0, 1])
     for run in found["runs"]:
         assert (run["samples"], run["held_out_samples"], len(run["epochs"])) == (108, 12, 2)
-        for epoch in run["epochs"]:
-            assert epoch["samples_per_s"] == pytest.approx(108 / epoch["seconds"])
+        assert all(one["samples"] == 108 and one["seconds"] > 0 for one in run["epochs"])
     losses = [[epoch["loss"] for epoch in run["epochs"]] for run in found["runs"]]
     assert losses[0] != losses[1]
     assert {entry.model for entry in summary.training} == {MODEL, RELU}

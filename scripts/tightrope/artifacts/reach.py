@@ -246,7 +246,9 @@ def dumped(node: Any) -> str:
     fields = dict(ast.iter_fields(node))
     if not fields.get("type_params", True):  # which Python 3.11 does not have
         del fields["type_params"]
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and is_docstring(node.body[0]):
+    if isinstance(node, ast.ClassDef):  # which has docstrings of its fields as well
+        fields["body"] = [one for one in node.body if not is_docstring(one)]
+    elif isinstance(node, FUNCTIONS) and is_docstring(node.body[0]):
         fields["body"] = node.body[1:]
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tightrope"):
         fields["module"] = "tightrope"
@@ -282,9 +284,11 @@ def names_in(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
         for part in parts:
             yield from names_in(part, inner)
         return
+    # a field may have the name of a function
+    is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     for field, value in ast.iter_fields(node):
-        children = value if isinstance(value, list) else [value]
-        for child in children:
+        children = [] if is_field and field == "target" else [value]
+        for child in value if isinstance(value, list) else children:
             if field in ("annotation", "returns") and child is not None:
                 yield from names_in_annotation(child, bound)
             elif isinstance(child, ast.AST):

@@ -20,7 +20,8 @@ from tightrope.report.style.numbers import milliseconds, moment, ratio, ratio_in
 from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
 from tightrope.statistics import LEVEL
-from tightrope.summary.result_types import LatencyRow, Shape
+from tightrope.summary.measured import Shape
+from tightrope.summary.results import LatencyRow
 
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand

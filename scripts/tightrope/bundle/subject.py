@@ -23,7 +23,7 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import require_engine
 from tightrope.signature import IMAGE
 from tightrope.summary.document import Summary, read_summary
-from tightrope.summary.result_types import Result
+from tightrope.summary.results import Result
 from tightrope.variants import Variant, parse
 
 # fields of config.json that transformers does not know

@@ -26,7 +26,7 @@ from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
 from tightrope.summary.measured import StudyEntry
-from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import Variant, parse
 
 README = "README.md"

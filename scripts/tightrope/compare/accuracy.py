@@ -15,7 +15,7 @@ from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.record import SCHEMA
 from tightrope.statistics import Interval, Z, mcnemar_p_value, paired_difference, share
-from tightrope.summary.result_types import Accuracy
+from tightrope.summary.accuracy import Accuracy
 
 # what a name must not have to be part of a file's name
 SEPARATORS = ("/", "\\", "\0")

@@ -13,7 +13,8 @@ from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import Entry, Result, Shape
+from tightrope.summary.measured import Entry, Shape
+from tightrope.summary.results import Result
 
 Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
 # what makes a machine another one; a GPU counts for what ran on it

@@ -20,7 +20,7 @@ from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape
 
 # rows of a table on a terminal, which the other formats have all, and of the changed answers
 ROWS, FLIPS = 30, 200

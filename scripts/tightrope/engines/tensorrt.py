@@ -17,6 +17,7 @@ from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
 from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.cuda_program import (
     CudaProgram,
     Program,
@@ -26,7 +27,7 @@ from tightrope.runtimes.cuda_program import (
     scratch_of,
     with_graphs,
 )
-from tightrope.runtimes.operator_times import Calls, OperatorTime, per_call
+from tightrope.runtimes.operator_times import Calls, per_call
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
 from tightrope.runtimes.tensorrt.inspection import weakest

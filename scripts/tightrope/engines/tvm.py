@@ -13,7 +13,9 @@ from tvm.target import Target
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.buckets import Buckets, in_words
+from tightrope.runtimes.operator_times import Calls
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import of_checkpoint, sizes_of
 
@@ -87,6 +89,24 @@ def load(
         return programs[bucket](*tensors, *weights).numpy()[: request[0]]
 
     return run
+
+
+def operator_times(
+    path: Path, threads: int, options: dict[str, Any], calls: Calls
+) -> list[list[OperatorTime]]:
+    """Return the kernels that TVM's virtual machine calls, in the bucket of each of `calls`."""
+    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
+
+    set_threads(threads)
+    shapes, found = Buckets(options["buckets"]), []
+    weights = [array for _, array in sorted(load_file(path / WEIGHTS).items())]
+    names = [name for name, *_ in open_manifest(path / "engine.json", EngineManifest)["inputs"]]
+    for inputs, count in calls:
+        bucket = shapes.nearest(*sizes_of(inputs))
+        whole = padded(inputs, bucket)
+        tensors = [*(whole[name] for name in names), *weights]
+        found.append(by_instrument(path / f"{in_words(bucket)}.so", tensors, count))
+    return found
 
 
 def program(library: Path) -> Callable[..., tvm.runtime.Tensor]:

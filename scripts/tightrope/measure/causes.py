@@ -11,8 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from msgspec import convert
-
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
@@ -23,8 +21,8 @@ from tightrope.jobs.child import failure
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import rounds_of
-from tightrope.measure.run import TimingSettings, batches_of, facts_of_run
-from tightrope.measure.timed_engine import timed_engine
+from tightrope.measure.run import Shape, TimingSettings, batches_of, facts_of_run
+from tightrope.measure.timed_engine import TimedEngine, timed_engine
 from tightrope.records.profile import (
     PREFIX,
     CausesRecord,
@@ -51,20 +49,14 @@ class Change(NamedTuple):
     threads: int
 
 
-class Cause(NamedTuple):
-    """A cause in words, the setting that removes it, and the share of the call that this saves."""
-
-    cause: str
-    setting: str
-    change: Change
-    low: float
-    high: float
+# an entry of the record without what is measured, and the engine without the cause
+Cause = tuple[RemovedCause, Change]
 
 
 class Profiled(NamedTuple):
     """A profiled call: an entry of `shapes` of a ProfileRecord, and how the engine is made.
 
-    `cores` are those that the machine has, `peaks` its own.
+    `cores` are those that the machine has, `peaks` its operations per second by type.
     """
 
     call: ProfiledShape
@@ -72,12 +64,14 @@ class Profiled(NamedTuple):
     options: Mapping[str, Any]
     threads: int
     cores: int
-    peaks: Mapping[str, Any]
+    peaks: Mapping[str, float]
 
-    def changed(self, **changes: Any) -> Change:
-        """Return the engine with other `variant`, `options` or `threads`."""
+    def cause(self, cause: str, setting: str, low: float, high: float, **changes: Any) -> Cause:
+        """Return a cause, in words, that an engine with these `changes` does not have."""
+        known: Any = {**self.call.sizes, "profiled_s": self.call.call_s}
+        entry = RemovedCause(cause=cause, setting=setting, low=low, high=high, **known)
         own = {"variant": str(self.variant), "options": self.options, "threads": self.threads}
-        return Change(**{**own, **changes})
+        return entry, Change(**{**own, **changes})
 
     def share(self, *groups: str) -> float:
         """Return the share of the call that the operators of some groups take."""
@@ -94,7 +88,7 @@ def causes(profiled: Profiled) -> list[Cause]:
     if not profiled.call.groups:
         return []
     found = (cause for rule in RULES for cause in rule(profiled))
-    return [one for one in found if one.high >= LEAST]
+    return [(entry, change) for entry, change in found if entry.high >= LEAST]
 
 
 def padding(profiled: Profiled) -> Iterator[Cause]:
@@ -105,19 +99,19 @@ def padding(profiled: Profiled) -> Iterator[Cause]:
     because it fits in caches.
     """
     call, buckets = profiled.call, profiled.options.get("buckets")
-    share = call.padding or 0.0
+    share = call.padding
     if not buckets or share < NAMED:
         return
     exact = {axis: [call.sizes[axis]] for axis in buckets}
     words = ", ".join(f"{axis}: {sizes}" for axis, sizes in exact.items())
     square = profiled.share(ATTENTION, SOFTMAX) * share * (1 - share)
     cached = call.shares["memory"] * (1 - share)
-    yield Cause(
+    yield profiled.cause(
         f"{100 * share:.0f} % of the request is padding",
         f"buckets: {{{words}}}",
-        profiled.changed(options={**profiled.options, "buckets": exact}),
         share * call.shares["compute"],
         min(1.0, share + square + cached),
+        options={**profiled.options, "buckets": exact},
     )
 
 
@@ -129,12 +123,12 @@ def idle_cores(profiled: Profiled) -> Iterator[Cause]:
     idle = 1 - profiled.threads / profiled.cores
     if idle <= 0:
         return
-    yield Cause(
+    yield profiled.cause(
         f"{profiled.threads} of {profiled.cores} cores are used",
         f"threads: {profiled.cores}",
-        profiled.changed(threads=profiled.cores),
         idle * profiled.call.shares["compute"],
         idle,
+        threads=profiled.cores,
     )
 
 
@@ -146,7 +140,7 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     softmax is not. High: both take what their arithmetic takes at the peak of bf16, and other
     operators half the time, for half the bytes.
     """
-    variant, peaks = profiled.variant, profiled.peaks["operations_per_s"]
+    variant, peaks = profiled.variant, profiled.peaks
     other = IN_BF16.get(variant.precision)
     if other not in ENGINES[variant.engine].precisions[variant.device]:
         return
@@ -161,12 +155,12 @@ def fp32(profiled: Profiled) -> Iterator[Cause]:
     compute = profiled.among(set(heavy) - {ATTENTION})
     products = sum(group.operations for group in compute) / call_s
     least = sum(group.operations for group in profiled.among(heavy)) / call_s / peaks["bf16"]
-    yield Cause(
+    yield profiled.cause(
         f"{' and '.join(heavy)} in fp32: {100 * share:.0f} % of the time",
         f"engines: {{{variant.engine}: [{other}]}}",
-        profiled.changed(variant=str(variant._replace(precision=other))),
         products * (1 / peaks["fp32"] - 1 / peaks["bf16"]),
         max(0.0, share - least) + profiled.share(*light) / 2,
+        variant=str(variant._replace(precision=other)),
     )
 
 
@@ -182,21 +176,21 @@ def separate_operators(profiled: Profiled) -> Iterator[Cause]:
     if options.get("attention_operator") is not False:
         return
     share = profiled.share(SOFTMAX, MOVES, ELEMENTWISE)
-    yield Cause(
+    yield profiled.cause(
         f"attention is several operators: {100 * share:.0f} % of the time is between products",
         "onnxruntime: {attention_operator: true}",
-        profiled.changed(options={**options, "attention_operator": True}),
         0.0,
         share,
+        options={**options, "attention_operator": True},
     )
 
 
-Rule = Callable[[Profiled], Iterator[Cause]]
-RULES: Sequence[Rule] = (padding, idle_cores, fp32, separate_operators)
-
-
-# an entry of `causes` of the record, the index of its shape, and the engine without the cause
-Entry = tuple[RemovedCause, int, Change]
+RULES: Sequence[Callable[[Profiled], Iterator[Cause]]] = (
+    padding,
+    idle_cores,
+    fp32,
+    separate_operators,
+)
 
 
 def sources_of(inputs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -233,24 +227,24 @@ def verify_causes(
         record.status = "failed"
     else:
         machine = settings.machine(record.processors)
-        entries = entries_of(profiled, artifacts.engine, cores)
-        record.causes = [entry for entry, *_ in entries]
-        Pairs(artifacts, sources, settings, machine).fill(entries)
+        found = all_causes(profiled, artifacts.engine, cores)
+        record.causes = [entry for entry, _ in found]
+        pairs = Pairs(artifacts, sources, settings, machine)
+        for first, change in found:
+            alike = [entry for entry, other in found if other == change]
+            if first is alike[0]:
+                pairs.measure(change, alike)
         record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
 
 
-def entries_of(profiled: ProfileRecord, engine: Path, cores: int) -> list[Entry]:
-    """Return the entries of all causes at all shapes, without what is measured."""
+def all_causes(profiled: ProfileRecord, engine: Path, cores: int) -> list[Cause]:
+    """Return the causes at all shapes, in their order."""
     options = read_manifest(engine, EngineManifest)["options"]
-    found: list[Entry] = []
-    for index, call in enumerate(profiled.shapes):
-        variant, peaks = parse(profiled.variant), profiled.peaks
-        for one in causes(Profiled(call, variant, options, profiled.threads, cores, peaks)):
-            words = {"cause": one.cause, "setting": one.setting, "low": one.low, "high": one.high}
-            own = {**call.sizes, **words, "profiled_s": call.call_s}
-            found.append((convert(own, RemovedCause), index, one.change))
-    return found
+    variant = parse(profiled.variant)
+    peaks = profiled.peaks.operations_per_s if profiled.peaks else {}
+    own = (variant, options, profiled.threads, cores, peaks)
+    return [one for call in profiled.shapes for one in causes(Profiled(call, *own))]
 
 
 @dataclass(frozen=True)
@@ -262,36 +256,35 @@ class Pairs:
     settings: TimingSettings
     machine: QuietMachine
 
-    def fill(self, entries: Sequence[Entry]) -> None:
-        """Set `rounds` or `reason` of each entry; engines that are alike are built once."""
-        changes = [change for _, _, change in entries]
-        for place, change in enumerate(changes):
-            if change in changes[:place]:
-                continue
-            alike = [(entry, index) for entry, index, other in entries if other == change]
-            try:
-                self.measure(change, alike)
-            except WorkFailed as error:
-                reason = failure(error, change.variant, self.settings.execution.limits)["reason"]
-                for entry, _ in alike:
-                    entry.reason = None if entry.rounds else reason
+    def measure(self, change: Change, alike: Sequence[RemovedCause]) -> None:
+        """Set `rounds` or `reason` of the entries whose cause the engine of `change` has not.
 
-    def measure(self, change: Change, alike: Sequence[tuple[RemovedCause, int]]) -> None:
-        """Build the engine of `change` and set `rounds` of each entry, with its shape's index."""
+        It is built once for all of them.
+        """
         work = self.artifacts.engine.parents[2] / "work"
         work.mkdir(parents=True, exist_ok=True)
-        execution, checkpoint = self.settings.execution, self.artifacts.checkpoint
-        inputs = checkpoint, batches_of(self.settings, checkpoint, self.artifacts.data)
-        with TemporaryDirectory(prefix="causes.", dir=work) as folder:
-            changed = self.built(change, Path(folder))
-            engines = [
-                timed_engine(self.artifacts.engine, *inputs, threads=execution.threads),
-                timed_engine(changed, *inputs, threads=change.threads),
-            ]
-            indices = [index for _, index in alike]
-            measured = rounds_of(engines, execution.limits, self.machine, "causes", indices)
-            for rounds, (entry, _) in zip(measured, alike, strict=True):
-                entry.rounds = rounds
+        limits = self.settings.execution.limits
+        try:
+            with TemporaryDirectory(prefix="causes.", dir=work) as folder:
+                engines = self.engines(change, Path(folder), [entry.sizes for entry in alike])
+                measured = rounds_of(engines, limits, self.machine, "causes", range(len(alike)))
+                for rounds, entry in zip(measured, alike, strict=True):
+                    entry.rounds = rounds
+        except WorkFailed as error:
+            reason = failure(error, change.variant, limits)["reason"]
+            for entry in alike:
+                entry.reason = None if entry.rounds else reason
+
+    def engines(self, change: Change, folder: Path, shapes: list[Shape]) -> list[TimedEngine]:
+        """Return the variant and the engine of `change`, built in `folder`, with these inputs."""
+        changed, checkpoint = self.built(change, folder), self.artifacts.checkpoint
+        settings = replace(self.settings, shapes=shapes)
+        inputs = checkpoint, batches_of(settings, checkpoint, self.artifacts.data)
+        threads = self.settings.execution.threads
+        return [
+            timed_engine(self.artifacts.engine, *inputs, threads=threads),
+            timed_engine(changed, *inputs, threads=change.threads),
+        ]
 
     def built(self, change: Change, folder: Path) -> Path:
         """Build the engine of `change` in `folder`; return its manifest, raise WorkFailed."""

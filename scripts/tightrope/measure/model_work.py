@@ -15,6 +15,7 @@ import onnxruntime
 
 from tightrope.inputs.arrays import Arrays
 from tightrope.onnx.file import load_onnx
+from tightrope.records.profile import Work
 from tightrope.runtimes.onnxruntime.operator_times import events_of, tensors
 from tightrope.runtimes.onnxruntime.session import KERNEL, session_options
 from tightrope.runtimes.operator_times import Tensor, group_of, operations_of
@@ -25,14 +26,8 @@ LOOKUPS = ("Gather", "Slice")
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
-def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[dict[str, Any]]:
-    """Return, in a child, what a call of each batch takes in any precision.
-
-    `groups` has the operations by group of operators, `operations` is their sum. `weights` is the
-    number of floating-point weights that the call reads: each once, of a table that is only looked
-    up the rows that this call looks up. `other_bytes` are those of the inputs, of the logits, and
-    of the other weights.
-    """
+def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[Work]:
+    """Return, in a child, what a call of each batch takes in any precision."""
     model = load_onnx(file)
     options = session_options(threads, OPTIONS)
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -44,12 +39,12 @@ def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[dic
         weights, others = weights_read(model, results)
         inputs = sum(array.nbytes for array in batch.values())
         found.append(
-            {
-                "operations": sum(groups.values()),
-                "groups": groups,
-                "weights": weights,
-                "other_bytes": inputs + others + logits_of(model, results).bytes,
-            }
+            Work(
+                operations=sum(groups.values()),
+                groups=groups,
+                weights=weights,
+                other_bytes=inputs + others + logits_of(model, results).bytes,
+            )
         )
     return found
 

@@ -5,35 +5,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
-from msgspec import Meta
+from msgspec import Struct, convert, to_builtins
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.host import describe_host
+from tightrope.records.profile import Peaks
 
 SCHEMA = 1
-Rate = Annotated[float, Meta(gt=0)]
-
-
-class Peaks(TypedDict):
-    """What a machine reaches at best, see `peaks_of`."""
-
-    device: str
-    threads: int
-    operations_per_s: dict[str, Rate]
-    copy_bytes_per_s: Rate
-    smallest_operator_s: float
-
-
-class Measured(TypedDict):
-    """What `measure_peaks` writes, as far as it is read."""
-
-    peaks: Peaks
-
-
 # sides of the square matrices, on a CPU and on a GPU
 SIDES = {"cpu": 2048, "cuda": 8192}
 # larger than any cache
@@ -47,23 +29,23 @@ FP8_SINCE = (8, 9)
 def measure_peaks(target: Path | str, *, device: str, threads: int) -> None:
     """Write, in a child, the peaks of this machine, on the processors of an engine."""
     os.sched_setaffinity(0, pinned_processors(threads))
-    peaks = peaks_of(device, threads)
+    peaks = to_builtins(peaks_of(device, threads))
     write_artifact(target, {"schema": SCHEMA, "host": describe_host(), "peaks": peaks})
 
 
-def read_peaks(path: Path | str) -> dict[str, Any]:
+class Measured(Struct):
+    """What `measure_peaks` writes, as far as it is read."""
+
+    peaks: Peaks
+
+
+def read_peaks(path: Path | str) -> Peaks:
     """Return what `peaks_of` returned; raise WorkFailed with its reason where it failed."""
-    peaks: dict[str, Any] = read_json_or_raise(path, Measured)["peaks"]
-    return peaks
+    return convert(read_json_or_raise(path, Measured), Measured).peaks
 
 
-def peaks_of(device: str, threads: int) -> dict[str, Any]:
-    """Return what this machine reaches at best, with `threads` threads.
-
-    `operations_per_s` of a product of square matrices by type, multiplications and additions;
-    `copy_bytes_per_s`, bytes read and written; `smallest_operator_s`, one that adds one number.
-    Each is the best of `ROUNDS` means.
-    """
+def peaks_of(device: str, threads: int) -> Peaks:
+    """Return what this machine reaches at best; each is the best of `ROUNDS` means."""
     let_threads_spin()
     import torch
 
@@ -73,16 +55,15 @@ def peaks_of(device: str, threads: int) -> dict[str, Any]:
         rates = {name: operations_per_s(name, device, side) for name in types_on(device)}
         source = torch.ones(COPIED_BYTES // 4, device=device)
         target = torch.empty_like(source)
+        copy_s = seconds_of(partial(target.copy_, source), device)
         number = torch.zeros(1, device=device)
-        return {
-            "device": device,
-            "threads": threads,
-            "operations_per_s": rates,
-            "copy_bytes_per_s": 2
-            * COPIED_BYTES
-            / seconds_of(partial(target.copy_, source), device),
-            "smallest_operator_s": seconds_of(partial(number.add_, 1), device),
-        }
+        return Peaks(
+            device=device,
+            threads=threads,
+            operations_per_s=rates,
+            copy_bytes_per_s=2 * COPIED_BYTES / copy_s,
+            smallest_operator_s=seconds_of(partial(number.add_, 1), device),
+        )
 
 
 def types_on(device: str) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ is compute's, unless they are as short as a few of the smallest operators.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
+from msgspec.structs import asdict
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
@@ -34,21 +34,14 @@ from tightrope.measure.timing import FEWEST, mean_call
 from tightrope.records.profile import (
     Bound,
     Group,
-    ModelWork,
-    Operator,
+    OperatorTime,
+    Peaks,
     ProfiledShape,
     ProfileRecord,
+    Request,
 )
-from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.operator_times import (
-    ATTENTION,
-    FUSED,
-    PRODUCTS,
-    WIDTHS,
-    Calls,
-    OperatorTime,
-)
-from tightrope.runtimes.program_by_shape import padded
+from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
@@ -61,26 +54,18 @@ EXPLAINED = 0.1
 UNSIZED: dict[str, Bound] = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
-# bytes of a weight in precisions that are no name of a type; `given` is int8 or fp8
-OTHER_WIDTHS = {"tf32": 4, "given": 1}
-# engine.json, the function that calls the loaded engine, calls, threads
-Profiler = Callable[[Path, Run, Calls, int], list[list[OperatorTime]]]
 # seconds of the calls with a profiler at each shape
 PROFILED_S = 0.15
 MOST = 100
 # operators that a record keeps; the rest is in the groups
 KEPT = 40
-# a shape before the variant runs, and a batch of it
-Request = tuple[ProfiledShape, Arrays]
 
 
-def add_verdict(
-    shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: Mapping[str, Any]
-) -> None:
+def add_verdict(shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: Peaks) -> None:
     """Add to a shape what bounds its call, and the share of each of the three.
 
-    `peaks` are those of `measure.peaks`. A profiler adds to the time of each operator: where they
-    add up to more than the call, they are scaled down to it, by `profiler_factor`.
+    A profiler adds to the time of each operator: where they add up to more than the call, they are
+    scaled down to it, by `profiler_factor`.
     """
     call_s, total = shape.call_s, sum(one.seconds for one in operators)
     factor = min(1.0, call_s / total) if total else 1.0
@@ -94,10 +79,10 @@ def add_verdict(
     shape.bound, shape.shares = longest, shares
 
 
-def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -> Bound:
+def bound_of(operator: OperatorTime, seconds: float, peaks: Peaks) -> Bound:
     """Return what bounds an operator that takes `seconds`."""
     if operator.group in UNSIZED and not operator.operations:
-        long = seconds > FEW * peaks["smallest_operator_s"]
+        long = seconds > FEW * peaks.smallest_operator_s
         return UNSIZED[operator.group] if long else OVERHEAD
     compute, memory = bounds(operator, peaks)
     if max(compute, memory) < EXPLAINED * seconds:
@@ -105,23 +90,11 @@ def bound_of(operator: OperatorTime, seconds: float, peaks: Mapping[str, Any]) -
     return COMPUTE if compute >= memory else MEMORY
 
 
-def bounds(operator: OperatorTime, peaks: Mapping[str, Any]) -> tuple[float, float]:
+def bounds(operator: OperatorTime, peaks: Peaks) -> tuple[float, float]:
     """Return the seconds that an operator takes at least, by its operations and by its bytes."""
-    by_type = peaks["operations_per_s"]
+    by_type = peaks.operations_per_s
     peak = by_type.get(operator.type) or by_type["fp32"]
-    return operator.operations / peak, operator.bytes / peaks["copy_bytes_per_s"]
-
-
-def work_in(precision: str, work: Mapping[str, Any]) -> ModelWork:
-    """Return what a call takes at least, from `model_works`.
-
-    The bytes are those of the inputs, of the logits, and of each weight once in the type of
-    `precision`.
-    """
-    name = precision.partition("-")[0]
-    width = OTHER_WIDTHS.get(name) or WIDTHS[name]
-    moved = work["weights"] * width + work["other_bytes"]
-    return ModelWork(operations=work["operations"], least_bytes=moved, groups=work["groups"])
+    return operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
 
 
 def operator_times(
@@ -133,12 +106,33 @@ def operator_times(
     runtime that times operators only from the start loads the engine once more, for all `calls`.
     Raises WorkFailed where the engine's runtime has no profiler here.
     """
-    variant = parse(open_manifest(engine, EngineManifest)["variant"])
+    manifest, folder = open_manifest(engine, EngineManifest), engine.parent
+    variant, options = parse(manifest["variant"]), manifest["options"]
     if variant.device != "cpu":
         return of_kernels(engine, run, calls)
-    if variant.engine not in PROFILERS:
-        raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
-    return PROFILERS[variant.engine](engine, run, calls, threads)
+    match variant.engine:
+        case "pytorch" | "torchscript" | "compile":
+            from tightrope.runtimes.torch.operator_times import operator_times as of_torch
+
+            return [of_torch(partial(run, inputs), count) for inputs, count in calls]
+        case "inductor":
+            from tightrope.runtimes.torch.onednn_times import operator_times as of_package
+
+            return [of_package(partial(run, inputs), count) for inputs, count in calls]
+        case "onnxruntime":
+            from tightrope.engines.onnxruntime import FILE
+            from tightrope.runtimes.onnxruntime.operator_times import operator_times as of_session
+
+            return of_session(folder / FILE, threads, options, calls)
+        case "openvino":
+            from tightrope.runtimes.openvino import operator_times as of_programs
+
+            return of_programs(folder, variant.precision, threads, options, calls)
+        case "tvm":
+            from tightrope.engines.tvm import operator_times as of_libraries
+
+            return of_libraries(folder, threads, options, calls)
+    raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
 
 
 def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]:
@@ -155,80 +149,6 @@ def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]
     from tightrope.engines.tensorrt import layer_times
 
     return layer_times(engine.parent, calls)
-
-
-def of_torch(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the operators that PyTorch's profiler lists."""
-    from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
-
-    return [by_profiler(partial(run, inputs), count) for inputs, count in calls]
-
-
-def of_package(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the oneDNN primitives of a compiled package."""
-    from tightrope.runtimes.torch.onednn_times import operator_times as by_log
-
-    return [by_log(partial(run, inputs), count) for inputs, count in calls]
-
-
-def of_onnxruntime(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the kernels that ONNX Runtime's profiler lists, of a session with it."""
-    from tightrope.engines.onnxruntime import FILE
-    from tightrope.runtimes.onnxruntime.operator_times import operator_times as by_profiler
-
-    options = open_manifest(engine, EngineManifest)["options"]
-    return by_profiler(engine.parent / FILE, threads, options, calls)
-
-
-def of_openvino(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the operators that OpenVINO's performance counters list, in the program of a call."""
-    from tightrope.runtimes.openvino import COUNTERS, Programs
-    from tightrope.runtimes.openvino import operator_times as by_counters
-
-    manifest = open_manifest(engine, EngineManifest)
-    precision, options = parse(manifest["variant"]).precision, manifest["options"]
-    buckets, most = options["buckets"], options["static_programs"]
-    programs = Programs(engine.parent, precision, threads, buckets, most=most)
-    programs.settings |= COUNTERS
-    program = cache(programs.program)
-    found = []
-    for inputs, count in calls:
-        name = programs.serving(*sizes_of(inputs))
-        whole = inputs if name is None else padded(inputs, name)
-        found.append(by_counters(program(name), whole, count))
-    return found
-
-
-def of_tvm(engine: Path, run: Run, calls: Calls, threads: int) -> list[list[OperatorTime]]:
-    """Return the kernels that TVM's virtual machine calls, in the bucket of a call."""
-    from safetensors.numpy import load_file
-
-    from tightrope.engines.tvm import WEIGHTS, set_threads
-    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
-
-    set_threads(threads)
-    manifest = open_manifest(engine, EngineManifest)
-    buckets = Buckets(manifest["options"]["buckets"])
-    weights = [array for _, array in sorted(load_file(engine.parent / WEIGHTS).items())]
-    found = []
-    for inputs, count in calls:
-        bucket = buckets.nearest(*sizes_of(inputs))
-        whole = padded(inputs, bucket)
-        given = [whole[name] for name, *_ in manifest["inputs"]]
-        library = engine.parent / f"{in_words(bucket)}.so"
-        found.append(by_instrument(library, [*given, *weights], count))
-    return found
-
-
-PROFILERS: dict[str, Profiler] = {
-    "pytorch": of_torch,
-    "torchscript": of_torch,
-    "compile": of_torch,
-    "inductor": of_package,
-    "onnxruntime": of_onnxruntime,
-    "openvino": of_openvino,
-    "tvm": of_tvm,
-}
 
 
 def measure_profile(
@@ -250,45 +170,29 @@ def measure_profile(
     record = ProfileRecord(
         **facts_of_run(artifacts, execution, model=model, variant=variant),
         threads=execution.threads,
-        peaks={},
     )
     if can_be_timed(record, artifacts.engine):
         try:
             record.peaks = read_peaks(peaks)
-            precision = parse(variant).precision
-            batches = requests_of(requests, artifacts, precision, max_sequence)
+            asked = read_requests(requests, artifacts.checkpoint)
         except WorkFailed as error:
             set_failure(record, error, variant, execution.limits)
         else:
-            work = partial(profiled, artifacts.engine, batches, record.threads, record.peaks)
+            files, shapes = (artifacts.checkpoint, artifacts.data), [one.sizes for one in asked]
+            batches = timing_batches(*files, shapes, max_sequence=max_sequence)
+            pairs = list(zip(asked, batches, strict=True))
+            work = partial(profiled, artifacts.engine, pairs, record.threads, record.peaks)
             fill_in(record, work, limits=execution.limits)
     record.write(target)
 
 
-def requests_of(
-    requests: Path | str, artifacts: Artifacts, precision: str, max_sequence: int
-) -> list[Request]:
-    """Return each shape with what its request takes besides the engine, and a batch of it.
-
-    Raises WorkFailed where the requests could not be measured.
-    """
-    measured = read_requests(requests, artifacts.checkpoint)
-    shapes = [one["shape"] for one in measured]
-    files = artifacts.checkpoint, artifacts.data
-    batches = timing_batches(*files, shapes, max_sequence=max_sequence)
-    found = []
-    for one, batch in zip(measured, batches, strict=True):
-        shape = convert({**one["shape"], "around": one["around"]}, ProfiledShape)
-        if one["work"] is not None:
-            shape.model = work_in(precision, one["work"])
-        found.append((shape, batch))
-    return found
-
-
 def profiled(
-    engine: Path, requests: Sequence[Request], threads: int, peaks: Mapping[str, Any]
+    engine: Path, requests: Sequence[tuple[Request, Arrays]], threads: int, peaks: Peaks
 ) -> dict[str, Any]:
-    """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler."""
+    """Return, in the child, `shapes` of the record, and `unprofiled` where there is no profiler.
+
+    Each request has a batch of its shape.
+    """
     os.sched_setaffinity(0, pinned_processors(threads))
     let_threads_spin()
     run, _ = load_engine(engine, threads=threads)
@@ -296,22 +200,20 @@ def profiled(
     options = {**manifest["options"]}
     if options.get("graphs") is False or manifest.get("graphs_refused"):
         options["buckets"] = None  # only CUDA graphs pad requests to them
-    for shape, batch in requests:
-        shape.call_s, shape.padding = mean_call(run, batch), padding_share(options, batch)
-    calls = [
-        (batch, min(MOST, max(FEWEST, round(PROFILED_S / shape.call_s))))
-        for shape, batch in requests
-    ]
-    found = [shape for shape, _ in requests]
+    shapes, calls = [], []
+    for request, batch in requests:
+        call_s, padding = mean_call(run, batch), padding_share(options, batch)
+        shapes.append(ProfiledShape(**asdict(request), call_s=call_s, padding=padding))
+        calls.append((batch, min(MOST, max(FEWEST, round(PROFILED_S / call_s)))))
     try:
         times = operator_times(engine, run, calls, threads=threads)
     except WorkFailed as error:
-        return {"shapes": found, "unprofiled": error.reason}
-    for shape, operators in zip(found, times, strict=True):
-        shape.operators = [Operator(**one._asdict()) for one in operators[:KEPT]]
+        return {"shapes": shapes, "unprofiled": error.reason}
+    for shape, operators in zip(shapes, times, strict=True):
+        shape.operators = operators[:KEPT]
         shape.groups = groups_of(operators)
         add_verdict(shape, operators, peaks)
-    return {"shapes": found, "unprofiled": None}
+    return {"shapes": shapes, "unprofiled": None}
 
 
 def padding_share(options: Mapping[str, Any], inputs: Arrays) -> float:

@@ -6,11 +6,12 @@ limits the whole request (G. Amdahl, AFIPS 1967).
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
+from msgspec import Struct, convert, to_builtins
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.descent import identity, require_descent
@@ -29,42 +30,38 @@ from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.run import Shape
 from tightrope.measure.timing import mean_call
+from tightrope.records.profile import Request
 
 # seconds of naming answers, which take microseconds
 FINISH_S = 0.05
 Prepared = tuple[list[Example], Callable[[list[Example]], Arrays]]
-SCHEMA = 2
+SCHEMA = 3
 
 
 def around_calls(
     checkpoint: Path, data: Path, shapes: Sequence[Shape], threads: int
-) -> list[dict[str, float | None]]:
-    """Return, in a child, `prepare_s` and `finish_s` of a request of each shape, in seconds.
+) -> list[Request]:
+    """Return, in a child, a request of each shape with what goes around its call.
 
     The child is pinned as engines are. It is to be forked before this process tokenizes: tokenizers
-    uses no threads in a process that was forked after it used some. `prepare_s` is None for random
-    inputs, which are arrays.
+    uses no threads in a process that was forked after it used some.
     """
     os.sched_setaffinity(0, pinned_processors(threads))
     examples = read_split(data)[:TIMING_EXAMPLES]
     labels = read_manifest(checkpoint, CheckpointManifest)["labels"]
-    return [
-        {
-            "prepare_s": prepare_s(checkpoint, examples, shape),
-            "finish_s": finish_s(labels, shape["batch"]),
-        }
-        for shape in shapes
-    ]
+    found = []
+    for shape in shapes:
+        prepare, finish = prepare_s(checkpoint, examples, shape), finish_s(labels, shape["batch"])
+        found.append(convert({**shape, "prepare_s": prepare, "finish_s": finish}, Request))
+    return found
 
 
 def prepare_s(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> float | None:
-    """Return the seconds from raw examples to the arrays of a request."""
+    """Return the seconds from raw examples to arrays; None for random ones, which are arrays."""
     if "random" in examples[0]:
         return None
-    if "sequence" in shape:
-        given, prepare = of_texts(checkpoint, examples, shape)
-    else:
-        given, prepare = of_images(checkpoint, examples, shape)
+    of = of_texts if "sequence" in shape else of_images
+    given, prepare = of(checkpoint, examples, shape)
     return mean_call(prepare, given)
 
 
@@ -119,35 +116,11 @@ def named(logits: Any, labels: Sequence[str]) -> list[tuple[str, float]]:
     ]
 
 
-class Around(TypedDict):
-    """Seconds of a request besides the call."""
-
-    prepare_s: float | None
-    finish_s: float
-
-
-class Work(TypedDict):
-    """What a call takes in any precision, see `model_work.model_works`."""
-
-    operations: float
-    groups: dict[str, float]
-    weights: float
-    other_bytes: float
-
-
-class RequestFacts(TypedDict):
-    """What is known of a request of one shape."""
-
-    shape: Shape
-    around: Around
-    work: Work | None
-
-
-class Requests(TypedDict):
+class Requests(Struct):
     """What `measure_requests` writes, as far as it is read, with the identity of the checkpoint."""
 
     checkpoint: str
-    requests: list[RequestFacts]
+    requests: list[Request]
 
 
 def measure_requests(
@@ -160,35 +133,31 @@ def measure_requests(
     max_sequence: int,
     threads: int,
 ) -> None:
-    """Write, in a child, `shape`, `around` its call and the `work` of each request.
+    """Write, in a child, the Request of each shape, without an ONNX file without `work`.
 
-    Without an ONNX file `work` is None. Raises TightropeError where the examples cannot be
+    Raises TightropeError where the examples cannot be
     prepared.
     """
     files = Path(checkpoint), Path(data)
     # first: it pins this process, and measures before anything else was loaded
-    around = around_calls(*files, shapes, threads)
-    works: list[dict[str, Any] | None] = [None] * len(shapes)
+    requests = around_calls(*files, shapes, threads)
     if onnx is not None:
         from tightrope.measure.model_work import model_works
 
         batches = timing_batches(*files, list(shapes), max_sequence=max_sequence)
-        works = [*model_works(Path(onnx), batches, threads)]
-    requests = [
-        {"shape": shape, "around": one, "work": work}
-        for shape, one, work in zip(shapes, around, works, strict=True)
-    ]
+        works = model_works(Path(onnx), batches, threads)
+        for request, work in zip(requests, works, strict=True):
+            request.work = work
     made_from = identity(open_manifest(checkpoint, CheckpointManifest))
     facts = {"schema": SCHEMA, "host": describe_host(), "checkpoint": made_from}
-    write_artifact(target, {**facts, "requests": requests})
+    write_artifact(target, {**facts, "requests": to_builtins(requests)})
 
 
-def read_requests(path: Path | str, checkpoint: Path | str) -> list[Mapping[str, Any]]:
+def read_requests(path: Path | str, checkpoint: Path | str) -> list[Request]:
     """Return what `measure_requests` wrote for a checkpoint.
 
     Raises WorkFailed with its reason where it failed, ArtifactError for another checkpoint.
     """
-    document: dict[str, Any] = read_json_or_raise(path, Requests)
-    require_descent(path, document["checkpoint"], checkpoint)
-    requests: list[Mapping[str, Any]] = document["requests"]
-    return requests
+    found = convert(read_json_or_raise(path, Requests), Requests)
+    require_descent(path, found.checkpoint, checkpoint)
+    return found.requests

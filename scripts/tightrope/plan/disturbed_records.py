@@ -14,9 +14,8 @@ from tightrope.records.record import Record
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.pairs import counted_rounds
+from tightrope.summary.pairs import counted_epochs, counted_rounds
 from tightrope.summary.races import is_undecided
-from tightrope.summary.training import why_disturbed as why_training_was
 
 
 def is_disturbed(path: Path) -> bool:
@@ -59,6 +58,6 @@ KINDS: dict[str, tuple[Callable[[Path], Record], Callable[[Any], bool]]] = {
             counted_rounds(record, one, accept=False).disturbed for one in record.causes
         ),
     ),
-    "training": (TrainingRecord.read, lambda record: why_training_was(record) is not None),
+    "training": (TrainingRecord.read, lambda record: bool(counted_epochs(record).disturbed)),
     **{name: (study.read, partial(any_row, study)) for name, study in STUDIES.items()},
 }

@@ -96,18 +96,27 @@ def logits_file(path: Path | str) -> Path:
 
 
 class Change(Struct, frozen=True):
-    """Change of accuracy on the same examples, as shares of them, with its tests."""
+    """Change of accuracy on the same examples, as fractions of them, with its tests."""
 
     delta: float
     delta_low: float
     delta_high: float
+    """With its paired 95 % interval."""
     gained: int
     lost: int
+    """Examples that became right, and wrong."""
     p_value: float
+    """McNemar's exact test, two-sided."""
     detectable: float
+    """The smallest drop that so many examples detect with power 0.8 at a two-sided level of 0.05,
+    given as many changes between right and wrong."""
     large_enough: bool
+    """Whether `detectable` is within the accuracy budget."""
     verdict: AccuracyVerdict
+    """Whether the change is within the budget: `kept`, `dropped` or `undecided`."""
     samples_needed: int | None
+    """If the verdict is `undecided`, about how many examples would show that the accuracy is kept,
+    with the same shares of changes; None if it is decided or the drop is too large."""
 
 
 def change(right: list[bool], baseline_right: list[bool], budget: float) -> Change:

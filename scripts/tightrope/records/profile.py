@@ -1,18 +1,39 @@
-"""Records of the operators of a call, and of causes of its time that were removed."""
+"""Records of the operators of a call, and of causes of its time that were removed.
 
-from typing import Any, Literal
+What profiles share is in files of its own: the peaks of a machine, and the requests of a model.
+"""
 
-from msgspec import Struct
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from tightrope.records.record import Record, Round, Sized, TimedRecord
 
 # begins the names of the inputs of a build among those of the job
 PREFIX = "build_"
 Bound = Literal["compute", "memory", "overhead"]
+Rate = Annotated[float, Meta(gt=0)]
 
 
-class Operator(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One operator of a call, see `runtimes.operator_times.OperatorTime`."""
+class Peaks(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a machine reaches at best, with so many `threads`.
+
+    `operations_per_s` of a product of square matrices by type, multiplications and additions;
+    `copy_bytes_per_s`, bytes read and written; `smallest_operator_s`, one that adds one number.
+    """
+
+    device: str
+    threads: int
+    operations_per_s: dict[str, Rate]
+    copy_bytes_per_s: Rate
+    smallest_operator_s: float
+
+
+class OperatorTime(Struct, frozen=True, forbid_unknown_fields=True):
+    """One operator of a call: the runtime's words for it, and what it took and did per call.
+
+    `type` is that of its first operand that is not an integer index.
+    """
 
     name: str
     kind: str
@@ -33,59 +54,63 @@ class Group(Struct, kw_only=True, forbid_unknown_fields=True):
     types: dict[str, float] = {}
 
 
-class Around(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Seconds from raw examples to inputs, and from logits to labels.
+class Work(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a call of the model takes at least, whatever the engine, in any precision.
 
-    `prepare_s` is None for random inputs, which nothing prepares.
+    `groups` has the operations by group of operators, `operations` is their sum. `weights` is the
+    number of floating-point weights that the call reads: each once, of a table that is only looked
+    up the rows that this call looks up. `other_bytes` are those of the inputs, of the logits, and
+    of the other weights.
+    """
+
+    operations: float
+    groups: dict[str, float]
+    weights: float
+    other_bytes: float
+
+
+class Request(Sized, kw_only=True):
+    """A request of one shape: the seconds around its call, and what the model takes for it.
+
+    `prepare_s` are those from raw examples to inputs, None for random inputs, which nothing
+    prepares, `finish_s` those from logits to labels. `work` is None without an ONNX file in the
+    plan.
     """
 
     prepare_s: float | None = None
     finish_s: float
+    work: Work | None = None
 
 
-class ModelWork(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a call of the model takes at least, whatever the engine.
-
-    `groups` has the operations by group of operators.
-    """
-
-    operations: float
-    least_bytes: float
-    groups: dict[str, float]
-
-
-class ProfiledShape(Sized, kw_only=True):
-    """Where the time of a call of one shape goes, with what goes around it.
+class ProfiledShape(Request, kw_only=True):
+    """Where the time of a call of a request goes.
 
     `call_s` is the mean of calls without a profiler, `padding` the share of its tokens or images
     that only pads the request. `operators` are the longest, with seconds per call; `groups` cover
     all. Both are empty where the runtime has no profiler, and so is the verdict on them: what
     `bound` the call, the `shares` of compute, memory and overhead, `outside_s`, which no operator
-    takes, and the `profiler_factor` that scales operators down to the call. `model` is None without
-    an ONNX file in the plan.
+    takes, and the `profiler_factor` that scales operators down to the call.
     """
 
-    call_s: float = 0.0
-    padding: float | None = None
-    operators: list[Operator] = []
+    call_s: float
+    padding: float
+    operators: list[OperatorTime] = []
     groups: dict[str, Group] = {}
     bound: Bound | None = None
     shares: dict[Bound, float] = {}
     outside_s: float | None = None
     profiler_factor: float | None = None
-    around: Around
-    model: ModelWork | None = None
 
 
 class ProfileRecord(Record, kw_only=True):
     """Where the time of a call goes, for each of `shapes`.
 
     Where the runtime has no profiler, `unprofiled` has the reason. `peaks` are those of the
-    machine, empty where they or the requests have failed.
+    machine, None where they have failed.
     """
 
     threads: int
-    peaks: dict[str, Any]
+    peaks: Peaks | None = None
     unprofiled: str | None = None
     shapes: list[ProfiledShape] = []
 

@@ -17,7 +17,6 @@ class Epoch(Struct, kw_only=True, forbid_unknown_fields=True):
 
     seconds: float
     samples: int
-    samples_per_s: float
     steps: int
     foreign_cores: float
     loss: float
@@ -26,7 +25,7 @@ class Epoch(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SeedRun(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The training with one seed; `steps` and `samples` are those of an epoch.
+    """The training with one seed; `steps` are those of all epochs, `samples` those of one.
 
     `tf32` is whether a GPU could round float32 to TF32, `held_out_samples` the samples of the train
     split for the accuracy, `micro_batches` the number of micro-batches per batch, so that they fit

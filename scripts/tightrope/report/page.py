@@ -32,9 +32,10 @@ from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.style.numbers import sizes
 from tightrope.report.tables import grouped
-from tightrope.summary.accuracy import poor_baseline, truncation_words
 from tightrope.summary.document import Summary, bundle_command, read_reported
-from tightrope.summary.result_types import Host, Result
+from tightrope.summary.models import poor_baseline, truncation_words
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"

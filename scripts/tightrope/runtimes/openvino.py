@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 import openvino
+from msgspec.structs import replace
 from openvino import frontend
 
 from tightrope.inputs.arrays import Arrays
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.buckets import Bucket, Buckets, in_words
-from tightrope.runtimes.operator_times import (
-    OperatorTime,
-    Tensor,
-    group_of,
-    operator_time,
-    per_call,
-)
+from tightrope.runtimes.operator_times import Calls, Tensor, group_of, operator_time, per_call
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import sizes_of
 
@@ -176,8 +172,22 @@ def bare_reasons() -> Iterator[None]:
 
 
 def operator_times(
-    program: openvino.CompiledModel, inputs: Arrays, calls: int
-) -> list[OperatorTime]:
+    folder: Path, precision: str, threads: int, options: Mapping[str, Any], calls: Calls
+) -> list[list[OperatorTime]]:
+    """Return the operators that performance counters list, in the program of each of `calls`."""
+    buckets, most = options["buckets"], options["static_programs"]
+    programs = Programs(folder, precision, threads, buckets, most=most)
+    programs.settings |= COUNTERS
+    program = cache(programs.program)
+    found = []
+    for inputs, count in calls:
+        name = programs.serving(*sizes_of(inputs))
+        whole = inputs if name is None else padded(inputs, name)
+        found.append(times_in(program(name), whole, count))
+    return found
+
+
+def times_in(program: openvino.CompiledModel, inputs: Arrays, calls: int) -> list[OperatorTime]:
     """Return the time of each operator per call of `inputs`, the longest first.
 
     `program` was compiled with `COUNTERS`; it is called once to warm up and then `calls` times.
@@ -193,7 +203,7 @@ def operator_times(
         for one in request.profiling_info:
             if one.status == openvino.ProfilingInfo.Status.EXECUTED:
                 seconds = one.real_time.total_seconds()
-                found.append(known(one.node_name, one.node_type)._replace(seconds=seconds))
+                found.append(replace(known(one.node_name, one.node_type), seconds=seconds))
     return per_call(found, calls)
 
 

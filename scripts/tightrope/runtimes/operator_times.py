@@ -9,7 +9,10 @@ from functools import cache
 from math import prod
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tightrope.inputs.arrays import Arrays
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.executed import is_product
 
 # inputs of a call, and the number of calls with them
@@ -49,19 +52,6 @@ class Tensor(NamedTuple):
     def bytes(self) -> float:
         """Return its size in bytes; an unknown type counts as four bytes per element."""
         return float(prod(self.shape) * WIDTHS.get(self.type, 4))
-
-
-class OperatorTime(NamedTuple):
-    """One operator of a call: the runtime's words for it, and what it took and did per call."""
-
-    name: str
-    kind: str
-    group: str
-    # of its first operand that is not an integer index
-    type: str
-    seconds: float
-    operations: float
-    bytes: float
 
 
 @cache
@@ -138,7 +128,8 @@ def per_call(times: Iterable[OperatorTime], calls: int) -> list[OperatorTime]:
     for one in times:
         same.setdefault((one.name, one.kind), []).append(one)
     summed = (
-        ones[0]._replace(
+        replace(
+            ones[0],
             seconds=sum(one.seconds for one in ones) / calls,
             operations=sum(one.operations for one in ones) / calls,
             bytes=sum(one.bytes for one in ones) / calls,

@@ -73,16 +73,18 @@ class Call(msgspec.Struct):
 
 
 class Row(study.Row, kw_only=True):
-    """The first calls after pauses of one length; `slowdown` is over calls back to back.
-
-    `back_to_back_s` is the median over the blocks before all pauses.
-    """
+    """The first calls after pauses of one length."""
 
     back_to_back_s: Annotated[float | None, Column("Back to back, ms", "ms")] = None
+    """The median over the blocks before all pauses."""
     pause_s: Annotated[float, Column("Pause", "s")]
+    """One of the configured ones."""
     first_call_s: Annotated[float | None, Column("First call, ms", "ms")] = None
+    """The median of the first calls after it; None with too few."""
     slowdown: Annotated[Estimate | None, Column("Of back to back", "ratio", slower=MATTERS)] = None
+    """Over calls back to back; None with too few."""
     disturbed_calls: int = 0
+    """Calls that do not count."""
 
 
 def measure(bench: Bench, settings: Settings) -> Iterator[Call]:

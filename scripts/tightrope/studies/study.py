@@ -67,6 +67,7 @@ class Estimate(msgspec.Struct):
     value: float
     low: float
     high: float
+    """The interval is from `low` to `high`."""
 
     @classmethod
     def of(cls, interval: Interval | None) -> "Estimate | None":
@@ -75,16 +76,16 @@ class Estimate(msgspec.Struct):
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """A row of the page, of summary.json and of its schema; a field with a Column has a column.
-
-    `reason` says why it has no numbers, or else `disturbed` does: what other load left; those of a
-    `provisional` row are from disturbed calls. `calls` is how many count.
-    """
+    """A row of the page, of summary.json and of its schema; a field with a Column has a column."""
 
     calls: int | None = None
+    """How many count."""
     reason: str | None = None
+    """Why it has no numbers, else None."""
     disturbed: str | None = None
+    """That other load left too few calls, else None."""
     provisional: bool = False
+    """Whether the numbers are given anyway (`latency.accept_disturbed`)."""
 
 
 class StudyRecord(TimedRecord, kw_only=True):

@@ -140,28 +140,36 @@ class Point(msgspec.Struct, kw_only=True):
 
 
 class Row(study.Row, kw_only=True):
-    """A point: so many instances with so many threads each, at one batch.
-
-    The `best` has the most samples per second; `gain` is that over the fastest point of one
-    instance with all threads, which is `single`. `best_within_bound` is the fastest whose p99 is
-    known and within `bound_s`.
-    """
+    """A point: so many instances with so many threads each, at one batch."""
 
     division: Annotated[str, Column("Instances", "text")]
     instances: int
     threads: int
+    """How many instances, the threads of each, and both in words."""
     batch: Annotated[int, Column("Batch", "count")]
+    """Examples of a call."""
     samples_per_s: Annotated[Estimate | None, Column("Samples/s", "rate")] = None
+    """Of all instances."""
     p50_s: Annotated[float | None, Column("p50, ms", "ms")] = None
     p99_s: Annotated[float | None, Column("p99, ms", "ms")] = None
+    """Of their calls; None with too few."""
     skipped: bool = False
+    """Whether it was not tried; else, without numbers, it failed."""
     best: bool = False
+    """The point with the most samples per second."""
     single: bool = False
+    """The best point of one instance with all threads."""
     best_within_bound: bool = False
+    """The best point of those whose p99 is known and within `bound_s`."""
     bound_s: float | None = None
+    """How long the p99 may be."""
     gain: Estimate | None = None
+    """The samples per second of `best` over those of `single`; None where they are the same point
+    or one is missing."""
     foreign_cores: float | None = None
+    """Cores that other programs used."""
     peak_rss_bytes: int | None = None
+    """The sum over the instances, shared pages counted in each."""
 
 
 def measure(bench: Bench, settings: Settings) -> Iterator[Point]:

@@ -143,38 +143,55 @@ Call = Sent | Rehearsal | SingleStream | Offline | Server
 
 
 class Row(study.Row, kw_only=True):
-    """Rates and tail latencies with one kind of padding; medians over rounds but for the server.
+    """Rates and tail latencies with one kind of padding; None for what was not measured.
 
-    `gain` is the throughput over that of padding `fixed`, from the ratio of each round,
-    `padding_gain` what padding alone explains of it: the tokens of a sample with `fixed` over those
-    with this padding. `padding_share` is that of padding in all tokens. `changed` counts the
-    predictions that differ from those of `fixed` where its margin is above 0.001, `ties_changed`
-    the other differences. `server_reason` is why no rate of the server was valid, `reason` of which
-    of the other scenarios too few rounds were, without other load. `samples` were sent,
-    `batch` is the largest, `edges` are those of the length buckets and `longest` what `fixed` pads
-    to, in tokens.
+    `reason` says of which of the scenarios but the server too few rounds were valid, without other
+    load.
     """
 
     padding: Annotated[str, Column("Padding", "text")]
+    """`fixed`, `longest` (to the longest of the batch), `bucketed` (to the end of the bucket); for
+    images `none`."""
     samples_per_s: Annotated[float | None, Column("Offline, samples/s", "rate")] = None
+    """LoadGen's Offline: the median over rounds, None with fewer than three valid, undisturbed
+    ones."""
     gain: Annotated[Estimate | None, Column("Gain over fixed", "ratio", verdict="gain_verdict")] = (
         None
     )
+    """The Offline throughput over that of `fixed`, from the ratio of each round; None without
+    enough rounds and for images."""
     gain_verdict: SpeedVerdict | None = None
+    """None for `fixed` itself."""
     padding_gain: Annotated[float | None, Column("Gain by padding alone", "ratio")] = None
+    """The tokens of a sample with `fixed` over those with this padding, padding included: the gain
+    of an engine whose time is proportional to the tokens. None without an Offline test and for
+    images."""
     padding_share: Annotated[float | None, Column("Padding, % of all tokens", "percent")] = None
+    """Padded tokens over all tokens; None where `padding_gain` is."""
     single_stream_p90_s: Annotated[float | None, Column("Single stream p90, ms", "ms")] = None
     single_stream_p99_s: float | None = None
+    """Medians over rounds, as of `samples_per_s`."""
     server_per_s: Annotated[float | None, Column("Server, queries/s", "rough rate")] = None
+    """Queries per second at the highest rate whose p99 stays under the bound, None without one."""
     server_p99_s: float | None = None
+    """At that rate."""
     changed: Annotated[int | None, Column("Changed answers", "count")] = None
+    """Predictions that differ from those of `fixed`, without ties; None without both."""
     ties_changed: Annotated[int | None, Column("Changed ties", "count")] = None
+    """Those that differ where the two highest logits of `fixed` are within 0.001."""
     server_reason: Annotated[str | None, Column("Why no rate", "text")] = None
+    """Why there is no `server_per_s`, where the scenario was measured."""
     samples: int
+    """How many of the split `timing` were sent; for images the first ones that fit decoded in 1
+    GiB."""
     batch: int
+    """The largest."""
     p99_bound_s: float
+    """Of the server."""
     edges: list[int]
+    """The upper edge of each bucket in tokens; empty without `bucketed`."""
     longest: int | None
+    """Tokens to which `fixed` pads; None for images."""
 
 
 def measure(bench: Bench, settings: Settings) -> Iterator[Call]:

@@ -1,28 +1,22 @@
 """Accuracy of a variant, its paired change against the baseline, and what limits both."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import asdict
 
-from tightrope.records.accuracy import AccuracyRecord, Logits, comparable, compared
-from tightrope.statistics import share
-from tightrope.summary.result_types import (
-    Accuracy,
-    FlippedExample,
-    Model,
-    Result,
-    TopOne,
-    Truncation,
-)
+from tightrope.artifacts.content import read_artifact
+from tightrope.artifacts.failures import failure_of
+from tightrope.artifacts.files import require_type
+from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared
+from tightrope.statistics import AccuracyVerdict, Interval, share
+from tightrope.summary.measured import Entry
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-# splits, and the settings at whose number of tokens their texts are cut
-KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 # of the baseline, by definition
 UNCHANGED: dict[str, Any] = {
     **dict.fromkeys(("delta", "delta_low", "delta_high", "gained", "lost", "detectable"), 0),
@@ -32,6 +26,147 @@ UNCHANGED: dict[str, Any] = {
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# records by (model, file stem)
+Records = Mapping[tuple[str, str], dict[str, Any]]
+
+
+class FlippedExample(Entry):
+    """An example whose prediction differs from the baseline's."""
+
+    index: int
+    """In the evaluation split, from 0."""
+    text: str | None
+    """At most 300 characters, the last one an ellipsis if it was cut, or the name of the image;
+    None if the data have none, and if they were another split."""
+    label: str | int
+    baseline: str | int
+    prediction: str | int
+    """Names of classes, or their numbers if the data have no names."""
+    baseline_margin: float
+    margin: float
+    """Highest logit less the second, of the baseline and of the variant."""
+
+
+class TopOne(Entry):
+    """The share of right predictions."""
+
+    top1: float
+    low: float
+    high: float
+    """The share, with Wilson's 95 % interval."""
+    samples: int
+    """How many examples were predicted."""
+
+
+class ComparedAccuracy(TopOne):
+    """The accuracy, and its change on the same examples."""
+
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    gained: int | None = None
+    lost: int | None = None
+    p_value: float | None = None
+    detectable: float | None = None
+    large_enough: bool | None = None
+    verdict: AccuracyVerdict | None = None
+    samples_needed: int | None = None
+    """As in [Change](#change). None unless the other predicted the same examples on a host with the
+    same `isa` and `gpu`; the verdict on a result is `undecided` then."""
+
+    @property
+    def change(self) -> Interval | None:
+        """The change of accuracy with its interval, None if it was not compared."""
+        if self.delta is None or self.delta_low is None or self.delta_high is None:
+            return None
+        return Interval(self.delta, self.delta_low, self.delta_high)
+
+
+class Accuracy(ComparedAccuracy):
+    """The accuracy of a variant, and its difference from the baseline, which itself has none."""
+
+    flips: int | None = None
+    agreement: float | None = None
+    """How many predictions differ from the baseline's, and the share that is equal. From here on
+    None where `delta` is."""
+    logit_error: float | None = None
+    """Root mean square of the difference of the logits over that of the baseline's logits about
+    their mean in each example; None if these are all equal."""
+    kl: float | None = None
+    """Mean over the examples of KL(baseline || variant) of the softmax, in nats."""
+    flipped: list[FlippedExample] | None = None
+    """At most 200 of them, the largest margin of the baseline first."""
+
+
+class FamilyAccuracy(Entry):
+    """The paired change of accuracy."""
+
+    change: Change | None = None
+    flips: int | None = None
+    """None where there is no change; `flips` are predictions that differ."""
+    reason: str | None = None
+    """Why there is none, such as other examples."""
+
+
+class OperatorSensitivity(Entry):
+    """An operator in int8 while all others are in float."""
+
+    operator: str
+    """Its name."""
+    agreement: float
+    logit_error: float | None
+    kl: float
+    """As in [Accuracy](#accuracy), but from the model in float."""
+    sqnr_db: float | None
+    """Signal to quantization noise of the operator's own output."""
+
+
+class Sensitivity(Entry):
+    """How sensitive the logits are to quantizing each operator alone."""
+
+    samples: int
+    """Calibration examples used, the first of the pool."""
+    operators: list[OperatorSensitivity]
+    """The highest `kl` first."""
+
+
+class Trial(Entry):
+    """One step of a search."""
+
+    smoothquant: float | None
+    """Strength of SmoothQuant, None for none."""
+    in_float: int
+    """How many operators stayed in float."""
+    delta: float
+    delta_low: float
+    delta_high: float
+    """Change of accuracy from the model in float, a fraction with its paired 95 % interval."""
+    flips: int
+    """Predictions that differ from it."""
+    verdict: AccuracyVerdict
+    """On the change, as in [Change](#change)."""
+    seconds: float
+    """Of this step."""
+
+
+class Search(Entry):
+    """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
+
+    in_float: list[str]
+    """Names of the operators that stay in float. They were chosen by the `sensitivity` of the model
+    whose name ends with the variant's `calibration`."""
+    smoothquant: float | None
+    """Strength of SmoothQuant, None for none."""
+    samples: int
+    """Calibration examples."""
+    budget_points: float
+    """Points of accuracy that the search may lose."""
+    seconds: float
+    """Of the whole search."""
+    operators: int
+    """How many could be chosen."""
+    trials: list[Trial]
+    """In their order."""
 
 
 class LogitDistance(NamedTuple):
@@ -139,6 +274,25 @@ def accuracy_entry(
     )
 
 
+def accuracy_between(
+    record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
+) -> FamilyAccuracy | None:
+    """Return the change of accuracy from a reference, which may be of another model.
+
+    None without predictions or labels.
+    """
+    if record is None or not record.predictions or record.labels is None:
+        return None
+    if reference is None or not reference.predictions or reference.labels is None:
+        return FamilyAccuracy(reason="the other one has no accuracy")
+    if reference.data_sha256 != record.data_sha256:
+        return FamilyAccuracy(reason="evaluated on other examples")
+    if not comparable(record, reference):
+        return FamilyAccuracy(reason="evaluated on a machine with other numerics")
+    flips = sum(map(ne, record.predictions, reference.predictions))
+    return FamilyAccuracy(compared(record, reference, budget), flips)
+
+
 def top_one(right: Sequence[bool]) -> TopOne:
     """Return the share of right predictions."""
     return TopOne(*share(sum(right), len(right)), samples=len(right))
@@ -180,44 +334,41 @@ def class_name(index: int, labels: Sequence[str] | None) -> str | int:
     return labels[index] if labels is not None and index < len(labels) else index
 
 
-def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> float | None:
-    """Return the share of the most frequent label among a model's evaluation examples.
+def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
+    """Read files `artifacts/{model}/{kind}/{name}.json` by model and name, without failures."""
+    found = {path: read_artifact(path) for path in paths}
+    made = {path: one for path, one in found.items() if failure_of(one) is None}
+    for path, one in made.items():
+        require_type(path, one, kind)
+    return {(Path(path).parents[1].name, Path(path).stem): one for path, one in made.items()}
 
-    It is the accuracy of always answering this label, and no less than that of guessing. None
-    without labels.
+
+def search_entry(record: Mapping[str, Any]) -> Search:
+    """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
+    trials = [
+        Trial(**picked(Trial, {**one, "in_float": len(one["in_float"])}))
+        for one in record["trials"]
+    ]
+    return Search(**{**picked(Search, record), "trials": trials})
+
+
+def picked(kind: type[Entry], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an entry from a mapping that has all of them."""
+    return {name: source[name] for name in kind.__struct_fields__}
+
+
+def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
+    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
+
+    `searches` that needed none are left out.
     """
-    found = [record.labels or () for (name, _), record in judged.items() if name == model]
-    labels = max(found, key=len, default=())
-    return max(Counter(labels).values()) / len(labels) if labels else None
-
-
-def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
-    """Return a remark on the first baseline of a model whose accuracy may be that of chance.
-
-    `results` are those of the model.
-    """
-    names = model.baselines.values()
-    for result in results:
-        found, chance = result.accuracy, model.chance
-        if result.variant in names and found and chance is not None and found.low <= chance:
-            shares = [f"{100 * share:.1f}" for share in (found.top1, found.low, found.high)]
-            return (
-                f"the baseline itself is poor: its accuracy is {shares[0]} % ({shares[1]} to "
-                f"{shares[2]}), and always giving the most frequent label has {100 * chance:.1f} "
-                "%; check the labels and their order, or train the model longer"
-            )
-    return None
-
-
-def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
-    """Return which texts were cut, per split; None if none were."""
-    words = []
-    for split, key in KEYS.items():
-        found = splits.get(split)
-        if found and found.truncated:
-            texts = "text was" if found.texts == 1 else "texts were"
-            words.append(
-                f"{found.truncated:,} of {found.texts:,} {split} {texts} cut at "
-                f"{key} = {found.max_sequence} tokens"
-            )
-    return "; ".join(words) or None
+    found = {}
+    for (owner, name), record in searches.items():
+        if owner == model and (measured := record["sensitivity"]):
+            operators = [
+                OperatorSensitivity(**picked(OperatorSensitivity, {"operator": operator, **fields}))
+                for operator, fields in measured["operators"].items()
+            ]
+            operators.sort(key=lambda operator: -operator.kl)
+            found[name] = Sensitivity(measured["samples"], operators)
+    return found

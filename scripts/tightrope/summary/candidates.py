@@ -8,17 +8,16 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.decision_types import Bound, Cost, Goal, Miss, Scenario
-from tightrope.summary.measured import StudyEntry
+from tightrope.summary.measured import Entry, Shape, StudyEntry, interval_of, same
 from tightrope.summary.recommend import unkept
-from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
+from tightrope.summary.results import LatencyRow, Result
 
 # positions in the list of files, by model and variant
 Prepared = Mapping[str, Mapping[str, Sequence[int]]]
@@ -30,6 +29,67 @@ SECONDS_PER_HOUR = 3600.0
 ANY_HOST = "*"
 # prices per hour by fingerprint of the host, in any currency
 Prices = Mapping[str, float]
+Minimized = Literal["latency", "cost", "memory", "energy"]
+Bound = Literal["p99_ms", "memory_mb", "accuracy_points"]
+Scenario = Literal["single_stream", "offline", "server"]
+
+
+class Goal(Entry):
+    """The goal as configured, None where it was not given."""
+
+    minimize: Minimized
+    """What is to be the least."""
+    shape: Shape | None = None
+    traffic: Scenario | None = None
+    """At which shape, or under which scenario of LoadGen."""
+    p99_ms: float | None = None
+    memory_mb: float | None = None
+    accuracy_points: float | None = None
+    """The bounds: at most so much."""
+
+
+class Miss(Entry):
+    """A bound that a variant misses."""
+
+    bound: Bound
+    limit: float
+    """Which bound, and at most how much, in its unit."""
+    value: float | None
+    by: float | None
+    """Its value, of accuracy the most points that it may have lost, and how much that is over; None
+    if it is not known."""
+    why: str | None
+    """Why it is not known, else None."""
+
+
+class Cost(Entry):
+    """What a result costs at a shape; an inference is one input of a batch."""
+
+    model: str
+    variant: str
+    host: str
+    shape: Shape
+    """Of which row."""
+    inferences_per_s: float | None
+    """Batch / `paired_s`."""
+    price_per_hour: float | None
+    """Of the host, in the currency of `prices`."""
+    cost_per_million: float | None
+    """Of inferences; None without a price."""
+    prepare_s: float | None
+    """Of calibrating, quantizing and measuring operators; 0 in float, None if a job was not
+    timed."""
+    build_s: float | None
+    search_s: float | None
+    """Of the result."""
+    spent_s: float | None
+    """Their sum."""
+    saved_s: float | None
+    """Per inference, over the baseline; negative if it is slower."""
+    break_even_inferences: float | None
+    """After so many it has saved `spent_s`; None if nothing is saved or `spent_s` is not known."""
+    break_even_at_most: float | None
+    """The same at the low end of the speed-up."""
 
 
 def prepare_seconds(
@@ -40,17 +100,13 @@ def prepare_seconds(
     `files` hold them. Jobs that several variants share count for each of them.
     """
     seconds = [job_seconds(path) for path in files]
-    return {
-        (model, variant): total([seconds[place] for place in places])
-        for model, variants in prepared.items()
-        for variant, places in variants.items()
-    }
-
-
-def total(seconds: Sequence[float | None]) -> float | None:
-    """Return the sum, None where one is not known."""
-    known = [one for one in seconds if one is not None]
-    return math.fsum(known) if len(known) == len(seconds) else None
+    found: dict[tuple[str, str], float | None] = {}
+    for model, variants in prepared.items():
+        for variant, places in variants.items():
+            known = [one for place in places if (one := seconds[place]) is not None]
+            total = math.fsum(known) if len(known) == len(places) else None
+            found[model, variant] = total
+    return found
 
 
 def job_seconds(path: str) -> float | None:
@@ -91,7 +147,6 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
         cost_entry(
             result,
             row,
-            result.host,
             price=price_of(result.host, prices),
             prepare_s=prepare_seconds.get((result.model, result.variant)),
         )
@@ -102,41 +157,27 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
 
 
 def cost_entry(
-    result: Result, row: LatencyRow, host: str, *, price: float | None, prepare_s: float | None
+    result: Result, row: LatencyRow, *, price: float | None, prepare_s: float | None
 ) -> Cost:
     """Return costs and break-even of a result at the shape of a row."""
-    rate = inferences_per_s(row)
+    rate, build_s, spent = inferences_per_s(row), result.build_s, None
+    search_s = result.search.seconds if result.search else None
+    if build_s is not None and prepare_s is not None:
+        spent = prepare_s + (search_s or 0.0) + build_s
     saved, surely_saved = saved_per_inference(row)
-    spent = seconds_spent(result, prepare_s)
     return Cost(
-        model=result.model,
-        variant=result.variant,
-        host=host,
+        **same(result, "model", "variant", "host", "build_s"),
         shape=row.shape,
         inferences_per_s=rate,
         price_per_hour=price,
         cost_per_million=hours_per_million(rate) * price if rate and price else None,
         prepare_s=prepare_s,
-        build_s=result.build_s,
-        search_s=search_seconds(result),
+        search_s=search_s,
         spent_s=spent,
         saved_s=saved,
         break_even_inferences=break_even(spent, saved),
         break_even_at_most=break_even(spent, surely_saved),
     )
-
-
-def search_seconds(result: Result) -> float | None:
-    """Return the seconds in which int8-auto was searched for a variant, None without a search."""
-    return result.search.seconds if result.search else None
-
-
-def seconds_spent(result: Result, prepare_s: float | None) -> float | None:
-    """Return the seconds of preparing, searching and building, None if one is not known."""
-    built = result.build_s
-    if built is None or prepare_s is None:
-        return None
-    return prepare_s + (search_seconds(result) or 0.0) + built
 
 
 def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
@@ -206,15 +247,12 @@ def at_shapes(
     goal: Goal, results: Iterable[Result], shapes: Iterable[Shape], price: float | None
 ) -> list[Candidate]:
     """Return each variant at each of the shapes at which it was measured."""
-    wanted = list(shapes)
-    found = []
+    wanted, found = list(shapes), []
     for result in results:
-        for row in result.latency:
-            if row.shape in wanted:
-                value, p99 = value_at(goal, result, row, price), in_ms(row.p99_s)
-                lacks = None if value is not None else why_no_value(goal, row)
-                told = row.provisional
-                found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
+        for row in (one for one in result.latency if one.shape in wanted):
+            value, p99, told = value_at(goal, result, row, price), in_ms(row.p99_s), row.provisional
+            lacks = None if value is not None else why_no_value(goal, row)
+            found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
     return found
 
 
@@ -226,8 +264,7 @@ def value_at(goal: Goal, result: Result, row: LatencyRow, price: float | None) -
         case "latency":
             return in_ms(row.paired_s)
         case "cost":
-            rate = inferences_per_s(row)
-            return priced(rate, price)
+            return priced(inferences_per_s(row), price)
         case "memory":
             return memory_mb(result)
         case "energy":
@@ -323,24 +360,18 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     """
     found: list[Miss] = []
     for bound, limit in given(goal):
-        value = value_of(bound, candidate, limit, budget_points)
+        match bound:
+            case "p99_ms":
+                value = candidate.p99_ms
+            case "memory_mb":
+                value = memory_mb(candidate.result)
+            case "accuracy_points":
+                value = points_lost(candidate.result, limit, budget_points)
         if value is None or value > limit:
             by = None if value is None else value - limit
             unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
-            why = unknown if value is None else None
-            found.append(Miss(bound, limit, value, by, why))
+            found.append(Miss(bound, limit, value, by, unknown if value is None else None))
     return sorted(found, key=how_far, reverse=True)
-
-
-def value_of(
-    bound: Bound, candidate: Candidate, limit: float, budget_points: float
-) -> float | None:
-    """Return the value that a bound limits, in the unit of the bound, None if it is not known."""
-    if bound == "p99_ms":
-        return candidate.p99_ms
-    if bound == "memory_mb":
-        return memory_mb(candidate.result)
-    return points_lost(candidate.result, limit, budget_points)
 
 
 def points_lost(result: Result, limit: float, budget_points: float) -> float | None:

@@ -1,7 +1,7 @@
-"""summary.json as a type: its entries, its JSON Schema, reading it with checks, what failed.
+"""summary.json as a type, writing and reading it with checks, what failed.
 
-docs/summary-json.md describes the fields. Times are in seconds, sizes in bytes, accuracies are
-fractions; None means not known.
+`make schema` makes its JSON Schema and docs/summary-json.md of the types and the strings below
+their fields. Times are in seconds, sizes in bytes, accuracies are fractions; None means not known.
 """
 
 import json
@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args, get_type_hints
 
@@ -20,21 +19,18 @@ from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes, read_json
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
-from tightrope.studies.table import STUDIES
-from tightrope.summary.decision_types import (
-    Cost,
-    Family,
-    Goal,
-    GoalDecision,
-    Quantization,
-    Race,
-    Recommendation,
-)
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.pairs import Activation, Causes
+from tightrope.summary.candidates import Cost, Goal
+from tightrope.summary.families import Family
+from tightrope.summary.goal import GoalDecision
+from tightrope.summary.measured import Entry, StudyEntry
+from tightrope.summary.models import Model
+from tightrope.summary.pairs import Activation, Causes, Training
 from tightrope.summary.profile import Explanation, Profile
-from tightrope.summary.result_types import Entry, Host, Model, Result
-from tightrope.summary.training import Training
+from tightrope.summary.quantize_or_not import Quantization
+from tightrope.summary.races import Race
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 
 # made once: of thousands of entries each would make its own
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
@@ -44,31 +40,58 @@ SCHEMA: Literal[6] = 6
 
 
 class Summary(Entry):
-    """summary.json; up to `code` it says what wrote it, when, and from which configuration."""
+    """The whole document."""
 
     schema: Literal[6]
+    """Of this version of the program."""
     tightrope: str
+    """The version that wrote the file."""
     created: str
+    """When, in UTC."""
     configuration: list[str]
+    """Names of the configuration files."""
     overrides: list[str]
+    """The values of `--config`, each as `key=value`, without `remeasure`, `retry_failed` and
+    `strict`."""
     code: dict[str, str]
+    """The digest of the code of each step, as `train_model`, or `build onnxruntime` of an
+    engine."""
     accuracy_budget_points: float
+    """How many a variant may lose."""
     hosts: dict[str, Host]
+    """By fingerprint, or by the name that `host` or `hosts` of the configuration gives."""
     models: dict[str, Model]
+    """By name."""
     results: list[Result]
+    """One per model and variant."""
     recommendations: list[Recommendation]
+    """One per measured `model`, `host` and `shape`."""
     races: list[Race]
+    """One per `model`, `host`, `device` and `shape` whose finalists raced."""
     quantization: list[Quantization]
+    """One per `model`, `host`, `device`, `engine` and `shape` with quantized and float variants."""
     profiles: list[Profile]
+    """One per model and variant of `profile.variants` that can run here; else empty."""
     explanations: list[Explanation]
+    """One per pair of profiled variants that is compared, and shape."""
     causes: list[Causes]
+    """One per model and profiled variant with `explain: verify`; else empty."""
     training: list[Training]
+    """One per model whose training was measured (`training.epochs`); else empty."""
     activations: list[Activation]
+    """One per model and host, if a model differs from another only in `activation`; else empty."""
     families: list[Family]
+    """One per model from which others start (`from`), host and device; else empty."""
     studies: dict[str, list[StudyEntry]]
+    """By the name of the study, one per model and variant of its `variants` that can run here; else
+    empty."""
     goal: Goal | None
+    """None without one."""
     goals: list[GoalDecision]
+    """One per model and host, and per shape if the goal names neither shape nor traffic; empty
+    without a goal."""
     costs: list[Cost]
+    """One per measured result and shape; empty without a goal and without prices."""
 
 
 def write_summary(path: Path | str, summary: Summary) -> None:
@@ -130,27 +153,6 @@ def read_reported(path: Path | str) -> Summary:
     content = checked(path, read_bytes(path), of_any_version=True)
     known: Summary = msgspec.convert(json_document(path, content, Summary), Summary)
     return known
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of summary.json."""
-    schema = msgspec.json.schema(Summary)
-    kinds = [one.row for one in STUDIES.values()]
-    rows, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    entries = {
-        name: {"allOf": [{"$ref": "#/$defs/StudyEntry"}, {"properties": {"rows": {"items": one}}}]}
-        for name, one in zip(STUDIES, rows, strict=True)
-    }
-    schema["$defs"] |= components
-    schema["$defs"]["Summary"]["properties"]["studies"] = {
-        "type": "object",
-        "properties": {name: {"type": "array", "items": one} for name, one in entries.items()},
-    }
-    for one in schema["$defs"].values():
-        if "description" in one:  # Python 3.13 takes the margin away by itself
-            one["description"] = cleandoc(one["description"])
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "title": "Tightrope's reports/summary.json", **schema}
 
 
 def remeasure_command(summary: Summary) -> str:

@@ -1,36 +1,19 @@
 """Families entries of summary.json: the members, each with its verdict, and their chart.
 
 A family is a model, the root, with all models that start from it, directly or through another one.
-docs/summary-json.md describes the fields.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from tightrope.artifacts.descent import parent_of
-from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.machine.host import host_key
-from tightrope.records.accuracy import AccuracyRecord, comparable, compared
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.decision_types import (
-    Against,
-    Comparison,
-    Family,
-    FamilyAccuracy,
-    FamilyChoice,
-    FamilyEngine,
-    FamilyMember,
-    FamilyPoint,
-    FamilyShape,
-    Role,
-)
-from tightrope.summary.measured import causes
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
-from tightrope.summary.results import NO_SPEEDUP
+from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
+from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of, same
+from tightrope.summary.models import Checkpoints, FamilyMember, Judged, member_entries
+from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {
@@ -38,16 +21,127 @@ BUDGET: dict[AccuracyVerdict, str] = {
     "dropped": "outside the budget",
     "undecided": "too few examples to say whether within the budget",
 }
-# fields of a checkpoint's manifest with a change, by the key of the configuration
-CHANGES = {
-    "prune": "prune",
-    "activation": "activation",
-    "distill": "distill",
-    "qat": "qat",
-    "train": "recipe",
-}
-# manifests of checkpoints by model
-Checkpoints = Mapping[str, CheckpointManifest]
+# what an engine is compared with: one of the root, or of its model's parent
+Against = Literal[
+    "root_baseline", "root_recommended", "root_quantized", "parent_baseline", "parent_recommended"
+]
+Role = Literal["recommended", "baseline", "quantized"]
+
+
+class Comparison(Entry):
+    """An engine against another."""
+
+    model: str
+    variant: str
+    """The other engine."""
+    speedup: Ratio | None
+    """From rounds of both; None where they did not run in the same ones."""
+    accuracy: FamilyAccuracy | None
+    """None without labels."""
+
+
+class FamilyEngine(Entry):
+    """An engine that was to be timed with those of the other models."""
+
+    model: str
+    variant: str | None
+    """None if its model has none to recommend."""
+    role: Role
+    """Why it takes part: `recommended` by the race of its model (one per member), the root's
+    `baseline`, or the root's best `quantized` one; the last two where they are not what is
+    recommended for the root."""
+    status: Attempt
+    reason: str | None
+    """Why it has no time, else None."""
+    size_bytes: int | None
+    energy_j: float | None
+    """As in its result."""
+    call_s: float | None
+    low: float | None
+    high: float | None
+    """Time per call, see [FamilyPoint](#familypoint)."""
+    top1: float | None
+    samples: int | None
+    """As in the accuracy of its result."""
+    front: bool
+    """See [FamilyPoint](#familypoint)."""
+    against: dict[Against, Comparison]
+    """Its comparisons but with itself: by `root_baseline`, `root_recommended`, `root_quantized`,
+    `parent_baseline` and `parent_recommended`."""
+    verdict: str | None
+    """A sentence: its speed against its parent's recommended engine, that of the root against its
+    baseline; its accuracy against the root's baseline. None for the roles other than
+    `recommended`."""
+
+
+class FamilyPoint(Entry):
+    """A variant of a member that has a time, and a change of accuracy from the root's baseline."""
+
+    model: str
+    variant: str
+    recommended: bool
+    """Whether it is its model's recommended one."""
+    raced: bool
+    """Whether it was timed in the shared rounds."""
+    call_s: float
+    low: float
+    high: float
+    """Time per call with its 95 % interval: that of the root's baseline over its speed-up. Of one
+    that was not timed in the shared rounds: its `paired_s` over that of its model's recommended
+    variant, times the `call_s` of that one."""
+    delta: float
+    delta_low: float
+    delta_high: float
+    """Change of accuracy from the root's baseline."""
+    front: bool
+    """By these estimates no other is as fast and as accurate, and better in one."""
+
+
+class FamilyChoice(Entry):
+    """A variant of a member."""
+
+    model: str
+    variant: str
+    """Its model and its name."""
+
+
+class FamilyShape(Entry):
+    """A family at one shape."""
+
+    shape: Shape
+    """At which the engines were timed."""
+    fastest: FamilyChoice | None
+    """The fastest of `engines` whose accuracy is `kept` against the root's baseline, or None."""
+    rounds: int
+    """How many were run."""
+    stop: str | None
+    """Why they ended: `precise`, `time limit` or `one left`."""
+    disturbed: str | None
+    """Why other load left too few rounds for a ratio, else None."""
+    provisional: bool
+    """Whether the numbers are those of disturbed rounds."""
+    engines: list[FamilyEngine]
+    """The recommended one of each member, and the root's two others."""
+    points: list[FamilyPoint]
+    """The fastest first."""
+
+
+class Family(Entry):
+    """A model with all models that start from it, directly or through another one."""
+
+    root: str
+    host: str
+    device: str
+    """The model, and where the family was timed."""
+    status: Attempt
+    reason: str | None
+    """Why, where fewer than two engines were there to compare; else None."""
+    measured: str
+    """When, in UTC."""
+    members: list[FamilyMember]
+    """The root, and after each model those that start from it."""
+    shapes: list[FamilyShape]
+    """Empty where nothing could be timed."""
 
 
 class Known(NamedTuple):
@@ -58,18 +152,11 @@ class Known(NamedTuple):
     """
 
     results: Sequence[Result]
-    judged: Mapping[tuple[str, str], AccuracyRecord]
+    judged: Judged
     checkpoints: Checkpoints
     baselines: Mapping[str, Mapping[str, str]]
     budget: float
     accept_disturbed: bool
-
-
-def read_checkpoints(paths: Iterable[Path | str]) -> Checkpoints:
-    """Return the manifest of each model's checkpoint."""
-    return {
-        Path(path).parent.parent.name: open_manifest(path, CheckpointManifest) for path in paths
-    }
 
 
 def family_entry(record: FamilyRecord, known: Known) -> Family:
@@ -79,54 +166,10 @@ def family_entry(record: FamilyRecord, known: Known) -> Family:
     return Family(
         root=record.model,
         host=host_key(record.host),
-        device=record.device,
-        status=record.status,
-        reason=record.reason,
-        measured=record.measured,
+        **same(record, "device", "status", "reason", "measured"),
         members=members,
         shapes=[AtShape(record, place, members, known).entry() for place in places],
     )
-
-
-def member_entries(
-    root: str, checkpoints: Checkpoints, reasons: Mapping[str, str]
-) -> list[FamilyMember]:
-    """Return the root, and after each model those that start from it.
-
-    `reasons` say why no engine of a model was timed.
-    """
-    made = checkpoints[root]
-    entry = FamilyMember(
-        model=root,
-        parent=parent_of(made),
-        changes=changes_of(made),
-        parameters=made["parameters"],
-        reason=reasons.get(root),
-    )
-    children = [name for name, one in checkpoints.items() if parent_of(one) == root]
-    return [
-        entry,
-        *(one for name in children for one in member_entries(name, checkpoints, reasons)),
-    ]
-
-
-def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was changed of a model, by the key of the configuration.
-
-    Not the ranges that it learnt, which are many, only whether some are of outputs.
-    """
-    found = {key: without_nothing(checkpoint.get(name)) for key, name in CHANGES.items()}
-    if found["qat"]:
-        outputs = {"outputs": True} if "outputs" in found["qat"] else {}
-        found["qat"] = {"scheme": found["qat"]["scheme"], **outputs}
-    return {key: value for key, value in found.items() if value}
-
-
-def without_nothing(value: Any) -> Any:
-    """Return a value, of several by name those that are not None."""
-    if isinstance(value, dict):
-        return {name: one for name, one in value.items() if one is not None}
-    return value
 
 
 class AtShape:
@@ -146,16 +189,16 @@ class AtShape:
         self.chosen = {model: one for model, one in roles.chosen.items() if one not in failed}
         self.baseline = None if roles.baseline in failed else roles.baseline
         self.quantized = None if roles.quantized in failed else roles.quantized
-        first = self.baseline or self.chosen.get(record.model)
-        self.anchor = first or next(iter(self.chosen.values()), None)
+        first = [self.baseline, self.chosen.get(record.model), *self.chosen.values()]
+        self.anchor = next((one for one in first if one), None)
         self.anchor_s = call_time(self.heats, self.anchor) if self.anchor else None
         models = {one.model for one in members}
         self.results = {
-            (one.model, one.variant): one
+            engine_name(one.model, one.variant): one
             for one in known.results
             if one.host == self.host and one.model in models
         }
-        self.rows: dict[tuple[str, str], LatencyRow] = {
+        self.rows: dict[str, LatencyRow] = {
             name: row
             for name, one in self.results.items()
             if one.device == record.device
@@ -222,44 +265,43 @@ class AtShape:
 
     def engines(self, points: Sequence[FamilyPoint]) -> list[FamilyEngine]:
         """Return the recommended engine of each member, and the root's two others."""
-        front = {(one.model, one.variant) for one in points if one.front}
-        root, *_ = self.members
-        wanted: list[tuple[FamilyMember, str | None, Role]] = [
-            (one, self.chosen.get(one.model), "recommended") for one in self.members
+        front = {engine_name(one.model, one.variant) for one in points if one.front}
+        root, recommended = self.members[0], self.chosen.get(self.record.model)
+        found = [
+            self.engine(one, self.chosen.get(one.model), "recommended", front)
+            for one in self.members
         ]
         others: dict[Role, str | None] = {"baseline": self.baseline, "quantized": self.quantized}
-        recommended = self.chosen.get(root.model)
-        wanted += [
-            (root, name, role) for role, name in others.items() if name and name != recommended
-        ]
-        return [self.engine(*one, front) for one in wanted]
+        for role, name in others.items():
+            if name and name != recommended:
+                found.append(self.engine(root, name, role, front))
+        return found
 
     def engine(
-        self, member: FamilyMember, name: str | None, role: Role, front: set[tuple[str, str]]
+        self, member: FamilyMember, name: str | None, role: Role, front: set[str]
     ) -> FamilyEngine:
-        """Return the entry of an engine of a member; `front` are the variants on the front."""
-        model, variant = member.model, model_and_variant(name)[1] if name else None
-        key = model, variant or ""
-        result, row = self.results.get(key), self.rows.get(key)
+        """Return the entry of an engine of a member; `front` are the engines on the front."""
+        result, row = self.results.get(name or ""), self.rows.get(name or "")
         time = self.seconds(name) if name else None
+        call_s, low, high = time or (None, None, None)
         accuracy = result.accuracy if result else None
         against = self.against(member, name) if name else {}
         return FamilyEngine(
-            model=model,
-            variant=variant,
+            model=member.model,
+            variant=model_and_variant(name)[1] if name else None,
             role=role,
             status="ok" if time else "failed",
             reason=None if time else self.lacks(member, name),
             size_bytes=result.size_bytes if result else None,
             energy_j=row.energy_j if row else None,
-            call_s=time.value if time else None,
-            low=time.low if time else None,
-            high=time.high if time else None,
+            call_s=call_s,
+            low=low,
+            high=high,
             top1=accuracy.top1 if accuracy else None,
             samples=accuracy.samples if accuracy else None,
-            front=key in front,
+            front=name in front,
             against=against,
-            verdict=member_verdict(model, against) if role == "recommended" else None,
+            verdict=member_verdict(member.model, against) if role == "recommended" else None,
         )
 
     def lacks(self, member: FamilyMember, name: str | None) -> str:
@@ -298,23 +340,9 @@ class AtShape:
         return found
 
     def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:
-        """Return the change of accuracy from `other`, which may be another model's, to an engine.
-
-        None without predictions or labels.
-        """
-        judged = self.known.judged
-        record, reference = (judged.get(model_and_variant(one)) for one in (name, other))
-        if record is None or not record.predictions or record.labels is None:
-            return None
-        if reference is None or not reference.predictions or reference.labels is None:
-            return FamilyAccuracy(reason="the other one has no accuracy")
-        if reference.data_sha256 != record.data_sha256:
-            return FamilyAccuracy(reason="evaluated on other examples")
-        if not comparable(record, reference):
-            return FamilyAccuracy(reason="evaluated on a machine with other numerics")
-        both = zip(record.predictions, reference.predictions, strict=False)
-        flips = sum(ours != theirs for ours, theirs in both)
-        return FamilyAccuracy(compared(record, reference, self.known.budget), flips)
+        """Return the change of accuracy from `other`, maybe of another model, to an engine."""
+        own, reference = (self.known.judged.get(model_and_variant(one)) for one in (name, other))
+        return accuracy_between(own, reference, self.known.budget)
 
     def points(self) -> list[FamilyPoint]:
         """Return the variants that have a time and an accuracy, the fastest first.
@@ -323,28 +351,23 @@ class AtShape:
         """
         found: list[FamilyPoint] = []
         baseline = self.baseline_of(self.record.model)
-        for (model, variant), row in self.rows.items():
-            name = engine_name(model, variant)
-            accuracy = self.accuracy(name, baseline)
-            raced = self.seconds(name)
+        for name, row in self.rows.items():
+            model, variant = model_and_variant(name)
+            accuracy, raced = self.accuracy(name, baseline), self.seconds(name)
             time = raced or self.scaled(model, row)
-            if time is None or accuracy is None or (change := accuracy.change) is None:
+            if time is None or accuracy is None or accuracy.change is None:
                 continue
-            found.append(
-                FamilyPoint(
-                    model=model,
-                    variant=variant,
-                    recommended=self.chosen.get(model) == name,
-                    raced=raced is not None,
-                    call_s=time.value,
-                    low=time.low,
-                    high=time.high,
-                    delta=change.delta,
-                    delta_low=change.delta_low,
-                    delta_high=change.delta_high,
-                    front=False,
-                )
+            point = FamilyPoint(
+                model=model,
+                variant=variant,
+                recommended=self.chosen.get(model) == name,
+                raced=raced is not None,
+                call_s=time.value,
+                **same(time, "low", "high"),
+                **same(accuracy.change, "delta", "delta_low", "delta_high"),
+                front=False,
             )
+            found.append(point)
         found.sort(key=lambda point: (point.call_s, -point.delta))
         best = float("-inf")
         for point in found:
@@ -357,18 +380,15 @@ class AtShape:
 
         Its interval is that of its speed-up over its model's baseline.
         """
-        name = self.chosen.get(model)
-        here = self.seconds(name) if name else None
-        there = self.rows.get(model_and_variant(name)) if name else None
-        own = row.paired_s
-        if here is None or there is None or not there.paired_s or own is None:
+        name = self.chosen.get(model, "")
+        here, there = self.seconds(name) if name else None, self.rows.get(name)
+        if here is None or there is None or not there.paired_s or row.paired_s is None:
             return None
-        value = own / there.paired_s * here.value
+        value = row.paired_s / there.paired_s * here.value
         faster = interval_of(row.speedup)
         if faster is None or not faster.low:
             return Interval(value, value, value)
-        low, high = (value * faster.value / end for end in (faster.high, faster.low))
-        return Interval(value, low, high)
+        return Interval(value, *(value * faster.value / end for end in (faster.high, faster.low)))
 
 
 def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
@@ -376,15 +396,14 @@ def fastest(engines: Sequence[FamilyEngine]) -> FamilyChoice | None:
 
     Without labels, and of the baseline itself, it is.
     """
-    found: list[tuple[float, FamilyChoice]] = []
+    found: list[tuple[float, str, str]] = []
     for one in engines:
         against = one.against.get("root_baseline")
         accuracy = against.accuracy if against else None
-        change = accuracy.change if accuracy else None
-        keeps = accuracy is None or (change and change.verdict == "kept")
+        keeps = accuracy is None or (accuracy.change and accuracy.change.verdict == "kept")
         if keeps and one.variant is not None and one.call_s is not None:
-            found.append((one.call_s, FamilyChoice(one.model, one.variant)))
-    return min(found, key=lambda one: one[0])[1] if found else None
+            found.append((one.call_s, one.model, one.variant))
+    return FamilyChoice(*min(found, key=lambda one: one[0])[1:]) if found else None
 
 
 def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None:
@@ -407,13 +426,11 @@ def member_verdict(model: str, against: dict[Against, Comparison]) -> str | None
 
 def speed_words(speedup: Ratio, of: str) -> str:
     """Format a speed-up over something: `2.1 times as fast as the best of large`."""
-    match speedup.verdict:
-        case "disturbed":
-            return f"not compared in speed with {of}: disturbed by other load"
-        case "tie":
-            return f"as fast as {of}"
-        case _:
-            return f"{speedup.ratio:.2g} times as fast as {of}"
+    if speedup.verdict == "disturbed":
+        return f"not compared in speed with {of}: disturbed by other load"
+    if speedup.verdict == "tie":
+        return f"as fast as {of}"
+    return f"{speedup.ratio:.2g} times as fast as {of}"
 
 
 def accuracy_words(accuracy: FamilyAccuracy, of: str) -> str:

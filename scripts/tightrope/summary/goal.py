@@ -1,13 +1,17 @@
 """The variant for a goal at each shape, with its reasons in words."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from tightrope.summary.candidates import (
+    Bound,
     Candidate,
+    Goal,
+    Miss,
     Prices,
+    Scenario,
     at_shapes,
     given,
     how_far,
@@ -17,19 +21,9 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.decision_types import (
-    Bound,
-    BoundCost,
-    Goal,
-    GoalDecision,
-    Miss,
-    Nearest,
-    Recommendation,
-    Rejected,
-)
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.recommend import of_models, shapes_of
-from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.measured import Entry, Shape, StudyEntry, same
+from tightrope.summary.recommend import Recommendation, Rejected, of_models, shapes_of
+from tightrope.summary.results import Result
 
 NAMES: Mapping[Bound, str] = {
     "p99_ms": "p99",
@@ -43,6 +37,60 @@ NOTHING = 0.0005
 TIMED = ("latency", "cost")
 
 
+class BoundCost(Entry):
+    """What a bound costs."""
+
+    bound: Bound
+    limit: float
+    """Which bound, and at most how much, in its unit."""
+    variant: str | None
+    value: float | None
+    """The best variant without this bound, and its value."""
+    more: float | None
+    """The chosen value over that value, less 1; None without a chosen variant."""
+    words: str
+    """The same in words."""
+
+
+class Nearest(Entry):
+    """The variant that comes nearest to a goal that nothing meets."""
+
+    variant: str
+    value: float
+    """Its name, and what the goal minimizes."""
+    misses: list[Miss]
+    """The bounds that it misses, the worst first."""
+
+
+class GoalDecision(Entry):
+    """The variant for the goal, [how it is decided](goal.md)."""
+
+    model: str
+    host: str
+    """For which model, on which host."""
+    shape: Shape | None
+    """At which the value was measured; None under traffic, and if no variant meets a goal of `cost`
+    without a shape."""
+    traffic: Scenario | None
+    padding: str | None
+    """With which the value was measured; None without traffic."""
+    variant: str | None
+    """None if none meets the goal."""
+    value: float | None
+    unit: str
+    """What the goal minimizes."""
+    sentence: str
+    """The decision in words."""
+    provisional: bool
+    """Whether other load may have changed it."""
+    bounds: list[BoundCost]
+    """One per bound of the goal."""
+    nearest: Nearest | None
+    """None unless no variant meets the goal."""
+    rejected: list[Rejected]
+    """All other variants; those that would be better than the chosen one come first."""
+
+
 def number(value: float) -> str:
     """Format a number with three significant digits, without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -53,14 +101,10 @@ def limit_words(bound: Bound, limit: float) -> str:
     return f"{NAMES[bound]} at most {number(limit)} {BOUND_UNITS[bound]}"
 
 
-def shape_words(shape: Shape) -> str:
-    """Format a shape: `batch 1, sequence 64`."""
-    return ", ".join(f"{name} {size}" for name, size in shape.sizes.items())
-
-
 def goal_words(goal: Goal, shape: Shape | None) -> str:
     """Format a goal with its bounds: `least latency at batch 1, sequence 64 with p99 …`."""
-    where = f" at {shape_words(shape)}" if shape else ""
+    sizes = shape.sizes.items() if shape else ()
+    where = f" at {', '.join(f'{name} {size}' for name, size in sizes)}" if sizes else ""
     if goal.traffic:
         where = f" under {goal.traffic.replace('_', ' ')} traffic"
     bounds = " and ".join(limit_words(*one) for one in given(goal))
@@ -91,37 +135,6 @@ def sentence(
     return f"{words}: no variant {meets}; the nearest is {nearest.variant}: {missed}"
 
 
-def pace_words(chosen: Candidate, candidates: Iterable[Candidate], fastest: str | None) -> str:
-    """Return how much slower than the winner of the race at its shape the choice is.
-
-    Empty where one of the two times is not known.
-    """
-    if chosen.variant == fastest:
-        return ", the fastest"
-    winner = next((one for one in candidates if one.variant == fastest), None)
-    own, best = seconds_of(chosen), seconds_of(winner)
-    if own is None or best is None:
-        return ""
-    return f", with {number(own / best)} times the latency of {fastest}, the fastest"
-
-
-def seconds_of(candidate: Candidate | None) -> float | None:
-    """Return the seconds per call at the shape of a candidate, None if they are not known."""
-    return candidate.row.paired_s if candidate and candidate.row else None
-
-
-def bound_words(
-    goal: Goal, bound: Bound, limit: float, more: float | None, free: Candidate | None
-) -> str:
-    """Return what a bound cost: `p99 at most 5 ms costs 12 % more latency (without it: …)`."""
-    words = limit_words(bound, limit)
-    if more is None or free is None:
-        return f"{words}: what it costs is not known"
-    if more < NOTHING:
-        return f"{words} costs nothing"
-    return f"{words} costs {number(100 * more)} % more {goal.minimize} than {free.variant}"
-
-
 def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
     name, unit = NAMES[miss.bound], BOUND_UNITS[miss.bound]
@@ -131,16 +144,6 @@ def miss_words(miss: Miss) -> str:
         name = "accuracy loss may be"
     value, over, limit = (number(one) for one in (miss.value, miss.by, miss.limit))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
-
-
-def worse(goal: Goal, candidate: Candidate, chosen: Candidate, unit: str) -> str:
-    """Return why a variant that meets the goal is not the one."""
-    if candidate.value is None or chosen.value is None:
-        return f"its {goal.minimize} was not measured"
-    if candidate.value <= chosen.value:
-        return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
-    own, best = number(candidate.value), number(chosen.value)
-    return f"more {goal.minimize}: {own} {unit}, {chosen.variant} has {best}"
 
 
 class Context(NamedTuple):
@@ -155,13 +158,16 @@ class Context(NamedTuple):
     budget_points: float
     races: Mapping[Shape, Recommendation]
 
+    def race_at(self, one: Candidate | None) -> Recommendation | None:
+        """Return the recommendation of the race at the shape of a candidate, None without one."""
+        return self.races.get(one.shape) if one and one.shape else None
+
 
 def decisions(
     goal: Goal | None,
     results: Sequence[Result],
     raced: Sequence[Recommendation],
     traffic: Sequence[StudyEntry],
-    *,
     prices: Prices,
     budget_points: float,
 ) -> list[GoalDecision]:
@@ -187,19 +193,13 @@ def decisions(
             under = list(under_traffic(goal, goal.traffic, own, loads, price))
             found += [decide(model, host, own, under, None, context)] if loads else []
             continue
-        for shapes in shape_groups(goal, own):
+        shapes_here = [one for one in shapes_of(own) if goal.shape in (None, one)]
+        together = goal.minimize == "cost" and not goal.shape
+        for shapes in [shapes_here] if together else [[one] for one in shapes_here]:
             at = at_shapes(goal, own, shapes, price)
             shape = shapes[0] if len(shapes) == 1 else None
             found.append(decide(model, host, own, at, shape, context))
     return found
-
-
-def shape_groups(goal: Goal, results: Sequence[Result]) -> list[list[Shape]]:
-    """Return the shapes of each decision."""
-    shapes = shapes_of(results)
-    if goal.shape:
-        return [[shape] for shape in shapes if shape == goal.shape]
-    return [shapes] if goal.minimize == "cost" else [[shape] for shape in shapes]
 
 
 def decide(
@@ -246,23 +246,26 @@ def best(candidates: Sequence[Candidate], context: Context) -> Candidate | None:
     if not known:
         return None
     lowest = min(known, key=lambda pair: pair[0])[1]
-    return next((one for one in candidates if is_winner(one, lowest, context)), lowest)
-
-
-def is_winner(candidate: Candidate, lowest: Candidate, context: Context) -> bool:
-    """Return whether a candidate won the race at the shape of the one with the lowest value."""
-    if context.goal.minimize not in TIMED or lowest.shape is None:
-        return False
-    race = context.races.get(lowest.shape)
-    return bool(race and (candidate.variant, candidate.shape) == (race.variant, lowest.shape))
+    race = context.race_at(lowest) if context.goal.minimize in TIMED else None
+    won = (race.variant, lowest.shape) if race else None
+    return next((one for one in candidates if (one.variant, one.shape) == won), lowest)
 
 
 def pace(chosen: Candidate | None, candidates: Sequence[Candidate], context: Context) -> str:
-    """Return how fast the choice for memory or energy is, in words; a goal of time says it."""
-    if chosen is None or chosen.shape is None or context.goal.minimize in TIMED:
+    """Return how much slower a choice is than the winner of the race at its shape, in words.
+
+    Empty for a goal of time, which says it, and where one of the two times is not known.
+    """
+    race = context.race_at(chosen)
+    if chosen is None or race is None or context.goal.minimize in TIMED:
         return ""
-    race = context.races.get(chosen.shape)
-    return pace_words(chosen, candidates, race.variant) if race else ""
+    if chosen.variant == race.variant:
+        return ", the fastest"
+    winner = next((one.row for one in candidates if one.variant == race.variant), None)
+    own, best = (row.paired_s if row else None for row in (chosen.row, winner))
+    if own is None or best is None:
+        return ""
+    return f", with {number(own / best)} times the latency of {race.variant}, the fastest"
 
 
 def bound_cost(
@@ -275,16 +278,22 @@ def bound_cost(
     """Return what a bound cost: the best candidate without it against the chosen one."""
     others = [one for one, without in missed if {miss.bound for miss in without} <= {bound}]
     free = best(others, context)
-    more = None
+    more, words = None, limit_words(bound, limit)
     if chosen and free and chosen.value is not None and free.value:
         more = max(0.0, chosen.value / free.value - 1)
+    if more is None or free is None:
+        words += ": what it costs is not known"
+    elif more < NOTHING:
+        words += " costs nothing"
+    else:
+        words += f" costs {number(100 * more)} % more {context.goal.minimize} than {free.variant}"
     return BoundCost(
         bound=bound,
         limit=limit,
         variant=free.variant if free else None,
         value=free.value if free else None,
         more=more,
-        words=bound_words(context.goal, bound, limit, more, free),
+        words=words,
     )
 
 
@@ -312,7 +321,7 @@ def is_provisional(
         return True
     if chosen is None or chosen.shape is None or goal.minimize not in TIMED:
         return False
-    race = context.races.get(chosen.shape)
+    race = context.race_at(chosen)
     return race is None or race.variant is None or race.provisional
 
 
@@ -341,11 +350,8 @@ def rejections(
             found[one.variant] = order, reason
     where = "under this traffic" if context.goal.traffic else "at this shape"
     for result in results:
-        why = (
-            f"not measured {where}"
-            if result.status == "ok"
-            else (f"{result.status}: {result.reason}")
-        )
+        failed = f"{result.status}: {result.reason}"
+        why = f"not measured {where}" if result.status == "ok" else failed
         found.setdefault(result.variant, ((3, 0.0), why))
     found.pop(chosen.variant if chosen else "", None)
     ordered = sorted(found.items(), key=lambda item: item[1][0])
@@ -356,37 +362,33 @@ def against(candidate: Candidate, chosen: Candidate | None, context: Context) ->
     """Return why a candidate that meets the goal is not chosen; the race's reason if it won."""
     if chosen is None:
         return "not chosen"
-    race = context.races.get(chosen.shape) if chosen.shape else None
-    if context.goal.minimize == "latency" and race and race.variant == chosen.variant:
+    race, minimize = context.race_at(chosen), context.goal.minimize
+    if minimize == "latency" and race and race.variant == chosen.variant:
         told = {one.variant: one.reason for one in race.rejected}
         if candidate.variant in told:
             return told[candidate.variant]
-    return worse(context.goal, candidate, chosen, context.unit)
+    if candidate.value is None or chosen.value is None:
+        return f"its {minimize} was not measured"
+    if candidate.value <= chosen.value:
+        return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
+    own, best = number(candidate.value), number(chosen.value)
+    return f"more {minimize}: {own} {context.unit}, {chosen.variant} has {best}"
 
 
 def for_goal(
     recommendations: Iterable[Recommendation], decided: Iterable[GoalDecision]
 ) -> list[Recommendation]:
-    """Return the recommendations, those at the shape of a decision with its variant and reasons."""
-    by_place = {(one.model, one.host, one.shape): one for one in decided if one.shape is not None}
-    found: list[Recommendation] = []
-    for one in recommendations:
-        decision = by_place.get((one.model, one.host, one.shape))
-        found.append(one if decision is None else of_decision(one, decision))
-    return found
-
-
-def of_decision(recommendation: Recommendation, decision: GoalDecision) -> Recommendation:
-    """Return a recommendation with the choice of a decision at its shape.
+    """Return the recommendations, those at the shape of a decision with its variant and reasons.
 
     What the race said of variants that are as fast as its winner holds only for that winner.
     """
-    same = recommendation.variant == decision.variant
-    kept = replace(
-        recommendation,
-        variant=decision.variant,
-        why=decision.sentence,
-        provisional=decision.provisional,
-        rejected=decision.rejected,
-    )
-    return kept if same else replace(kept, equal=[], open=[], disturbed=[], undecided=[])
+    by_place = {(one.model, one.host, one.shape): one for one in decided if one.shape is not None}
+    found: list[Recommendation] = []
+    for one in recommendations:
+        if decision := by_place.get((one.model, one.host, one.shape)):
+            told: dict[str, Any] = same(decision, "variant", "provisional", "rejected")
+            if one.variant != decision.variant:
+                told |= {name: [] for name in ("equal", "open", "disturbed", "undecided")}
+            one = replace(one, why=decision.sentence, **told)
+        found.append(one)
+    return found

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,15 +15,14 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import model_and_variant
 from tightrope.records.kept import named
 from tightrope.records.latency import Reference, TimedShape
 from tightrope.records.race import RaceRecord
 from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.statistics import Interval, SpeedVerdict, speed_verdict
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.result_types import Attempt, Entry
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
@@ -36,29 +35,84 @@ CAUSES = {
     "shared": "other processes on the GPU",
 }
 OF_THE_GPU = {"throttled", "shared"}
+Attempt = Literal["ok", "failed"]
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of summary.json; None means not known."""
+
+
+class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Sizes of an input; one that it does not have is left out."""
+
+    batch: int
+    """Examples of a call."""
+    sequence: int | None = None
+    """Tokens of each text, padding included."""
+    tokens: int | None = None
+    """How many of them are no padding; only at [a padded shape](measurement.md#latency)."""
+    height: int | None = None
+    width: int | None = None
+    """Pixels of each image."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that it has, by name."""
+        known = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: size for name, size in known if size is not None}
+
+    def __lt__(self, other: "Shape") -> bool:
+        """Return whether it is the smaller one, by the sizes in their order."""
+        return [*self.sizes.items()] < [*other.sizes.items()]
+
+
+class Ratio(Entry, kw_only=True):
+    """A speed-up: the time of another over its own, with its 95 % interval."""
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """None if `verdict` is `disturbed`."""
+    verdict: SpeedVerdict | Literal["disturbed"]
+    """`faster` or `slower` where the whole interval is on that side of 1, else `tie`; `disturbed`
+    where other load left no measurement."""
+
+    @classmethod
+    def of(cls, found: Interval) -> "Ratio":
+        """Return a ratio of times with its interval and verdict."""
+        return cls(ratio=found.value, low=found.low, high=found.high, verdict=speed_verdict(found))
+
+
+def interval_of(found: Ratio | None) -> Interval | None:
+    """Return the interval of a ratio of times, None if it was not measured."""
+    if found is None or found.ratio is None or found.low is None or found.high is None:
+        return None
+    return Interval(found.ratio, found.low, found.high)
 
 
 class Measured(Entry):
-    """A variant of a model on a host, whether it could be measured, else the reason, and when."""
+    """What was measured of a variant of a model."""
 
     model: str
     variant: str
     host: str
+    """Of which variant, on which machine of `hosts`."""
     status: Attempt
     reason: str | None
+    """Why it failed, else None."""
     measured: str
+    """When, in UTC."""
+
+
+def same(source: Any, *names: str) -> dict[str, Any]:
+    """Return these attributes of a record, which are fields of an entry, by name."""
+    return {name: getattr(source, name) for name in names}
 
 
 def measured_entry(record: Record) -> dict[str, Any]:
     """Return the fields of `Measured` of a record."""
-    return {
-        "model": record.model,
-        "variant": record.variant,
-        "host": host_key(record.host),
-        "status": record.status,
-        "reason": record.reason,
-        "measured": record.measured,
-    }
+    names = ("model", "variant", "status", "reason", "measured")
+    return {**same(record, *names), "host": host_key(record.host)}
 
 
 def why_disturbed(shape: TimedShape, busiest: dict[str, float], kept: int, fewest: int) -> str:
@@ -72,16 +126,10 @@ def why_disturbed(shape: TimedShape, busiest: dict[str, float], kept: int, fewes
 def causes(pairs: list[Counters], windows: list[float | None], busiest: dict[str, float]) -> str:
     """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
     counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
-    words = " and ".join(in_words(cause, pairs) for cause, _ in counts.most_common())
+    reasons = SLOWDOWNS & {reason for pair in pairs for reason in pair.throttled or ()}
+    why = {"throttled": f" ({', '.join(sorted(reasons))})"}
+    words = " and ".join(CAUSES[one] + why.get(one, "") for one, _ in counts.most_common())
     return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")
-
-
-def in_words(cause: str, pairs: list[Counters]) -> str:
-    """Describe a cause of disturbance; where the GPU was throttled, with the reasons."""
-    if cause != "throttled":
-        return CAUSES[cause]
-    reasons = {reason for pair in pairs for reason in pair.throttled or ()}
-    return f"{CAUSES[cause]} ({', '.join(sorted(reasons & SLOWDOWNS))})"
 
 
 def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
@@ -92,20 +140,14 @@ def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
         found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
     if shape.idle_share > IDLE_SHARE:
         found.append(f"the engine that was not timed used {100 * shape.idle_share:.0f} % of a core")
-    return found + drift(reference)
-
-
-def drift(reference: Reference | None) -> list[str]:
-    """Report a change in time of the fixed workload between before and after the measurement."""
-    if reference is None:
-        return []
-    both = (reference.before, reference.after)
-    before, after = (statistics.median(one.rounds_s) for one in both)
-    change = after / before - 1
-    if abs(change) <= DRIFT:
-        return []
-    word = "slower" if change > 0 else "faster"
-    return [f"the machine was {100 * abs(change):.0f} % {word} after the measurement than before"]
+    if reference is not None:  # the fixed workload before and after
+        both = (reference.before, reference.after)
+        before, after = (statistics.median(one.rounds_s) for one in both)
+        change, word = abs(after / before - 1), "slower" if after > before else "faster"
+        if change > DRIFT:
+            share = f"{100 * change:.0f} %"
+            found.append(f"the machine was {share} {word} after the measurement than before")
+    return found
 
 
 Kind = TypeVar("Kind", bound=Record)
@@ -131,8 +173,7 @@ def read_own(path: Path | str, kind: type[Kind], engines: Engines) -> Kind:
 
 def require_own(path: Path | str, record: Record, engines: Engines) -> None:
     """Raise ArtifactError for a record of another model, variant or engine than its path says."""
-    model = Path(path).parent.name
-    variant = Path(path).name.rsplit(".", 2)[0]
+    model, variant = Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
     if record.variant == TRAINING:
         variant = TRAINING
     if (record.model, record.variant) != (model, variant):
@@ -143,27 +184,15 @@ def require_own(path: Path | str, record: Record, engines: Engines) -> None:
     require_engine(path, record.engine_sha256, engines.get((model, variant)))
 
 
-def require_data(path: Path | str, record: AccuracyRecord, split: Path | str, digest: str) -> None:
-    """Raise ArtifactError where predictions were recorded on other data than this split.
-
-    `digest` is the SHA-256 of its file.
-    """
-    if record.data_sha256 != digest:
-        raise ArtifactError(
-            f"{path}: predictions on other data than {split}; delete it and run again"
-        )
-
-
 def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
     """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
 
     Those of a family are named by model and variant, those of a race by variant.
     """
-    record = kind.read(path)
-    if record.model != Path(path).parent.name:
+    record, model = kind.read(path), Path(path).parent.name
+    if record.model != model:
         raise ArtifactError(
-            f"{path}: the record of model {record.model}, not of {Path(path).parent.name}; delete "
-            "it and run again"
+            f"{path}: the record of model {record.model}, not of {model}; delete it and run again"
         )
     for name, digest in record.engines_sha256.items():
         known = model_and_variant(name) if "/" in name else (record.model, name)
@@ -176,17 +205,18 @@ def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Race
 
 
 class StudyEntry(Measured):
-    """What a study found of a variant: rows, of which each study has its own fields.
-
-    `shape` is what all inputs have in common, `words` are sentences on all rows, `spent_s` the
-    seconds of all calls with loads.
-    """
+    """What a study found of a variant."""
 
     shape: dict[str, int]
+    """The sizes that all inputs have in common."""
     threads: int
+    """Per operator, as configured."""
     spent_s: float
+    """Of all calls with loads."""
     words: list[str]
+    """Sentences on all rows."""
     rows: list[dict[str, Any]]
+    """Each study has rows of its own, see below; none if it failed."""
 
 
 def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:
@@ -212,9 +242,7 @@ def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = F
     rows = study.rows(record, accept_disturbed) if record.status == "ok" else []
     return StudyEntry(
         **measured_entry(record),
-        shape=record.shape,
-        threads=record.threads,
-        spent_s=record.spent_s,
+        **same(record, "shape", "threads", "spent_s"),
         words=[*study.words(rows, record)] if rows else [],
         rows=msgspec.to_builtins(rows),
     )

@@ -1,100 +1,114 @@
 """Models of summary.json: splits, weights, how many texts were cut, searches of int8-auto."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from msgspec.structs import replace
 
-from tightrope.artifacts.content import read_artifact
-from tightrope.artifacts.descent import require_model
-from tightrope.artifacts.failures import failure_of
+from tightrope.artifacts.descent import parent_of, require_model
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.inputs.encode import read_split, require_split
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.summary.accuracy import KEYS, Split
-from tightrope.summary.result_types import (
-    Entry,
-    Model,
-    OperatorSensitivity,
-    Result,
-    Search,
+from tightrope.summary.accuracy import (
+    Records,
     Sensitivity,
-    Trial,
-    Truncation,
+    Split,
+    made_records,
+    search_entry,
+    sensitivity_entries,
 )
+from tightrope.summary.measured import Entry
+from tightrope.summary.results import Result
 from tightrope.variants import AUTO, parse
 
-# records by (model, file stem)
-Records = Mapping[tuple[str, str], dict[str, Any]]
+# splits, and the settings at whose number of tokens their texts are cut
+KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
+# fields of a checkpoint's manifest with a change, by the key of the configuration
+CHANGES = {
+    "prune": "prune",
+    "activation": "activation",
+    "distill": "distill",
+    "qat": "qat",
+    "train": "recipe",
+}
+# manifests of checkpoints by model
+Checkpoints = Mapping[str, CheckpointManifest]
 
 
-def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
-    """Read files `artifacts/{model}/{kind}/{name}.json`, without recorded failures."""
-    found = {path: read_artifact(path) for path in paths}
-    made = {path: one for path, one in found.items() if failure_of(one) is None}
-    for path, one in made.items():
-        require_type(path, one, kind)
-    return {key_of(path): one for path, one in made.items()}
+class Truncation(Entry):
+    """How many texts of a split were cut."""
+
+    texts: int
+    truncated: int
+    """Texts that were encoded, and those of them that were cut."""
+    max_sequence: int
+    """Tokens at which they are cut; of `train` the recipe's `train.sequence`."""
 
 
-def key_of(path: Path | str) -> tuple[str, str]:
-    """Return model and name of `artifacts/{model}/{kind}/{name}.json`."""
-    return Path(path).parent.parent.name, Path(path).stem
+class Model(Entry):
+    """A model with its data."""
+
+    task: str
+    """`text` or `image`."""
+    activation: str | None
+    """As its config.json names it, None without."""
+    parameters: int
+    """Number of weights."""
+    reference: int | None
+    """For how many texts it was compared with what was brought."""
+    matched: str | None
+    """How its outputs have got their labels."""
+    checkpoint_sha256: str
+    """Of its weights."""
+    labels: list[str] | None
+    """Names of the classes."""
+    data: dict[str, str | int | None]
+    """The `source`, and the samples of each split that has any: `train_samples`."""
+    left_out: dict[str, dict[str, int]]
+    """For each part of the source (`train` and `evaluation`, or `pool`) its `rows`, and how many of
+    them are `empty`, `equal` to another, `contradictory` (equal with two labels) or `in_evaluation`
+    too; the rest is used."""
+    truncation: dict[str, Truncation]
+    """By split whose texts were encoded: `evaluation`, `calibration`, `train`. Empty for images."""
+    baselines: dict[str, str]
+    """The variant by device; with `hosts` by device and host, as `cpu@genoa`."""
+    chance: float | None
+    """Accuracy of always giving the most frequent label of the evaluation split, None without
+    labels."""
+    thumbnails: dict[str, str]
+    """Data URIs of images with changed answers, at most 40, by their index in the evaluation
+    split."""
+    sensitivity: dict[str, Sensitivity]
+    """By scheme and calibration (`u8s8-minmax-512`) for which `int8-auto` needed it, because
+    neither plain int8 nor SmoothQuant kept the budget."""
+
+
+class FamilyMember(Entry):
+    """A model of a family."""
+
+    model: str
+    parent: str | None
+    """The model that it starts from, None for the root."""
+    changes: dict[str, Any]
+    """`prune`, `activation`, `distill`, `qat`, `train`, each as in its checkpoint.json, if
+    there."""
+    parameters: int
+    """Number of weights."""
+    reason: str | None
+    """Why no engine of it was timed, else None."""
 
 
 def with_search(result: Result, searches: Records) -> Result:
     """Return a result with its `search`, None if missing; named by scheme and calibration."""
-    model, calibration = result.model, result.calibration
-    searched = searches.items() if result.precision == AUTO else ()
-    found = [
-        record
-        for (owner, name), record in searched
-        if (owner, name.partition("-")[2]) == (model, calibration)
-    ]
-    return replace(result, search=search_entry(found[0])) if found else result
-
-
-def search_entry(record: Mapping[str, Any]) -> Search:
-    """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
-    trials = [
-        Trial(**picked(Trial, {**one, "in_float": len(one["in_float"])}))
-        for one in record["trials"]
-    ]
-    return Search(**{**picked(Search, record), "trials": trials})
-
-
-def picked(kind: type[Entry], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an entry from a mapping that has all of them."""
-    return {name: source[name] for name in kind.__struct_fields__}
-
-
-def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
-    """Return a model's operator sensitivities by scheme and calibration, highest KL first.
-
-    `searches` that needed none are left out.
-    """
-    measured = {
-        name: record["sensitivity"]
-        for (owner, name), record in searches.items()
-        if owner == model and record["sensitivity"]
-    }
-    return {
-        name: Sensitivity(
-            one["samples"],
-            sorted(
-                (
-                    OperatorSensitivity(**picked(OperatorSensitivity, {"operator": name, **fields}))
-                    for name, fields in one["operators"].items()
-                ),
-                key=lambda operator: -operator.kl,
-            ),
-        )
-        for name, one in measured.items()
-    }
+    for (model, name), record in searches.items() if result.precision == AUTO else ():
+        if (model, name.partition("-")[2]) == (result.model, result.calibration):
+            return replace(result, search=search_entry(record))
+    return result
 
 
 # manifests of splits by model and split
@@ -188,9 +202,84 @@ def with_truncations(
         training = read_manifest(path, CheckpointManifest)["training"] or {}
         require_type(path, training, Encoded)
         found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {name: replace(model, truncation=known(found[name])) for name, model in models.items()}
+    return {
+        name: replace(model, truncation={key: own[key] for key in KEYS if own.get(key)})
+        for name, model in models.items()
+        for own in [found[name]]
+    }
 
 
-def known(splits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the splits whose truncation is known, in the order of `KEYS`."""
-    return {split: splits[split] for split in KEYS if splits.get(split)}
+def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
+    """Return a remark on the first baseline of a model whose accuracy may be that of chance.
+
+    `results` are those of the model.
+    """
+    names = model.baselines.values()
+    for result in results:
+        found, chance = result.accuracy, model.chance
+        if result.variant in names and found and chance is not None and found.low <= chance:
+            shares = [f"{100 * share:.1f}" for share in (found.top1, found.low, found.high)]
+            return (
+                f"the baseline itself is poor: its accuracy is {shares[0]} % ({shares[1]} to "
+                f"{shares[2]}), and always giving the most frequent label has {100 * chance:.1f} "
+                "%; check the labels and their order, or train the model longer"
+            )
+    return None
+
+
+def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
+    """Return which texts were cut, per split; None if none were."""
+    words = []
+    for split, key in KEYS.items():
+        if (found := splits.get(split)) and found.truncated:
+            texts = "text was" if found.texts == 1 else "texts were"
+            words.append(
+                f"{found.truncated:,} of {found.texts:,} {split} {texts} cut at "
+                f"{key} = {found.max_sequence} tokens"
+            )
+    return "; ".join(words) or None
+
+
+def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> float | None:
+    """Return the share of the most frequent label among a model's evaluation examples.
+
+    It is the accuracy of always answering this label, and no less than that of guessing. None
+    without labels.
+    """
+    found = [record.labels or () for (name, _), record in judged.items() if name == model]
+    labels = max(found, key=len, default=())
+    return max(Counter(labels).values()) / len(labels) if labels else None
+
+
+def member_entries(
+    root: str, checkpoints: Checkpoints, reasons: Mapping[str, str]
+) -> list[FamilyMember]:
+    """Return the root, and after each model those that start from it.
+
+    `reasons` say why no engine of a model was timed.
+    """
+    made = checkpoints[root]
+    parent, changes, parameters = parent_of(made), changes_of(made), made["parameters"]
+    found = [FamilyMember(root, parent, changes, parameters, reasons.get(root))]
+    for name, one in checkpoints.items():
+        if parent_of(one) == root:
+            found += member_entries(name, checkpoints, reasons)
+    return found
+
+
+def changes_of(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was changed of a model, by the key of the configuration.
+
+    Not the ranges that it learnt, which are many, only whether some are of outputs.
+    """
+    found: dict[str, Any] = {}
+    for key, name in CHANGES.items():
+        value = checkpoint.get(name)
+        if isinstance(value, dict):
+            value = {name: one for name, one in value.items() if one is not None}
+        if value:
+            found[key] = value
+    if learnt := found.get("qat"):
+        outputs = {"outputs": True} if "outputs" in learnt else {}
+        found["qat"] = {"scheme": learnt["scheme"], **outputs}
+    return found

@@ -4,167 +4,192 @@ Times are in seconds per call; None means not known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from msgspec.structs import asdict
 
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import (
-    Around,
     Bound,
     Group,
-    ModelWork,
-    Operator,
+    OperatorTime,
+    Peaks,
     ProfiledShape,
     ProfileRecord,
+    Work,
 )
-from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS
-from tightrope.summary.measured import Measured, measured_entry
-from tightrope.summary.result_types import Entry, Shape
+from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
+from tightrope.summary.measured import Entry, Measured, Shape, measured_entry
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
 Relation = Literal["float", "baseline", "best"]
 # a file that is quantized already is in int8, or in fp8, which is as fast on GPUs that have it
 PEAK_OF = {GIVEN: "int8"}
+# bytes of a weight in precisions that are no name of a type: those of int8 and of fp8 are one
+OTHER_WIDTHS = {"tf32": 4, GIVEN: 1}
 LONGEST = 5
 
 
 class OperatorGroup(Entry):
-    """Operators of one group: their time scaled to the call, its share of it, and what they do.
-
-    `types` are the shares of the call by the type that they computed in.
-    """
+    """The operators of one group in a call."""
 
     group: str
+    """Its name."""
     seconds: float
     share: float
+    """Their time scaled to the call, and its share of it."""
     types: dict[str, float]
+    """Shares of the call by the type that they computed in."""
     operations: float
     bytes: float
     count: int
+    """Multiplications and additions, the bytes that they move at least, and how many they are."""
 
 
 class LongOperator(Entry):
-    """One of the longest operators, in the runtime's words."""
+    """One of the five longest operators, in the runtime's words."""
 
     name: str
     kind: str
     group: str
     type: str
+    """Its name, kind and group, and the type that it computed in."""
     seconds: float
     share: float
+    """Its time scaled to the call, and its share of it."""
 
 
 class Roofline(Entry):
-    """A call in the roofline: what the model takes at least, and what the variant reaches of it.
-
-    `groups` has the operations by group of operators. `peak_per_s` is the machine's in `type`, and
-    `roof_per_s` the lower of it and what the copy bandwidth allows; None if it was not measured.
-    """
+    """A call in the roofline: what the model takes on any engine, and what the variant reaches."""
 
     operations: float
     least_bytes: float
+    """Of a call."""
     groups: dict[str, float]
+    """Operations by group of operators."""
     type: str
+    """Of the variant."""
     operations_per_s: float
+    """What it reaches."""
     peak_per_s: float | None
+    """Of the machine in that type; None where it was not measured."""
     roof_per_s: float | None
+    """The lower of the peak and what the copy bandwidth allows at these operations per byte; None
+    without a peak."""
 
 
 class ProfiledCall(Entry):
-    """Where the time of a call goes; without a profiler only `call_s` is known.
-
-    `shares` are those of compute, memory and overhead; `outside` is the share that no operator
-    takes. `profiler_factor` scales the operators' times where a profiler made them too long.
-    `padding` is the share of the tokens, or of the images, that only pads the request.
-    `prepare_s` and `finish_s` are the seconds from raw examples to inputs and from logits to
-    labels, and `ceiling` is how many times faster a faster engine makes the whole at most.
-    """
+    """Where the time of a call goes."""
 
     shape: Shape
+    """Of the request."""
     call_s: float
+    """The mean of calls without a profiler. What a profiler tells is None or empty without one."""
     bound: Bound | None
     shares: dict[Bound, float] | None
+    """What bounds the call, and the shares of the three."""
     outside: float | None
+    """The share that no operator takes."""
     profiler_factor: float | None
+    """By which the operators' times were scaled down to the call."""
     padding: float | None
+    """The share of the tokens or images that pads the request up to its bucket."""
     prepare_s: float | None
     finish_s: float | None
+    """From raw examples to the inputs of the call, and from its logits to labels; `prepare_s` is
+    None for random inputs."""
     ceiling: float | None
+    """How many times faster the whole request gets at most by a faster engine (Amdahl's law):
+    (`prepare_s` + `call_s` + `finish_s`) ÷ (`prepare_s` + `finish_s`). None with `prepare_s`."""
     roofline: Roofline | None
+    """None without an ONNX file."""
     groups: list[OperatorGroup]
     operators: list[LongOperator]
+    """All groups, and the five longest operators; empty without a profiler."""
 
 
 class Profile(Measured):
-    """The profile of a variant; `unprofiled` says why its operators are not timed.
-
-    `emulated` is None, or why the CPU only emulates the variant's precision.
-    """
+    """The operator times of a variant."""
 
     unprofiled: str | None
+    """Why the operators are not timed, else None."""
     emulated: str | None
+    """Why the CPU only emulates the precision, else None."""
     shapes: list[ProfiledCall]
+    """One call per shape."""
 
 
 class Part(Entry):
-    """Seconds per call of a group of operators in two variants, and what the first saves."""
+    """A group of operators, or `outside of operators`, in two variants."""
 
     group: str
+    """Its name."""
     seconds: float
     against_s: float
     saved_s: float
+    """Per call of the first and of the second, and what the first saves."""
 
 
 class Explanation(Entry):
-    """Why `variant` is faster or slower than `against` at one shape, in parts and in sentences.
-
-    `saved_s` is negative where it is slower. Parts are sorted by what they save or cost.
-    """
+    """Why a profiled variant is faster or slower than another at one shape."""
 
     model: str
     host: str
     shape: Shape
     variant: str
     against: str
+    """Both profiled at that shape."""
     relation: Relation
+    """`float`: of a quantized variant to the float of its engine; `baseline`: of the fastest
+    profiled variant to the baseline; `best`: of another to the fastest."""
     saved_s: float
+    """Per call; negative where `variant` is slower."""
     parts: list[Part]
+    """They add up to `saved_s`; what differs most is first."""
     sentences: list[str]
+    """The same in words, the largest causes first."""
 
 
 def roofline_entry(
-    work: ModelWork | None, call_s: float, precision: str, peaks: Mapping[str, Any]
+    work: Work | None, call_s: float, precision: str, peaks: Peaks | None
 ) -> Roofline | None:
     """Return the point of a call of `call_s` seconds, None where the model's work is not known.
 
     The roof is the peak of the variant's type, or the copy bandwidth times the operations per byte
     where that is lower. Both are None for a type whose peak was not measured.
     """
-    if work is None:
+    if work is None or peaks is None:
         return None
-    name = PEAK_OF.get(precision, precision.partition("-")[0])
-    peak = peaks["operations_per_s"].get(name)
-    by_memory = peaks["copy_bytes_per_s"] * work.operations / work.least_bytes
+    name = precision.partition("-")[0]
+    kind, moved = PEAK_OF.get(precision, name), least_bytes(work, name)
+    peak = peaks.operations_per_s.get(kind)
+    by_memory = peaks.copy_bytes_per_s * work.operations / moved
     return Roofline(
         operations=work.operations,
-        least_bytes=work.least_bytes,
+        least_bytes=moved,
         groups=work.groups,
-        type=name,
+        type=kind,
         operations_per_s=work.operations / call_s,
         peak_per_s=peak,
         roof_per_s=None if peak is None else min(peak, by_memory),
     )
 
 
-def ceiling_of(call_s: float, around: Around) -> float | None:
+def least_bytes(work: Work, name: str) -> float:
+    """Return the bytes that a call moves at least, with each weight once in the type `name`."""
+    return work.weights * (OTHER_WIDTHS.get(name) or WIDTHS[name]) + work.other_bytes
+
+
+def ceiling_of(shape: ProfiledShape) -> float | None:
     """Return how many times faster a request gets if the call takes no time (Amdahl's law).
 
     None where the time to prepare the inputs is not known.
     """
-    if around.prepare_s is None:
+    if shape.prepare_s is None:
         return None
-    rest = around.prepare_s + around.finish_s
-    return (rest + call_s) / rest
+    rest = shape.prepare_s + shape.finish_s
+    return (rest + shape.call_s) / rest
 
 
 def profile_entry(record: ProfileRecord) -> Profile:
@@ -189,10 +214,10 @@ def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
         outside=None if shape.outside_s is None else shape.outside_s / call_s,
         profiler_factor=shape.profiler_factor,
         padding=shape.padding,
-        prepare_s=shape.around.prepare_s,
-        finish_s=shape.around.finish_s,
-        ceiling=ceiling_of(call_s, shape.around),
-        roofline=roofline_entry(shape.model, call_s, precision, record.peaks),
+        prepare_s=shape.prepare_s,
+        finish_s=shape.finish_s,
+        ceiling=ceiling_of(shape),
+        roofline=roofline_entry(shape.work, call_s, precision, record.peaks),
         groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
         operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
     )
@@ -201,28 +226,15 @@ def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
 def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
     """Return the entry of a group of operators."""
     seconds = scale * group.seconds
-    return OperatorGroup(
-        group=name,
-        seconds=seconds,
-        share=seconds / call_s,
-        types={kind: scale * value / call_s for kind, value in group.types.items()},
-        operations=group.operations,
-        bytes=group.bytes,
-        count=group.count,
-    )
+    types = {kind: scale * value / call_s for kind, value in group.types.items()}
+    scaled = {**asdict(group), "seconds": seconds, "types": types}
+    return OperatorGroup(group=name, share=seconds / call_s, **scaled)
 
 
-def operator_entry(operator: Operator, scale: float, call_s: float) -> LongOperator:
+def operator_entry(one: OperatorTime, scale: float, call_s: float) -> LongOperator:
     """Return the entry of an operator."""
-    seconds = scale * operator.seconds
-    return LongOperator(
-        name=operator.name,
-        kind=operator.kind,
-        group=operator.group,
-        type=operator.type,
-        seconds=seconds,
-        share=seconds / call_s,
-    )
+    seconds = scale * one.seconds
+    return LongOperator(one.name, one.kind, one.group, one.type, seconds, seconds / call_s)
 
 
 # a smaller difference of two calls is not explained
@@ -355,38 +367,28 @@ def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Shape], list[C
             if profile.status == "ok" and call.outside is not None:
                 one = Called(profile.variant, call, profile.emulated)
                 found.setdefault((profile.model, profile.host, call.shape), []).append(one)
-    return {key: sorted(ones, key=call_s) for key, ones in found.items()}
-
-
-def call_s(one: Called) -> float:
-    """Return the seconds of a call."""
-    return one.call.call_s
+    return {key: sorted(ones, key=lambda one: one.call.call_s) for key, ones in found.items()}
 
 
 def pairs(
     called: Sequence[Called], baselines: Mapping[str, str]
 ) -> Iterator[tuple[Called, Called, Relation]]:
     """Yield each pair once, with its first relation; `called` has the fastest first."""
+    best, *others = called
+    possible: list[tuple[Called, Called | None, Relation]] = [
+        *((one, float_of(one, called), "float") for one in called),
+        *(
+            (best, one, "baseline")
+            for one in called
+            if one.variant == baselines.get(parse(one.variant).place)
+        ),
+        *((one, best, "best") for one in others),
+    ]
     seen = set()
-    for one, other, relation in possible_pairs(called, baselines):
-        if one is not other and frozenset((one.variant, other.variant)) not in seen:
+    for one, other, relation in possible:
+        if other and one is not other and {one.variant, other.variant} not in seen:
             seen.add(frozenset((one.variant, other.variant)))
             yield one, other, relation
-
-
-def possible_pairs(
-    called: Sequence[Called], baselines: Mapping[str, str]
-) -> Iterator[tuple[Called, Called, Relation]]:
-    """Yield the pairs in the order of their relations, some of them twice."""
-    best = called[0]
-    for one in called:
-        if (plain := float_of(one, called)) is not None:
-            yield one, plain, "float"
-    for one in called:
-        if one.variant == baselines.get(parse(one.variant).place):
-            yield best, one, "baseline"
-    for one in called[1:]:
-        yield one, best, "best"
 
 
 def float_of(one: Called, called: Sequence[Called]) -> Called | None:

@@ -2,24 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import asdict
 
-from tightrope.statistics import Interval
-from tightrope.summary.decision_types import (
-    Quantization,
-    QuantizedAccuracy,
-    QuantizedVariant,
-    QuantizeVerdict,
-    Race,
-)
-from tightrope.summary.races import RaceKey, ratio_between
+from tightrope.statistics import AccuracyVerdict, Interval
+from tightrope.summary.measured import Entry, Ratio, Shape, interval_of, same
+from tightrope.summary.races import Race, RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, interval_of
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]
+QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
@@ -27,18 +22,63 @@ QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
 STANDINGS = ("kept", "undecided", "dropped")
 
 
+class QuantizedAccuracy(Entry):
+    """The change of accuracy from the baseline."""
+
+    delta: float | None
+    delta_low: float | None
+    delta_high: float | None
+    flips: int | None
+    samples: int
+    verdict: AccuracyVerdict | None
+    """As in the [Accuracy](#accuracy) of the result."""
+
+
+class QuantizedVariant(Entry):
+    """Whether a quantized variant is worth it."""
+
+    variant: str
+    verdict: QuantizeVerdict
+    """Whether it is surely faster and keeps the accuracy."""
+    why: list[str]
+    """All reasons that hold, in words."""
+    failed: str | None
+    """Why it failed, else None."""
+    speedup: Ratio | None
+    """Over `unquantized`; None if the two were not timed in the same rounds."""
+    accuracy: QuantizedAccuracy | None
+    """None if it was not evaluated."""
+
+
+class Quantization(QuantizedVariant):
+    """[Whether to quantize](measurement.md#to-quantize-or-not) an engine at one shape.
+
+    There is an entry if it has a variant in INT8 or FP8 that was tried (`ok` or `failed`), and one
+    in fp32, tf32, bf16 or fp16 measured at that shape. `variant` to `accuracy` are those of its
+    best quantized variant.
+    """
+
+    model: str
+    host: str
+    device: str
+    engine: str
+    shape: Shape
+    """Which engine, and where."""
+    unquantized: str
+    """The engine's best variant in float."""
+    others: list[QuantizedVariant]
+    """The engine's other quantized variants, the best first."""
+
+
 def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Quantization]:
     """Return an entry per model, host, device, engine and shape with quantized and float variants.
 
-    An entry needs a float variant measured at the shape and an INT8 or FP8 variant that was tried.
-    It has the fields of `judged` for the best quantized variant (see `ranked`), the engine's other
-    quantized variants in `others`, and in `unquantized` the float variant that they are compared
-    with in the race.
+    They are as of `judged`, in the order of `ranked`.
     """
     found: list[Quantization] = []
     places: dict[tuple[str, str | None, str, str], list[Result]] = {}
     for one in results:
-        places.setdefault(place_of(one), []).append(one)
+        places.setdefault((one.model, one.host, one.device, one.engine), []).append(one)
     for (model, host, device, engine), own in places.items():
         if host is None:
             continue
@@ -46,32 +86,21 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
         for shape in shapes_of(own) if quantized else ():
             rows = rows_at(own, shape)
             race = races.get(RaceKey(model, host, device, shape))
-            plain = best_unquantized(own, rows, race)
-            if plain is not None:
-                first, *others = ranked(quantized, plain, rows, race)
-                found.append(
-                    Quantization(
-                        **asdict(first),
-                        model=model,
-                        host=host,
-                        device=device,
-                        engine=engine,
-                        shape=shape,
-                        unquantized=plain.variant,
-                        others=others,
-                    )
-                )
+            if (plain := best_unquantized(own, rows, race)) is None:
+                continue
+            first, *others = ranked(quantized, plain, rows, race)
+            entry = Quantization(
+                **asdict(first),
+                model=model,
+                host=host,
+                device=device,
+                engine=engine,
+                shape=shape,
+                unquantized=plain.variant,
+                others=others,
+            )
+            found.append(entry)
     return found
-
-
-def place_of(result: Result) -> tuple[str, str | None, str, str]:
-    """Return model, host, device and engine of a result."""
-    return result.model, result.host, result.device, result.engine
-
-
-def raced_in(race: Race | None) -> list[str]:
-    """Return the variants that raced, none without a race."""
-    return race.raced if race else []
 
 
 def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Result | None:
@@ -80,19 +109,15 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     Variants that raced come first, then better accuracy verdicts (see STANDINGS), then lower
     latency.
     """
-    measured = [
-        one
+    raced = race.raced if race else ()
+    ranks = [
+        ((one.variant not in raced, standing_of(one), seconds), one)
         for one in results
         if one.precision in UNQUANTIZED
         and one.status == "ok"
-        and seconds_of(one.variant, rows) < math.inf
+        and (seconds := seconds_of(one.variant, rows)) < math.inf
     ]
-
-    def rank(one: Result) -> tuple[Any, ...]:
-        name = one.variant
-        return name not in raced_in(race), standing_of(one), seconds_of(name, rows)
-
-    return min(measured, key=rank, default=None)
+    return min(ranks, key=lambda pair: pair[0])[1] if ranks else None
 
 
 def seconds_of(name: str, rows: Rows) -> float:
@@ -112,7 +137,7 @@ def ranked(
     them.
     """
     found = {one.variant: judged(one, plain, rows, race) for one in quantized}
-    raced = {name for name in found if name in raced_in(race)}
+    raced = {name for name in found if race and name in race.raced}
 
     def rank(one: Result) -> tuple[Any, ...]:
         name = one.variant
@@ -124,29 +149,23 @@ def ranked(
 
 
 def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> QuantizedVariant:
-    """Return `variant`, `verdict` and `why`, with the evidence for them.
+    """Return whether a quantized variant is worth it against the engine's float variant `plain`.
 
-    `speedup` is over the engine's float variant `plain`, None if the two were not measured in the
-    same rounds; `accuracy` is against the baseline, None if not evaluated; `failed` is the reason
-    or None.
+    Their speed-up is None if the two were not measured in the same rounds.
     """
-    name, accuracy = result.variant, result.accuracy
-    paired = ratio_between(race, name, plain.variant) if race else None
-    speedup = interval_of(paired or over_baseline(result, plain, rows))
+    name, accuracy, row = result.variant, result.accuracy, rows.get(result.variant)
+    paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
+    if paired is None and row and plain.variant == result.baseline:
+        paired = row.speedup
+    speedup, fields = interval_of(paired), QuantizedAccuracy.__struct_fields__
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
         why=reasons(result, plain, rows, race, speedup),
         failed=None if result.status == "ok" else result.reason,
         speedup=Ratio.of(speedup) if speedup else None,
-        accuracy=QuantizedAccuracy.of(accuracy) if accuracy else None,
+        accuracy=QuantizedAccuracy(**same(accuracy, *fields)) if accuracy else None,
     )
-
-
-def over_baseline(result: Result, plain: Result, rows: Rows) -> Ratio | None:
-    """Return the speed-up of `result` if `plain` is its paired baseline, else None."""
-    row = rows.get(result.variant)
-    return row.speedup if row and plain.variant == result.baseline else None
 
 
 def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeVerdict:
@@ -180,11 +199,10 @@ def reasons(
     """List all reasons for and against the variant, in words."""
     ok = result.status == "ok"
     found = [] if ok else [f"failed: {result.reason}"]
-    if ok or speedup is not None:
-        beside = plain.variant
-        found.append(
-            speed_reason(beside, speedup) if speedup else why_not_raced(result, beside, rows, race)
-        )
+    if speedup is not None:
+        found.append(speed_reason(plain.variant, speedup))
+    elif ok:
+        found.append(why_not_raced(result, plain.variant, rows, race))
     if ok or result.accuracy is not None:
         found.append(accuracy_reason(result))
     if standing_of(plain):

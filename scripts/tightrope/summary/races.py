@@ -20,12 +20,59 @@ from tightrope.records.race import (
     winner,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Race, RaceRatio
-from tightrope.summary.measured import causes
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
-from tightrope.summary.results import DISTURBED
+from tightrope.summary.measured import Entry, Ratio, Shape, causes, interval_of, same
+from tightrope.summary.results import DISTURBED, LatencyRow, Result
 
 DECIDED: Literal["decided"] = "decided"
+
+
+class RaceRatio(Ratio, kw_only=True):
+    """How many times as fast `variant` is as `other`."""
+
+    variant: str
+    other: str
+    """Two that raced."""
+
+
+class Race(Entry):
+    """The race of the finalists of a model on one device at one shape."""
+
+    model: str
+    host: str
+    device: str
+    shape: Shape
+    """Where it was run."""
+    status: Literal["decided", "disturbed", "failed"]
+    """`disturbed` where too few rounds were undisturbed, `failed` where no finalist is left."""
+    variant: str | None
+    """The winner, or None."""
+    fastest: str | None
+    """The fastest by estimate. If it is another than `variant`, the winner is slower by at most
+    `within` by estimate, and its files are smaller, or as large and its name comes first."""
+    equal: list[str]
+    open: list[str]
+    """As in a recommendation."""
+    within: float
+    """The share within which two variants are equal."""
+    provisional: bool
+    """Whether disturbed rounds count."""
+    reason: str | None
+    """Why it is disturbed, else None."""
+    raced: list[str]
+    """The variants that took part."""
+    left_out: dict[str, str]
+    """Why, for each variant that failed in the race."""
+    out: dict[str, str]
+    """For each significantly slower variant, the variant that beat it."""
+    rounds: int
+    """How many were run."""
+    heats: int
+    """More than one if the finalists did not all fit in memory."""
+    stop: str | None
+    """`one left`, `equal`, `none faster` (none can be faster than the winner by more than
+    `within`), `time limit`; None where one variant alone had nothing to race against."""
+    ratios: list[RaceRatio]
+    """For any two variants with enough rounds."""
 
 
 class RaceKey(NamedTuple):
@@ -59,19 +106,18 @@ def outcome_of(
     sizes: Mapping[str, int],
     accept_disturbed: bool,
 ) -> Race:
-    """Summarize a race at one shape, see docs/summary-json.md."""
+    """Return the entry of a race at the shape with index `place`, whose rounds are in `heats`."""
     within = record.decision["equal_within"]
     names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
     last = heats[-1]
     found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
     still, first, close, chosen, provisional = found
     others = [one for one in still if one != chosen]
-    equal = [one for one in close if chosen and is_equal(ratio(last, chosen, one), within)]
-    equal = [one for one in equal if one != chosen]
+    rivals = [one for one in close if chosen and one != chosen]
+    equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
     return Race(
-        model=record.model,
+        **same(record, "model", "device"),
         host=host_key(record.host),
-        device=record.device,
         shape=Shape(**last.sizes),
         status=(DECIDED if first else DISTURBED) if still else "failed",
         variant=chosen,

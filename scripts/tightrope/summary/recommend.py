@@ -6,12 +6,53 @@ from collections.abc import Iterable, Mapping, Sequence
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Race, Recommendation, Rejected
-from tightrope.summary.races import DECIDED, RaceKey, ratio_between
-from tightrope.summary.result_types import LatencyRow, Result, Shape, interval_of
+from tightrope.summary.measured import Entry, Shape, interval_of
+from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
 
 Races = Mapping[RaceKey, Race]
+
+
+class Rejected(Entry):
+    """A variant that is not chosen."""
+
+    variant: str
+    reason: str
+    """A variant of that host, or without a host, and one reason."""
+
+
+class Recommendation(Entry):
+    """Which variant to deploy at a shape.
+
+    At the shape of a [goal](goal.md) `variant`, `why`, `provisional` and `rejected` are those
+    of the goal; `equal`, `open`, `disturbed` and `undecided` are empty unless it is the variant
+    that the race chose.
+    """
+
+    model: str
+    host: str
+    shape: Shape
+    """Times of two hosts are never compared."""
+    variant: str | None
+    """None if none qualifies."""
+    why: str
+    """In words."""
+    equal: list[str]
+    """Variants that differ from it by no more than `decision.equal_within`, shown by the whole
+    interval, and whose files are no smaller."""
+    open: list[str]
+    """Others that the race did not separate from it."""
+    disturbed: list[str]
+    """Variants with kept accuracy whose latency at this shape was disturbed, but no baseline that
+    was beaten in pairs."""
+    provisional: bool
+    """Whether other load may have changed the recommendation."""
+    undecided: list[str]
+    """Faster variants for whose accuracy the evaluation split is too small, the fastest first;
+    `accuracy.samples_needed` is how many examples it takes."""
+    rejected: list[Rejected]
+    """All other variants."""
 
 
 def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:
@@ -56,15 +97,11 @@ def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -
         return f"not told apart: {told}" if name in race.open else f"slower: {told}"
     if name in race.raced:
         return f"slower than {race.out.get(name, 'others')} in the race"
-    if len(race.raced) >= MOST and may_win(rows[name], rows[chosen]):
+    own, best = (interval_of(rows[one].speedup) for one in (name, chosen))
+    if len(race.raced) >= MOST and own and best and own.high >= best.low:
         return f"not raced: {MOST} variants are surely faster than the baseline by more"
-    return f"slower: {speed(rows[name])}"
-
-
-def may_win(row: LatencyRow, best: LatencyRow) -> bool:
-    """Return whether the speed-up interval of `row` reaches that of `best`."""
-    own, highest = interval_of(row.speedup), interval_of(best.speedup)
-    return own is not None and highest is not None and own.high >= highest.low
+    told = times(own, "the baseline") if own else f"{milliseconds(rows[name])} per call"
+    return f"slower: {told}"
 
 
 def why(
@@ -92,8 +129,12 @@ def why(
             f"by estimate at most {percent(race)} slower than {race.fastest}, not told apart; "
             f"{tie_break(chosen, race, sizes)}"
         )
-    if race.open:
-        return f"the fastest by estimate; {open_words(race)}"
+    names = ", ".join(race.open)
+    if names and race.stop == NONE_FASTER:
+        told = f"not told apart from {names}, at most {percent(race)} faster"
+        return f"the fastest by estimate; {told}"
+    if names:
+        return f"the fastest by estimate; time did not suffice to tell it from {names}"
     return f"the fastest of {among}"
 
 
@@ -108,14 +149,6 @@ def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
     if all(sizes[chosen] < sizes[name] for name in others if name):
         return "the smallest files"
     return "files of equal size, the first by name"
-
-
-def open_words(race: Race) -> str:
-    """Describe the variants that the race did not separate from the chosen variant."""
-    names = ", ".join(race.open)
-    if race.stop == NONE_FASTER:
-        return f"not told apart from {names}, at most {percent(race)} faster"
-    return f"time did not suffice to tell it from {names}"
 
 
 def why_nothing(
@@ -137,12 +170,6 @@ def why_nothing(
     if any(result.status == "ok" for result in results):
         return "no variant keeps the accuracy"
     return "nothing could be measured"
-
-
-def speed(row: LatencyRow) -> str:
-    """Format the speed-up of a row with its interval, or the time per call without a baseline."""
-    speedup = interval_of(row.speedup)
-    return times(speedup, "the baseline") if speedup else f"{milliseconds(row)} per call"
 
 
 def milliseconds(row: LatencyRow) -> str:
@@ -210,11 +237,7 @@ def choose(
 ) -> Recommendation:
     """Return what to deploy of a model on a host at a shape, why, and how certain that is.
 
-    `races` are by device. `equal` lists variants that differ by no more than
-    `decision.equal_within`, over the whole interval, and whose files are no smaller; `open` lists
-    others that the race did not separate from the winner; `undecided` those for whose accuracy the
-    evaluation split is too small. `disturbed` lists variants with kept accuracy that other load
-    disturbed, so that the choice is `provisional`, but no baseline that was beaten when paired.
+    `races` are by device.
     """
     rows = rows_at(results, shape)
     reasons = {result.variant: disqualified(result, rows) for result in results}
@@ -223,40 +246,30 @@ def choose(
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
     disturbed = disturbed_variants(results, rows, list(winners))
     undecided = [race for race in races.values() if race.status != DECIDED]
-    if not winners:
-        reasons |= {one.variant: "the race has no winner" for one in fit}
-        return Recommendation(
-            model=model,
-            host=host,
-            shape=shape,
-            variant=None,
-            why=why_nothing(results, fit, undecided, disturbed),
-            equal=[],
-            open=[],
-            disturbed=disturbed,
-            provisional=bool(disturbed or undecided),
-            undecided=faster_but_undecided(results, rows, None),
-            rejected=listed(reasons),
-        )
     # devices do not race each other: compare times measured at different minutes
-    chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf)
-    race = winners[chosen]
-    sizes = {result.variant: result.size_bytes or 0 for result in fit}
-    keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
-    reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
-    del reasons[chosen]
+    chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf, default=None)
+    race = winners[chosen] if chosen else None
+    if chosen and race:
+        sizes = {result.variant: result.size_bytes or 0 for result in fit}
+        keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
+        reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
+        del reasons[chosen]
+        words = why(chosen, race, fit, sizes, keeping)
+    else:
+        reasons |= {one.variant: "the race has no winner" for one in fit}
+        words = why_nothing(results, fit, undecided, disturbed)
     return Recommendation(
         model=model,
         host=host,
         shape=shape,
         variant=chosen,
-        why=why(chosen, race, fit, sizes, keeping),
-        equal=race.equal,
-        open=race.open,
+        why=words,
+        equal=race.equal if race else [],
+        open=race.open if race else [],
         disturbed=disturbed,
-        provisional=bool(disturbed or undecided) or race.provisional,
-        undecided=faster_but_undecided(results, rows, rows[chosen].paired_s),
-        rejected=listed(reasons),
+        provisional=bool(disturbed or undecided or (race and race.provisional)),
+        undecided=faster_but_undecided(results, rows, rows[chosen].paired_s if chosen else None),
+        rejected=[Rejected(name, reason) for name, reason in reasons.items() if reason],
     )
 
 
@@ -282,8 +295,17 @@ def faster_but_undecided(
 def disturbed_variants(
     results: Sequence[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
 ) -> list[str]:
-    """Return the disturbed variants that may be faster, without baselines that a winner beat."""
-    behind = beaten_baselines(results, rows, winners)
+    """Return the disturbed variants that may be faster, without baselines that a winner beat.
+
+    It beat those than which it is significantly faster, measured in pairs.
+    """
+    behind = {
+        one.baseline
+        for one in results
+        if one.variant in winners
+        and (speedup := rows[one.variant].speedup)
+        and speedup.verdict == "faster"
+    }
     found = [one.variant for one in results if may_be_faster(one, rows)]
     return [name for name in found if name not in behind]
 
@@ -292,21 +314,3 @@ def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
     """Return whether accuracy is kept and the latency at this shape was disturbed."""
     row = rows.get(result.variant)
     return bool(result.status == "ok" and row and row.disturbed and unkept(result) is None)
-
-
-def beaten_baselines(
-    results: Iterable[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
-) -> set[str | None]:
-    """Return the baselines that a winner is significantly faster than, measured in pairs."""
-    return {
-        result.baseline
-        for result in results
-        if result.variant in winners
-        and (speedup := rows[result.variant].speedup)
-        and speedup.verdict == "faster"
-    }
-
-
-def listed(reasons: Mapping[str, str | None]) -> list[Rejected]:
-    """Return the rejected variants with their reasons."""
-    return [Rejected(name, reason) for name, reason in reasons.items() if reason]

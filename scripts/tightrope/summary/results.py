@@ -2,11 +2,12 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.machine.host import host_key
 from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
@@ -19,17 +20,8 @@ from tightrope.records.latency import (
     kept_pairs,
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
-from tightrope.summary.accuracy import ReferenceLogits, Split, accuracy_entry
-from tightrope.summary.measured import why_disturbed, why_noisy
-from tightrope.summary.result_types import (
-    Gpu,
-    LatencyRow,
-    Ratio,
-    Result,
-    Shape,
-    StreamRate,
-    Streams,
-)
+from tightrope.summary.accuracy import Accuracy, ReferenceLogits, Search, Split, accuracy_entry
+from tightrope.summary.measured import Entry, Ratio, Shape, same, why_disturbed, why_noisy
 from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
@@ -37,9 +29,169 @@ DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP = Ratio(verdict=DISTURBED)
 # fields of a result that are those of the latency record
 MEASURED = (
-    *("engine_sha256", "measured", "threads", "baseline_failed"),
+    *("model", "engine_sha256", "measured", "threads", "baseline_failed"),
     *("load_s", "first_call_s", "peak_rss_bytes"),
 )
+Status = Literal["ok", "failed", "unavailable"]
+
+
+class Gpu(Entry):
+    """The GPU over the states after the blocks of a shape; None where NVML does not report it."""
+
+    sm_clock_mhz: float | None
+    """The median."""
+    lowest_sm_clock_mhz: float | None
+    """The lowest."""
+    baseline_sm_clock_mhz: float | None
+    """The baseline's median in the same pairs: under a power cap the two engines may run at
+    different clocks."""
+    memory_clock_mhz: float | None
+    power_w: float | None
+    """Medians."""
+    temperature_c: float | None
+    """The highest."""
+    throttled: list[str] | None
+    """All reasons, such as `power cap` or `thermal slowdown`."""
+    clocks_locked: bool | None
+    """Whether a setting held the clocks; None where NVML does not tell."""
+    other_processes: int | None
+    """The most at a time, computing or not."""
+    memory_bytes: int | None
+    """The most that the timed process used."""
+
+
+class StreamRate(Entry):
+    """The throughput on a number of streams."""
+
+    streams: int
+    """How many."""
+    throughput_per_s: float | None
+    low: float | None
+    high: float | None
+    """Inputs per second, with the 95 % interval; None where nothing was measured."""
+    blocks: int
+    """How many count: those in which the GPU was neither slowed down nor shared."""
+    reason: str | None
+    """Why nothing was measured, else None."""
+
+
+class Streams(Entry):
+    """[The throughput on several streams](measurement.md#several-streams-on-a-gpu)."""
+
+    rates: list[StreamRate]
+    """One per number of streams."""
+    best: int | None
+    """The number with the highest throughput."""
+
+
+class LatencyRow(Entry):
+    """The latency of a variant at one shape."""
+
+    shape: Shape
+    """At which it was timed."""
+    pairs: int = 0
+    disturbed_pairs: int = 0
+    """Pairs of blocks that count, and those that other load disturbed."""
+    disturbed: str | None = None
+    """Why too few pairs were undisturbed, else None; then all times and statistics are None."""
+    provisional: bool = False
+    """Whether they are given anyway (`latency.accept_disturbed`)."""
+    stop: str = ""
+    """Why measuring ended: `width` (the interval is as narrow as configured), `time limit` (it is
+    not, or other load left too few pairs), `minimum` (measured without a baseline, so there is no
+    interval), `calls` (a fixed number of calls), `disturbed` (before the minimum of pairs: other
+    load slowed it down, and most pairs would not count)."""
+    samples: int = 0
+    """Calls in the pairs that count."""
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    mean_s: float | None = None
+    """Over the calls of the row's own job; a percentile is None where the samples are too few."""
+    throughput_per_s: float | None = None
+    """Inputs per second: batch / `paired_s`."""
+    device_p50_s: float | None = None
+    """The median of calls on inputs that are already on the GPU, logits left there; `p50_s` less it
+    is transfers and waiting. None on the CPU."""
+    streams: Streams | None = None
+    """None unless `cuda.streams` asks for it and the row has times."""
+    energy_j: float | None = None
+    """Per call, of all packages of processors or of the whole GPU ([what they
+    include](measurement.md#energy-and-the-gpus-clocks)); None if the machine does not show it."""
+    first_call_s: float | None = None
+    """Of the first load."""
+    speedup: Ratio | None = None
+    """Time of the baseline over its own; None for the baseline and without one."""
+    machine_spread: float = 0.0
+    """Standard deviation of the logarithm of the baseline's time at this shape over the jobs of the
+    run that measured it: how much the machine changed its speed. Three tenths of it are in the
+    interval of `speedup`."""
+    threads_busy: int | None = None
+    """Threads that really worked."""
+    cores_used: float | None = None
+    """CPU time over wall time."""
+    gpu: Gpu | None = None
+    """None on a CPU and where NVML does not answer."""
+    noise: list[str] = []
+    noisy: bool = False
+    """Whether it is noisy, and the reasons in words."""
+    raced: bool = False
+    """Whether `speedup` follows from the race."""
+    paired_s: float | None = None
+    """[The latency](measurement.md#the-race) by which variants are compared: the baseline's time
+    over the speed-up; without a speed-up the row's own median. None if that is disturbed."""
+
+
+class Result(Entry):
+    """A variant of a model; an `unavailable` one has None from `size_bytes` on, and no latency."""
+
+    model: str
+    variant: str
+    device: str
+    engine: str
+    precision: str
+    calibration: str | None
+    """Of which model, its name, and the parts of that; `calibration` is None without one."""
+    baseline: str | None
+    """The variant that it is compared with."""
+    host: str | None
+    """The key in `hosts` of the machine that measured it; None if nothing was measured, unless the
+    variant's name has a host."""
+    status: Status
+    reason: str | None = None
+    """Whether it could be measured, `unavailable` if it cannot run here; why not, else None."""
+    size_bytes: int | None = None
+    """Of the engine's files."""
+    build_s: float | None = None
+    """Of building the engine."""
+    build_peak_rss_bytes: int | None = None
+    """Highest resident memory of the process that built it or of one of its compilers; None if the
+    build failed."""
+    executed: dict[str, dict[str, int]] | None = None
+    """For each class of operators, how many run in which precision."""
+    options: dict[str, Any] | None = None
+    """The engine's section of the configuration with which it was built; for OpenVINO and TVM with
+    its `buckets`."""
+    engine_sha256: str | None = None
+    """Of the engine.json that was measured."""
+    measured: str | None = None
+    """When, in UTC."""
+    threads: int | None = None
+    """Per operator, as configured."""
+    baseline_failed: str | None = None
+    """Why the baseline could not be measured, else None; then there is no `speedup`."""
+    load_s: float | None = None
+    """Of loading the engine."""
+    first_call_s: float | None = None
+    """Of the first shape."""
+    peak_rss_bytes: int | None = None
+    """Highest resident memory of the timed process."""
+    accuracy: Accuracy | None = None
+    """None if nothing was predicted or the data have no labels."""
+    search: Search | None = None
+    """None for all but `int8-auto`, and if the search failed."""
+    latency: list[LatencyRow] = []
+    """A row per shape."""
 
 
 def gpu_entry(shape: TimedShape) -> Gpu | None:
@@ -138,7 +290,6 @@ def result_entry(
     accuracy: AccuracyRecord,
     baseline: AccuracyRecord | None,
     *,
-    host: str,
     budget: float,
     baseline_variant: str,
     split: Split,
@@ -154,10 +305,9 @@ def result_entry(
     """
     failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
     return Result(
-        model=latency.model,
         **parts_of(latency.variant),
         baseline=baseline_variant,
-        host=host,
+        host=host_key(latency.host),
         status=failed.status if failed else "ok",
         reason=failed.reason if failed else None,
         size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
@@ -165,22 +315,14 @@ def result_entry(
         build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
         executed=engine.get("executed"),
         options=engine.get("options"),
-        **{name: getattr(latency, name) for name in MEASURED},
+        **same(latency, *MEASURED),
         accuracy=accuracy_entry(accuracy, baseline, budget, split, logits),
-        latency=latency_rows(latency, machine, accept_disturbed),
+        # as if the variant had not raced
+        latency=[
+            latency_entry(latency, place, machine.spread(latency, place), accept_disturbed)
+            for place in range(len(latency.shapes))
+        ],
     )
-
-
-def latency_rows(
-    latency: LatencyRecord, machine: MachineSpeed, accept_disturbed: bool
-) -> list[LatencyRow]:
-    """Return a row per shape, as if the variant had not raced."""
-    return [
-        latency_entry(
-            latency, place, machine.spread(latency, place), accept_disturbed=accept_disturbed
-        )
-        for place in range(len(latency.shapes))
-    ]
 
 
 def not_planned_entry(
@@ -190,22 +332,19 @@ def not_planned_entry(
 
     It cannot run on this machine (`unavailable`), or its model lacks data or checkpoint (`failed`).
     """
-    host, parts = parse(variant).host, parts_of(variant)
+    parts, host = parts_of(variant), parse(variant).host
     return Result(model, **parts, baseline=None, host=host, status=status, reason=reason)
 
 
 def parts_of(variant: str) -> dict[str, Any]:
     """Return the name of a variant and its parts, as a result has them."""
     parsed = parse(variant)
-    return {
-        "variant": str(parsed),
-        **{name: getattr(parsed, name) for name in ("device", "engine", "precision")},
-        "calibration": parsed.calibration,
-    }
+    parts = same(parsed, "device", "engine", "precision", "calibration")
+    return {"variant": str(parsed), **parts}
 
 
 def latency_entry(
-    record: LatencyRecord, place: int, spread: float = 0.0, *, accept_disturbed: bool = False
+    record: LatencyRecord, place: int, spread: float = 0.0, accept_disturbed: bool = False
 ) -> LatencyRow:
     """Return the latency statistics of the shape with index `place`.
 
@@ -224,13 +363,10 @@ def latency_entry(
         disturbed_pairs=kept.disturbed_calls,
         disturbed=kept.disturbed,
         provisional=kept.provisional,
-        stop=shape.stop,
+        **same(shape, "stop", "first_call_s", "threads_busy", "cores_used"),
         **times(shape, calls),
-        first_call_s=shape.first_call_s,
-        speedup=speedup_entry(shape, calls, record.plan, spread),
+        speedup=speedup_entry(shape, calls, record.plan["loads"], spread),
         machine_spread=spread,
-        threads_busy=shape.threads_busy,
-        cores_used=shape.cores_used,
         gpu=gpu_entry(shape),
         noise=reasons,
         noisy=bool(reasons),
@@ -256,7 +392,7 @@ def times(shape: TimedShape, kept: Sequence[int]) -> dict[str, Any]:
 
 
 def speedup_entry(
-    shape: TimedShape, kept: Sequence[int], plan: Mapping[str, Any], spread: float
+    shape: TimedShape, kept: Sequence[int], loads: int, spread: float
 ) -> Ratio | None:
     """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
     if shape.baseline_blocks_s is None:
@@ -265,5 +401,4 @@ def speedup_entry(
         return NO_SPEEDUP
     own = [shape.blocks_s[index] for index in kept]
     theirs = [shape.baseline_blocks_s[index] for index in kept]
-    loads = plan["loads"]
     return Ratio.of(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

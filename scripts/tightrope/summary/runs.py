@@ -5,6 +5,7 @@ Each model is read in a process of its own.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,18 +17,17 @@ from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import code_digest
 from tightrope.engine_table import ENGINES
+from tightrope.errors import ArtifactError
 from tightrope.jobs.spread import spread
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
-from tightrope.summary.accuracy import ReferenceLogits, Split
-from tightrope.summary.candidates import Prepared, Prices
-from tightrope.summary.decision_types import Goal
-from tightrope.summary.measured import Engines, Kind, engines_in_use, require_data, require_own
+from tightrope.summary.accuracy import ReferenceLogits
+from tightrope.summary.candidates import Goal, Prepared, Prices
+from tightrope.summary.measured import Engines, Entry, engines_in_use, read_own
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.result_types import Host, Result
-from tightrope.summary.results import result_entry
+from tightrope.summary.results import Result, result_entry
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -48,17 +48,36 @@ STEPS = (
 OF_ENGINES = {"build": "build_engine", "time": "measure_latency", "evaluate": "measure_accuracy"}
 
 
+class Host(Entry):
+    """A machine on which something was measured."""
+
+    cpu: str
+    isa: list[str]
+    """The processor, and its instruction sets that matter here."""
+    cores: int
+    """Physical ones that it may use."""
+    python: str
+    libraries: dict[str, str | None]
+    """Versions of Python and of the libraries that were used on it."""
+    memory_bytes: int | None = None
+    """Of the machine."""
+    gpu: str | None = None
+    gpu_uuids: list[str] = []
+    """The kind of GPU, and which cards of that kind, or MIG instances, were measured."""
+    driver: str | None = None
+    """Of the GPU."""
+    name: str | None = None
+    """Of its kind of node, where the configuration gives one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Files of a run.
+    """Files of a run: manifests, and records by what they are of.
 
     `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
-    latter; `checkpoints` has one per model, `splits` those of each model. `profiles` are the
-    records of operators, `causes` those of removed causes, `searches` those in
-    `artifacts/{model}/`, `training` those of measured trainings, `activations` those of models
-    paired with a reference, `races` those of the races per model and device, `families` those of
-    models timed with the models that start from them, `studies` those of all studies, `caches`
-    those of calibrations, `prepared` what holds the seconds of jobs before builds.
+    latter; `checkpoints` has one per model, `splits` those of each model, `searches` those in
+    `artifacts/{model}/`. `activations` are latencies of models paired with a reference, `caches`
+    those of calibrations, `prepared` hold the seconds of jobs before builds.
     """
 
     engines: Paths
@@ -104,15 +123,6 @@ class Settings:
     prices: Prices = field(default_factory=dict)
     prepared: Prepared = field(default_factory=dict)
 
-    def of_model(self, model: str) -> "Settings":
-        """Return what the results of a model depend on, which is little to send to a process."""
-        return Settings(
-            unavailable=(),
-            baselines={name: known for name, known in self.baselines.items() if name == model},
-            budget_points=self.budget_points,
-            accept_disturbed=self.accept_disturbed,
-        )
-
 
 def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
     """Return the digest of the code of each step: `train_model`, or `build onnxruntime`.
@@ -133,8 +143,6 @@ def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
 
 # model and variant
 Name = tuple[str, str]
-# the result of a variant with its records
-Run = tuple[Result, LatencyRecord, AccuracyRecord]
 
 
 class Machine(NamedTuple):
@@ -181,14 +189,17 @@ class RunFiles(NamedTuple):
 
 
 class ModelFiles(NamedTuple):
-    """The files of the variants of a model, and what to keep of them.
+    """The files of the variants of a model, and what their results depend on besides.
 
-    `predictions` and `logits` say whether models are compared with each other.
+    `split` is the manifest of its evaluation split, `baselines` are its baseline variants by
+    place, `predictions` and `logits` say whether models are compared with each other.
     """
 
     files: Sequence[RunFiles]
-    splits: SplitsByModel
-    settings: Settings
+    split: Path
+    baselines: Mapping[str, str]
+    budget_points: float
+    accept_disturbed: bool
     predictions: bool
     logits: bool
 
@@ -207,95 +218,61 @@ class ModelRuns(NamedTuple):
 
 
 def read_model(model: ModelFiles) -> ModelRuns:
-    """Return what the records of a model say; raises as `require_own` and `require_data` do."""
-    reader = ModelReader(model.files, model.splits, model.settings)
-    runs = ModelRuns([], {}, [], reader.engines)
-    for result, latency, accuracy in map(reader.run, reader.latencies, model.files):
+    """Return what the records of a model say.
+
+    Raises ArtifactError as `read_own`, and for predictions on other data than the split.
+    """
+    in_use = engines_in_use(one.engine for one in model.files)
+    latencies = [read_own(one.latency, LatencyRecord, in_use) for one in model.files]
+    machine, split = MachineSpeed(latencies), evaluation_split(model.split)
+
+    def accuracy_in(path: Path) -> AccuracyRecord:
+        record = read_own(path, AccuracyRecord, in_use)
+        if record.data_sha256 != split.sha256:
+            raise ArtifactError(
+                f"{path}: predictions on other data than {model.split}; delete it and run again"
+            )
+        return record
+
+    baselines = [model.baselines[parse(one.variant).place] for one in latencies]
+    references = {
+        latency.variant: accuracy_in(files.accuracy)
+        for latency, files in zip(latencies, model.files, strict=True)
+        if latency.variant in baselines
+    }
+    logits = {name: ReferenceLogits(record.logits) for name, record in references.items()}
+    runs = ModelRuns([], {}, [], in_use)
+    for latency, files, baseline in zip(latencies, model.files, baselines, strict=True):
+        accuracy = references.get(latency.variant) or accuracy_in(files.accuracy)
+        result = result_entry(
+            open_manifest(files.engine, EngineManifest),
+            latency,
+            accuracy,
+            references.get(baseline),
+            budget=model.budget_points / 100,
+            baseline_variant=baseline,
+            split=split,
+            machine=machine,
+            logits=logits.get(baseline),
+            accept_disturbed=model.accept_disturbed,
+        )
         runs.results.append(result)
         runs.machines.extend(Machine.of(one) for one in (latency, accuracy))
         record = kept(accuracy, model.predictions, model.logits)
         runs.judged[accuracy.model, accuracy.variant] = record
-    return runs._replace(machines=distinct(runs.machines))
-
-
-def distinct(machines: Sequence[Machine]) -> list[Machine]:
-    """Return the machines without those that are equal to the one before."""
-    before = [None, *machines]
-    return [one for last, one in zip(before, machines, strict=False) if one != last]
+    return runs._replace(machines=[one for one, _ in groupby(runs.machines)])
 
 
 def kept(record: AccuracyRecord, predictions: bool, logits: bool) -> AccuracyRecord:
     """Return a record without margins, and without what no later comparison needs.
 
     `predictions` and `logits` say whether models are compared with each other; the logits only of
-    engines in float are, see `paired_accuracy.equal_up_to_rounding`.
+    engines in float are, see `equal_up_to_rounding`.
     """
     less = replace(record, margins=[], predictions=record.predictions if predictions else [])
     if logits and parse(record.variant).precision in ROUNDING:
         less.logits = record.logits
     return less
-
-
-class ModelReader:
-    """Reads the records of the variants of a model, which share baselines and examples."""
-
-    def __init__(
-        self, files: Sequence[RunFiles], splits: SplitsByModel, settings: Settings
-    ) -> None:
-        self.files, self.settings, self.data = files, settings, splits
-        self.engines = engines_in_use(one.engine for one in files)
-        self.latencies = [self.read(LatencyRecord, one.latency) for one in files]
-        self.machine = MachineSpeed(self.latencies)
-        self.splits: Mapping[str, Split] = {
-            name: evaluation_split(splits[name]["evaluation"])
-            for name in dict.fromkeys(one.model for one in self.latencies)
-        }
-        self.references = self.read_references()
-
-    def read(self, kind: type[Kind], path: Path) -> Kind:
-        """Return a record of an engine and data in use; raises as `require_own`, `require_data`."""
-        record = kind.read(path)
-        require_own(path, record, self.engines)
-        if isinstance(record, AccuracyRecord):
-            split, digest = self.data[record.model]["evaluation"], self.splits[record.model].sha256
-            require_data(path, record, split, digest)
-        return record
-
-    def read_references(self) -> dict[Name, tuple[AccuracyRecord, ReferenceLogits]]:
-        """Return the accuracy records of baselines, with their logits as comparisons need them."""
-        wanted = {self.baseline_of(one) for one in self.latencies}
-        found = {}
-        for latency, run in zip(self.latencies, self.files, strict=True):
-            if (latency.model, latency.variant) in wanted:
-                record = self.read(AccuracyRecord, run.accuracy)
-                found[record.model, record.variant] = record, ReferenceLogits(record.logits)
-        return found
-
-    def baseline_of(self, latency: LatencyRecord) -> Name:
-        """Return the baseline of a variant."""
-        place = parse(latency.variant).place
-        return latency.model, self.settings.baselines[latency.model][place]
-
-    def run(self, latency: LatencyRecord, files: RunFiles) -> Run:
-        """Return the result of a variant, compared with its baseline, and its records."""
-        own = self.references.get((latency.model, latency.variant))
-        accuracy = own[0] if own else self.read(AccuracyRecord, files.accuracy)
-        baseline = self.baseline_of(latency)
-        reference, logits = self.references.get(baseline, (None, None))
-        result = result_entry(
-            open_manifest(files.engine, EngineManifest),
-            latency,
-            accuracy,
-            reference,
-            host=host_key(latency.host),
-            budget=self.settings.budget_points / 100,
-            baseline_variant=baseline[1],
-            split=self.splits[latency.model],
-            machine=self.machine,
-            logits=logits,
-            accept_disturbed=self.settings.accept_disturbed,
-        )
-        return result, latency, accuracy
 
 
 class Runs(NamedTuple):
@@ -327,8 +304,10 @@ def read_runs(
     tasks = [
         ModelFiles(
             [files[place] for place in places],
-            {model: splits[model]},
-            settings.of_model(model),
+            splits[model]["evaluation"],
+            settings.baselines[model],
+            settings.budget_points,
+            settings.accept_disturbed,
             predictions,
             logits,
         )

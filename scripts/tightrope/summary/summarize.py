@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
-from tightrope.artifacts.manifest_types import Found
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, Found
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split
 from tightrope.jobs.spread import beside
@@ -27,31 +28,36 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
-from tightrope.summary.accuracy import chance_of
-from tightrope.summary.candidates import costs, prepare_seconds
-from tightrope.summary.decision_types import Cost, Family, Race
+from tightrope.summary.accuracy import made_records
+from tightrope.summary.candidates import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Known, family_entry, read_checkpoints
+from tightrope.summary.families import Family, Known, family_entry
 from tightrope.summary.goal import decisions, for_goal
-from tightrope.summary.measured import Engines, read_own, read_own_race, read_studies, study_entry
+from tightrope.summary.measured import (
+    Engines,
+    Entry,
+    read_own,
+    read_own_race,
+    read_studies,
+    study_entry,
+)
 from tightrope.summary.models import (
     Judged,
+    Model,
     SplitsByModel,
     by_model,
-    made_records,
+    chance_of,
     model_entry,
     with_search,
     with_truncations,
 )
-from tightrope.summary.pairs import Activation, activation_entries, causes_entry
+from tightrope.summary.pairs import Activation, activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import RaceKey, race_entries, with_races
+from tightrope.summary.races import Race, RaceKey, race_entries, with_races
 from tightrope.summary.recommend import of_models, recommendations
-from tightrope.summary.result_types import Entry, LatencyRow, Model, Result, Shape
-from tightrope.summary.results import not_planned_entry
+from tightrope.summary.results import LatencyRow, Result, not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts, read_runs
-from tightrope.summary.training import training_entries
 
 # pictures of images that are answered otherwise: how many a model has, and how they are made
 MOST = 40
@@ -109,22 +115,13 @@ def with_examples(
 
     `judged` holds the accuracy records by (model, variant), `splits` the manifests of the splits.
     """
-    results = of_models(summary.results)
-    models = {
-        name: replace(
-            model,
-            chance=chance_of(name, judged),
-            thumbnails=thumbnails_of(model, results.get(name, []), splits[name]["evaluation"]),
-        )
-        for name, model in summary.models.items()
-    }
+    results, models = of_models(summary.results), {}
+    for name, model in summary.models.items():
+        indices = flipped_indices(results.get(name, [])) if model.task == IMAGE else []
+        split = read_split(splits[name]["evaluation"]) if indices else []
+        pictures = thumbnails(split, indices)
+        models[name] = replace(model, chance=chance_of(name, judged), thumbnails=pictures)
     return replace(summary, models=models)
-
-
-def thumbnails_of(model: Model, results: Iterable[Result], split: Path | str) -> dict[str, str]:
-    """Return the thumbnails of a model of images, for texts none."""
-    indices = flipped_indices(results) if model.task == IMAGE else []
-    return thumbnails(read_split(split), indices) if indices else {}
 
 
 # fields of a result and of its accuracy that are not CSV columns
@@ -142,7 +139,7 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
     Its cost is in the columns `cost.*`. The reasons for noise are joined into one text. What is not
     known is an empty cell.
     """
-    costs_by_row = {row_key(one, one.shape): one for one in costs}
+    costs_by_row = {(one.model, one.variant, one.shape): one for one in costs}
     rows = []
     for result in results:
         known = without(result, NESTED)
@@ -150,8 +147,11 @@ def write_csv(results: Iterable[Result], costs: Iterable[Cost], target: Path | s
             known["accuracy"] = without(result.accuracy, LISTED)
         flat, nested = parted(known)
         for row in result.latency:
-            cost = cost_columns(costs_by_row.get(row_key(result, row.shape)))
-            own, below = parted({**columns_of(row), **cost})
+            cost = costs_by_row.get((result.model, result.variant, row.shape))
+            about = without(cost, TOLD) if cost else {}
+            # only what is known: without a price none of it is about a price
+            priced = {f"cost.{name}": one for name, one in about.items() if one is not None}
+            own, below = parted({**columns_of(row), **priced})
             rows.append({**flat, **own, **nested, **below})
         if not result.latency:
             rows.append({**flat, **nested})
@@ -206,38 +206,10 @@ def columns_of(row: LatencyRow) -> dict[str, Any]:
     return {**columns, "latency.noise": "; ".join(row.noise)}
 
 
-def row_key(entry: Result | Cost, shape: Shape) -> tuple[Any, ...]:
-    """Return what a result and its cost have in common at a shape."""
-    return entry.model, entry.variant, shape
-
-
-def cost_columns(cost: Cost | None) -> dict[str, Any]:
-    """Return the columns of a cost, only of what is known: without a price none is about it."""
-    known = without(cost, TOLD) if cost else {}
-    return {f"cost.{name}": value for name, value in known.items() if value is not None}
-
-
 def without(entry: Entry, names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of an entry but those in `names`."""
     kept = (name for name in entry.__struct_fields__ if name not in names)
     return {name: msgspec.to_builtins(getattr(entry, name)) for name in kept}
-
-
-class Requested(NamedTuple):
-    """Records of operators, causes and trainings."""
-
-    profiles: list[ProfileRecord]
-    causes: list[CausesRecord]
-    training: list[TrainingRecord]
-
-
-def requested_records(inputs: Inputs, in_use: Engines) -> Requested:
-    """Return the records of what was measured on request; raises as `read_own` does."""
-    return Requested(
-        [read_own(path, ProfileRecord, in_use) for path in inputs.profiles],
-        [read_own(path, CausesRecord, in_use) for path in inputs.causes],
-        [read_own(path, TrainingRecord, in_use) for path in inputs.training],
-    )
 
 
 def summarize(
@@ -248,10 +220,7 @@ def summarize(
     csv_target: Path | str,
     processes: int = 1,
 ) -> None:
-    """Write the summary of all records, read in so many processes, which must have one thread.
-
-    docs/summary-json.md lists its fields.
-    """
+    """Write the summary of all records, read in so many processes, which must have one thread."""
     splits = by_model(inputs.splits)
     document, judged = document_of(inputs, settings, splits, processes=processes)
     table = partial(write_csv, document.results, document.costs, csv_target)
@@ -262,32 +231,37 @@ def summarize(
 def document_of(
     inputs: Inputs, settings: Settings, splits: SplitsByModel, *, processes: int
 ) -> tuple[Summary, dict[tuple[str, str], AccuracyRecord]]:
-    """Return the summary without examples, and the accuracy records by model and variant."""
+    """Return the summary without examples, and the accuracy records by model and variant.
+
+    Raises ArtifactError for records of other engines than those in use, see `read_own`.
+    """
     measured, judged, machines, in_use = read_runs(inputs, splits, settings, processes=processes)
     results, raced = raced_results(inputs, settings, measured, in_use)
     fastest = recommendations(results, raced)
-    requested = requested_records(inputs, in_use)
+    profiled = [read_own(path, ProfileRecord, in_use) for path in inputs.profiles]
+    caused = [read_own(path, CausesRecord, in_use) for path in inputs.causes]
+    trained = [read_own(path, TrainingRecord, in_use) for path in inputs.training]
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
-    profiles = [profile_entry(one) for one in requested.profiles]
+    profiles = [profile_entry(one) for one in profiled]
     records = read_studies(inputs.studies, in_use)
     studies = {
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
         for name, own in records.items()
     }
-    goals = decisions(
-        settings.goal,
-        results,
-        fastest,
-        studies["traffic"],
-        prices=settings.prices,
-        budget_points=settings.budget_points,
-    )
-    others: Any = (*requested, *records.values())
-    add_hosts(machines, [Machine.of(one) for own in others for one in own])
-    priced = settings.goal or settings.prices
+    asked, prices, budget = settings.goal, settings.prices, settings.budget_points
+    goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
+    others = chain(profiled, caused, trained, *records.values())
+    add_hosts(machines, map(Machine.of, others))
+    priced = asked or prices
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if priced else {}
     document = Summary(
-        **about(settings),
+        schema=SCHEMA,
+        tightrope=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        configuration=list(settings.configuration),
+        overrides=list(settings.overrides),
+        code=dict(settings.code),
+        accuracy_budget_points=budget,
         hosts=machines,
         models=models_of(inputs, splits, results, judged, settings),
         results=results,
@@ -296,29 +270,16 @@ def document_of(
         quantization=quantizations(results, raced),
         profiles=profiles,
         explanations=explanations(profiles, settings.baselines),
-        causes=[causes_entry(one, **accept) for one in requested.causes],
-        training=training_entries(requested.training, **accept),
+        causes=[causes_entry(one, **accept) for one in caused],
+        training=training_entries(trained, **accept),
         activations=activations_of(inputs, settings, judged, in_use),
         families=families_of(inputs, results, judged, settings, in_use),
         studies=studies,
-        goal=settings.goal,
+        goal=asked,
         goals=goals,
-        costs=costs(results, settings.prices, prepared) if priced else [],
+        costs=costs(results, prices, prepared) if priced else [],
     )
     return document, judged
-
-
-def about(settings: Settings) -> dict[str, Any]:
-    """Return what wrote the summary, when, and from which configuration, as fields of `Summary`."""
-    return {
-        "schema": SCHEMA,
-        "tightrope": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "configuration": list(settings.configuration),
-        "overrides": list(settings.overrides),
-        "code": dict(settings.code),
-        "accuracy_budget_points": settings.budget_points,
-    }
 
 
 def raced_results(
@@ -372,7 +333,10 @@ def families_of(
     known = Known(
         results,
         judged,
-        read_checkpoints(inputs.checkpoints),
+        {
+            Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
+            for one in inputs.checkpoints
+        },
         settings.baselines,
         settings.budget_points / 100,
         settings.accept_disturbed,

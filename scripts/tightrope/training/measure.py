@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from msgspec import convert
 
 from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.manifest import read_manifest
@@ -18,7 +19,7 @@ from tightrope.jobs.execution import Execution
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.training.loop import Stop, fine_tune, stopwatch
@@ -44,13 +45,12 @@ def measure_training(
     device: str,
     execution: Execution,
     terminal: TextIO,
-    run: Path | None = None,
 ) -> None:
     """Write the TrainingRecord of a model's recipe, also if training fails.
 
-    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's. For
-    `quiet_seconds` and `run` see `TimingSettings`.
-    Raises TightropeError for a transient failure unless this is the last attempt.
+    `data` is the train split. `plan` holds `epochs` and `seeds`, which override the recipe's. All
+    jobs of the run together may lose `quiet_seconds` to other load. Raises TightropeError for a
+    transient failure unless this is the last attempt.
     """
     record = TrainingRecord(
         model=model,
@@ -69,7 +69,7 @@ def measure_training(
         source_sha256=digest(read_manifest(source, SourceManifest)["files"]),
         data_sha256=sha256(data),
     )
-    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, run)
+    machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, OF_RUN)
     load = partial(load_start, source, data, changes=changes, names=labels)
     try:
         train_seeds(record, load, machine, execution.limits, terminal)
@@ -132,7 +132,5 @@ def run_seed(
         compile_s=history.compile_s,
         peak_rss_bytes=peak_rss_bytes(),
         peak_device_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
-        epochs=[
-            Epoch(**one, samples_per_s=one["samples"] / one["seconds"]) for one in history.epochs
-        ],
+        epochs=convert(history.epochs, list[Epoch]),
     )

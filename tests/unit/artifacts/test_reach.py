@@ -53,7 +53,8 @@ FILES = {
     "def other():\n    return 1\n",
     "tightrope/later.py": "def late():\n    return 1\n",
     "tightrope/other.py": "print('imported')\n\n\ndef other():\n    return 1\n",
-    "tightrope/types.py": "class Kind:\n    def method(self):\n        return 1\n",
+    "tightrope/types.py": "class Kind:\n    size: int\n    'In bytes.'\n\n"
+    "    def method(self):\n        return 1\n",
 }
 Digest = Callable[..., str]
 
@@ -85,6 +86,7 @@ def digest(tmp_path: Path) -> Digest:
         ("script.py", "work()", "work(\n)  # laid out"),
         ("tightrope/near.py", '"""Work."""', '"""Play."""'),
         ("tightrope/near.py", "return unused.other()", "return 2"),
+        ("tightrope/types.py", "In bytes.", "In pages."),
         # arguments and local names hide functions of the same name
         ("tightrope/near.py", "return listed()", "return 3"),
         ("tightrope/near.py", "def listed():\n    return 1", "def listed():\n    return 2"),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tightrope.bundle.triton import engine_files, triton_files
 from tightrope.errors import TightropeError
 from tightrope.signature import of_images
-from tightrope.summary.result_types import Streams
+from tightrope.summary.results import Streams
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 

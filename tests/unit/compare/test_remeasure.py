@@ -18,7 +18,7 @@ from tightrope.compare.compare import compare
 from tightrope.compare.read import Key, Report, RowKey, read_report
 from tightrope.compare.remeasure import remeasure
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape
 from tightrope.variants import Variant
 from tiny_model import TinyModel
 

@@ -2,15 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
-from tightrope.measure.profile import work_in
 from tightrope.onnx.file import save_onnx
+from tightrope.records.profile import Work
+from tightrope.summary.profile import least_bytes
 from tiny_model import LIMITS
 
 ROWS, WIDTH, CLASSES = 1000, 8, 3
@@ -18,15 +18,15 @@ ROWS, WIDTH, CLASSES = 1000, 8, 3
 AXES = 3 * 8
 
 
-def works(file: Path, batches: list[Arrays]) -> list[dict[str, Any]]:
+def works(file: Path, batches: list[Arrays]) -> list[Work]:
     """In a child, which alone loads ONNX Runtime."""
     from tightrope.measure.model_work import model_works
 
     return model_works(file, batches, 1)
 
 
-def works_of(file: Path, *batches: Arrays) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = supervised(partial(works, file, list(batches)), limits=LIMITS)
+def works_of(file: Path, *batches: Arrays) -> list[Work]:
+    found: list[Work] = supervised(partial(works, file, list(batches)), limits=LIMITS)
     return found
 
 
@@ -71,18 +71,18 @@ def test_weights_count_once_in_their_type_and_a_table_by_its_rows(tmp_path: Path
     file = write_model(tmp_path / "a.onnx")
     known, small, large = works_of(file, texts(batch, sequence), texts(1, 1), texts(16, 500))
     inputs, logits = 2 * 8 * batch * sequence, 4 * batch * CLASSES
-    for precision, width in {"fp32": 4, "bf16": 2, "int8-dynamic": 1}.items():
-        found = work_in(precision, known)
+    for precision, width in {"fp32": 4, "bf16": 2, "int8": 1}.items():
         weights = width * (batch * sequence * WIDTH + WIDTH * CLASSES)
-        assert found.least_bytes == inputs + logits + weights + AXES
-        assert found.groups["products"] == 2 * batch * WIDTH * CLASSES
-        assert sum(found.groups.values()) == found.operations
+        assert least_bytes(known, precision) == inputs + logits + weights + AXES
+    assert known.groups["products"] == 2 * batch * WIDTH * CLASSES
+    assert sum(known.groups.values()) == known.operations
     # no more of a table is read than it has
     own = 2 * 8 * 16 * 500 + 4 * 16 * CLASSES
-    most = work_in("fp32", large).least_bytes
+    most = least_bytes(large, "fp32")
     assert most == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
-    assert work_in("fp32", small).least_bytes < most
+    assert least_bytes(small, "fp32") < most
     # one that is computed with as well is read as a whole
     file = write_model(tmp_path / "a.onnx", table_is_added=True)
-    found = work_in("fp32", works_of(file, texts(1, 1))[0])
-    assert found.least_bytes == 16 + 4 * CLASSES + 4 * (ROWS * WIDTH + WIDTH * CLASSES) + AXES
+    (found,) = works_of(file, texts(1, 1))
+    own = 16 + 4 * CLASSES + AXES
+    assert least_bytes(found, "fp32") == own + 4 * (ROWS * WIDTH + WIDTH * CLASSES)

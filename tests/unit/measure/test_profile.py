@@ -1,20 +1,17 @@
 """Groups and work of operators by their shapes, and the verdict over them."""
 
 import time
-from typing import Any
 
 import pytest
 from tightrope.measure import peaks
 from tightrope.measure.profile import add_verdict
-from tightrope.records.profile import Around, ProfiledShape
+from tightrope.records.profile import OperatorTime, Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
 from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
-PEAKS: dict[str, Any] = {
-    "operations_per_s": {"fp32": 1e12, "int8": 4e12},
-    "copy_bytes_per_s": 1e10,
-    "smallest_operator_s": 1e-6,
-}
+RATES = {"fp32": 1e12, "int8": 4e12}
+KNOWN = {"device": "cpu", "threads": 1, "copy_bytes_per_s": 1e10, "smallest_operator_s": 1e-6}
+PEAKS = Peaks(operations_per_s=RATES, **KNOWN)
 
 
 def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
@@ -36,11 +33,8 @@ def test_operators_have_groups_and_types_and_are_added_up_per_call() -> None:
     known = {(8,): "fp32", (4, 8): "int8", (8, 8): "int8"}
     operands = [operator_times.Tensor(*one) for one in known.items()]
     assert operator_times.operator_time("a", "QGemm", 1.0, operands, [operands[1]]).type == "int8"
-    times = [
-        operator_times.OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0)
-        for one in (1.0, 3.0)
-    ]
-    other = operator_times.OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
+    times = [OperatorTime("a", "Add", "elementwise", "fp32", one, 2.0, 4.0) for one in (1.0, 3.0)]
+    other = OperatorTime("b", "Add", "elementwise", "fp32", 8.0, 1.0, 1.0)
     found = operator_times.per_call([*times, other], 2)
     sums = [(one.name, one.seconds, one.operations) for one in found]
     assert sums == [("b", 4.0, 0.5), ("a", 2.0, 2.0)]
@@ -72,8 +66,8 @@ def test_operations_and_bytes_follow_from_shapes(kind, group, inputs, output, op
     assert operator_times.Tensor((2, 5, 8), "bf16").bytes == 2 * 80
 
 
-def operator(seconds, operations=0.0, moved=0.0, group="products") -> operator_times.OperatorTime:
-    return operator_times.OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
+def operator(seconds, operations=0.0, moved=0.0, group="products") -> OperatorTime:
+    return OperatorTime("a", "a", group, "fp32", seconds, operations, moved)
 
 
 COMPUTE, MEMORY = operator(4e-3, 3e9, 1e6), operator(2e-3, 1e6, 1e7)
@@ -91,7 +85,7 @@ def test_shares_are_computes_memorys_and_overheads() -> None:
         ([FUSED, operator(2e-6, group="fused kernels")], 1.02e-4, (0.0, 50, 1), 0.0, 1.0),
         ([ATTENTION, operator(1e-4, group="dispatch")], 2e-4, (0.5, 0.0, 0.5), 0.0, 1.0),
     ):
-        shape = ProfiledShape(batch=1, call_s=call_s, around=Around(finish_s=0.0))
+        shape = ProfiledShape(batch=1, call_s=call_s, padding=0.0, finish_s=0.0)
         add_verdict(shape, operators, PEAKS)
         expected = [one / sum(shares) for one in shares]
         assert list(shape.shares.values()) == pytest.approx(expected)

@@ -14,10 +14,9 @@ from tightrope.inputs.arrays import PIXELS
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.measure import requests
-from tightrope.measure.profile import requests_of
 from tightrope.measure.run import Shape
 from tiny_images import SIDE
-from tiny_model import LIMITS, LONGEST, TinyModel, artifacts_of
+from tiny_model import LIMITS, LONGEST, TinyModel
 
 SHAPES: list[Shape] = [{"batch": 1, "sequence": 8}, {"batch": 16, "sequence": LONGEST}]
 
@@ -56,7 +55,7 @@ def test_images_are_decoded_from_their_files(tiny_images: TinyModel) -> None:
     work = partial(
         requests.around_calls, tiny_images.checkpoint, tiny_images.split("timing"), [shape], 1
     )
-    assert supervised(work, limits=LIMITS)[0]["prepare_s"] > 0
+    assert supervised(work, limits=LIMITS)[0].prepare_s > 0
 
 
 def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> None:
@@ -65,38 +64,37 @@ def test_random_inputs_are_never_prepared(tmp_path: Path, tiny: TinyModel) -> No
     prepare_splits(data, source="random", columns={}, splits=sizes, pool=5, seed=0)
     work = partial(requests.around_calls, tiny.checkpoint, split_of(data, "timing"), SHAPES[:1], 1)
     (found,) = supervised(work, limits=LIMITS)
-    assert found["prepare_s"] is None
-    assert found["finish_s"] > 0
+    assert found.prepare_s is None
+    assert found.finish_s > 0
 
 
 def test_each_shape_has_its_batch_and_what_goes_around_it_of_this_model(tiny, tmp_path) -> None:
-    artifacts, target = artifacts_of(tiny, tiny.checkpoint, split="timing"), tmp_path / "a.json"
+    target = tmp_path / "a.json"
     files = tiny.checkpoint, tiny.split("timing"), tiny.simplified
     settings: dict[str, Any] = {"max_sequence": LONGEST, "threads": 1}
     work = partial(requests.measure_requests, *files, target, **settings)
     supervised(partial(work, shapes=SHAPES), limits=LIMITS)
-    found = requests_of(target, artifacts, "bf16", LONGEST)
-    assert [batch["input_ids"].shape for _, batch in found] == [(1, 8), (16, LONGEST)]
-    assert [known.batch for known, _ in found] == [1, 16]
-    for known, _ in found:
-        assert known.around.prepare_s > 0
-        assert known.model.least_bytes > 0
+    found = requests.read_requests(target, tiny.checkpoint)
+    assert [known.sizes for known in found] == SHAPES
+    for known in found:
+        assert known.prepare_s > 0
+        assert known.work.other_bytes > 0
     # without an ONNX file no work is counted
     plain = partial(requests.measure_requests, *files[:2], None, target, **settings)
     supervised(partial(plain, shapes=SHAPES[:1]), limits=LIMITS)
-    ((known, _),) = requests_of(target, artifacts, "bf16", LONGEST)
-    assert known.model is None
+    (known,) = requests.read_requests(target, tiny.checkpoint)
+    assert known.work is None
     # of another model they are refused
     rewrite(target, checkpoint="0" * 64)
     with pytest.raises(ArtifactError, match=r"a\.json: not made from .*checkpoint\.json"):
-        requests_of(target, artifacts, "fp32", LONGEST)
+        requests.read_requests(target, tiny.checkpoint)
     # what could not be measured is a failure, of each profile too
     with pytest.raises(WorkFailed, match="takes 64 tokens"):
         longer = [{"batch": 1, "sequence": LONGEST + 1}]
         supervised(partial(work, shapes=longer), limits=LIMITS)
     write_failure(target, reason="requests not measured: a", transient=False)
     with pytest.raises(WorkFailed, match="requests not measured: a"):
-        requests_of(target, artifacts, "fp32", LONGEST)
+        requests.read_requests(target, tiny.checkpoint)
 
 
 def test_answers_have_the_label_of_the_largest_logit_and_its_probability() -> None:

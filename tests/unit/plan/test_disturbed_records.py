@@ -72,7 +72,7 @@ def idleness(quiet: int, disturbed: int) -> Record:
 
 def training(*cores: float) -> Record:
     size = {"samples": 1, "steps": 1}
-    told = {"seconds": 1.0, "samples_per_s": 1.0, "loss": 0.5, "accuracy": 0.5, "accuracy_s": 0.1}
+    told = {"seconds": 1.0, "loss": 0.5, "accuracy": 0.5, "accuracy_s": 0.1}
     epochs = [Epoch(**size, **told, foreign_cores=one) for one in cores]
     size |= {"held_out_samples": 1, "micro_batches": 1, "peak_rss_bytes": 1}
     run = SeedRun(seed=0, amp="off", tf32=False, **size, epochs=epochs)

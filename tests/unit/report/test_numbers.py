@@ -20,7 +20,7 @@ from tightrope.report.style.numbers import (
     significant,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import Ratio, Shape
+from tightrope.summary.measured import Ratio, Shape
 
 MINUS, TIMES, DOT = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}"
 WIDE = Ratio.of(Interval(4, 3, 6))

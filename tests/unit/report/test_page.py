@@ -12,7 +12,7 @@ from tightrope.errors import ArtifactError
 from tightrope.report.page import host_names, render_page, sections
 from tightrope.report.sections.figures import number_front, speedups, trade_offs
 from tightrope.report.sections.steadiness import disturbed_section, remarks
-from tightrope.summary.result_types import Accuracy
+from tightrope.summary.accuracy import Accuracy
 
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"

@@ -8,8 +8,7 @@ from msgspec.structs import astuple
 from raced import HOST
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.statistics import detectable_drop, paired_difference, share
-from tightrope.summary.accuracy import Split, accuracy_entry, flipped
-from tightrope.summary.result_types import Accuracy
+from tightrope.summary.accuracy import Accuracy, Split, accuracy_entry, flipped
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]

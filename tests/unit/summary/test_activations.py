@@ -12,8 +12,8 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
+from tightrope.summary.measured import interval_of
 from tightrope.summary.pairs import Activation, activation_entries
-from tightrope.summary.result_types import interval_of
 
 MINUS = "\N{MINUS SIGN}"
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"

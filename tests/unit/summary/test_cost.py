@@ -9,8 +9,8 @@ from goals import BASELINE, BATCH, INT8, result, row
 from manifests import ENGINE
 from raced import PLACE
 from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.summary.accuracy import Search
 from tightrope.summary.candidates import costs, prepare_seconds, price_of
-from tightrope.summary.result_types import Search
 
 
 def entry(variant: str, *rows: Any, price: Any, prepared: Any = 0.0, **fields: Any) -> Any:

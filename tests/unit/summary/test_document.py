@@ -1,5 +1,7 @@
 """The types of summary.json: its JSON Schema, and what is refused."""
 
+import runpy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,10 @@ import pytest
 from artifact_files import written
 from report_pages import empty
 from tightrope.errors import ArtifactError
-from tightrope.summary.document import Summary, json_schema, read_summary
+from tightrope.summary.document import Summary, read_summary
 
+TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools/summary_schema.py"))
+SCHEMA = TOOL["json_schema"]()
 EMPTY = empty(Summary)
 PICK = {
     **{"model": "m", "host": "a", "shape": {"batch": 1, "sequence": 64}},
@@ -24,12 +28,25 @@ def read(folder: Path, document: Any) -> Any:
     return read_summary(written(folder / "summary.json", document))
 
 
-SCHEMA = json_schema()
-
-
 def test_the_schema_is_valid_and_takes_a_summary() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate({**EMPTY, "recommendations": [PICK]}, SCHEMA)
+
+
+def test_every_object_and_every_field_is_described() -> None:
+    for kind in SCHEMA["$defs"].values():
+        for part in (kind, *kind["properties"].values()):
+            assert len(part["description"]) > 3, kind["title"]
+
+
+def test_a_field_without_a_description_is_named(tmp_path, monkeypatch) -> None:
+    text = (
+        'class Plain(Struct):\n    """A thing."""\n    n: int\n    """So."""\n    forgotten: int\n'
+    )
+    (tmp_path / "plain.py").write_text(f"from msgspec import Struct\n{text}")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SystemExit, match=r"plain\.Plain: say below forgotten what it is"):
+        TOOL["described"](import_module("plain").Plain)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from results import result
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
 from tightrope.signature import IMAGE
-from tightrope.summary.accuracy import chance_of
-from tightrope.summary.result_types import Accuracy, FlippedExample, Result
+from tightrope.summary.accuracy import Accuracy, FlippedExample
+from tightrope.summary.models import chance_of
+from tightrope.summary.results import Result
 from tightrope.summary.summarize import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tightrope.summary.measured import Shape
 from tightrope.summary.profile import (
     Explanation,
     OperatorGroup,
@@ -11,7 +12,6 @@ from tightrope.summary.profile import (
     ProfiledCall,
     explanations,
 )
-from tightrope.summary.result_types import Shape
 
 FP32, INT8 = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-512"
 EAGER, OPENVINO = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-512"

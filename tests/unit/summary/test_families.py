@@ -7,8 +7,7 @@ from families import EAGER, EQUAL, INT8, LARGE, TINY, family, known
 from msgspec.structs import astuple
 from raced import PLACE
 from tightrope.plan.disturbed_records import any_ratio
-from tightrope.summary.decision_types import FamilyChoice
-from tightrope.summary.families import family_entry, member_verdict
+from tightrope.summary.families import FamilyChoice, family_entry, member_verdict
 
 
 def engines(entry: Any) -> dict[str, Any]:

@@ -20,10 +20,12 @@ from goals import (
 from msgspec.structs import replace
 from raced import PLACE, SHAPE
 from results import WHY
-from tightrope.summary.decision_types import Goal, GoalDecision, Rejected
-from tightrope.summary.goal import for_goal
+from tightrope.summary.accuracy import Accuracy
+from tightrope.summary.candidates import Goal
+from tightrope.summary.goal import GoalDecision, for_goal
 from tightrope.summary.measured import StudyEntry
-from tightrope.summary.result_types import Accuracy, Result
+from tightrope.summary.recommend import Rejected
+from tightrope.summary.results import Result
 
 
 def planted() -> list[Result]:

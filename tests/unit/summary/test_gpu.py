@@ -8,8 +8,7 @@ from gpu_states import STATE, state
 from latency_records import latency_shape
 from msgspec.structs import astuple, replace
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.result_types import Gpu
-from tightrope.summary.results import gpu_entry, streams_entry
+from tightrope.summary.results import Gpu, gpu_entry, streams_entry
 
 
 def entry(*states: Any, **fields: Any) -> Any:

@@ -7,7 +7,8 @@ from artifact_files import written
 from msgspec.structs import replace
 from results import result
 from tightrope.artifacts.failures import write_failure
-from tightrope.summary.models import made_records, sensitivity_entries, with_search
+from tightrope.summary.accuracy import made_records, sensitivity_entries
+from tightrope.summary.models import with_search
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"
 

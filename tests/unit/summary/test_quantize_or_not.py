@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, race_record, race_shape
 from results import BASELINE, between, failed, lost, result, row
-from tightrope.summary.decision_types import Quantization, RaceRatio
-from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import RaceKey, race_entries
-from tightrope.summary.result_types import Accuracy, LatencyRow, Ratio, Result, Shape
+from tightrope.summary.accuracy import Accuracy
+from tightrope.summary.measured import Ratio, Shape
+from tightrope.summary.quantize_or_not import Quantization, quantizations
+from tightrope.summary.races import RaceKey, RaceRatio, race_entries
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
 LARGE = Shape(batch=16, sequence=64)

@@ -92,7 +92,8 @@ def test_disturbed_rounds_do_not_count_unless_accepted_and_what_was_not_built_ha
 
 # profiles
 
-PEAKS = {"operations_per_s": {"fp32": 4e9, "int8": 1.6e10}, "copy_bytes_per_s": 1e9}
+SPEEDS = {"operations_per_s": {"fp32": 4e9, "int8": 1.6e10}, "copy_bytes_per_s": 1e9}
+PEAKS = {"device": "cpu", "threads": 2, **SPEEDS, "smallest_operator_s": 1e-6}
 PRODUCTS = {
     **{"seconds": 0.01, "operations": 2e7, "bytes": 1e4, "count": 10},
     "types": {"int8": 0.008, "fp32": 0.002},
@@ -105,8 +106,8 @@ CALL = {
     **{**SHAPE.sizes, "call_s": 0.008, "padding": 0.5, "bound": "compute"},
     **{"outside_s": 0.0, "profiler_factor": 0.8, "groups": {"products": PRODUCTS}},
     "operators": [{**OPERATOR, "name": f"layer.{number}"} for number in range(10)],
-    "around": {"prepare_s": 0.001, "finish_s": 0.001},
-    "model": {"operations": 8e6, "least_bytes": 1e6, "groups": {"products": 8e6}},
+    **{"prepare_s": 0.001, "finish_s": 0.001},
+    "work": {"operations": 8e6, "groups": {"products": 8e6}, "weights": 0, "other_bytes": 1e6},
     "shares": {"compute": 0.7, "memory": 0.2, "overhead": 0.1},
 }
 
@@ -135,13 +136,14 @@ def test_times_are_scaled_to_the_call_that_was_timed_without_a_profiler() -> Non
 
 
 def test_what_is_not_known_of_a_call_is_null() -> None:
-    known = {key: value for key, value in CALL.items() if key != "model"}
+    known = {key: value for key, value in CALL.items() if key != "work"}
     around = {"prepare_s": None, "finish_s": 0.001}
-    _, call = profiled({**known, "around": around, "outside_s": 0.002, "profiler_factor": 1.0})
+    _, call = profiled({**known, **around, "outside_s": 0.002, "profiler_factor": 1.0})
     assert call.prepare_s is call.ceiling is call.roofline is None
     assert (call.finish_s, call.outside) == (0.001, pytest.approx(0.25))
     # without a profiler only the call
-    _, call = profiled({**SHAPE.sizes, "call_s": 0.004, "around": around}, unprofiled="no profiler")
+    plain = {**SHAPE.sizes, "call_s": 0.004, "padding": 0.0, **around}
+    _, call = profiled(plain, unprofiled="no profiler")
     assert call.call_s == 0.004
     assert call.bound is call.shares is call.outside is None
     assert call.groups == call.operators == []

@@ -24,13 +24,13 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import Offline, Rehearsal, Sent
-from tightrope.summary.decision_types import Goal
+from tightrope.summary.accuracy import FlippedExample, Search, Trial
+from tightrope.summary.candidates import Goal
 from tightrope.summary.document import TRAINING, Summary, exit_with_failures, failures, read_summary
-from tightrope.summary.measured import engines_in_use, read_own_race
+from tightrope.summary.measured import Shape, engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
-from tightrope.summary.result_types import FlippedExample, Host, Result, Search, Shape, Trial
-from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Inputs, Machine, Settings, add_hosts
+from tightrope.summary.results import Result, not_planned_entry
+from tightrope.summary.runs import Host, Inputs, Machine, Settings, add_hosts
 from tightrope.summary.summarize import summarize, table
 
 Document = dict[str, Any]

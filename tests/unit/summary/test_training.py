@@ -10,16 +10,14 @@ from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.report.charts import place_names, training_chart
 from tightrope.report.page import sections
 from tightrope.report.sections.training import training_section
+from tightrope.summary.pairs import training_entries
 from tightrope.summary.results import NO_SPEEDUP
-from tightrope.summary.training import training_entries
 from tightrope.training.recipe import whole_recipe
 
 
 def run(seed: int, seconds: list[float], accuracy: float, **facts: Any) -> SeedRun:
     known = {"samples": 90, "steps": 3, "loss": 0.5, "accuracy_s": 0.1, "foreign_cores": 0.0}
-    epochs = [
-        Epoch(seconds=one, samples_per_s=90 / one, accuracy=accuracy, **known) for one in seconds
-    ]
+    epochs = [Epoch(seconds=one, accuracy=accuracy, **known) for one in seconds]
     sizes = {"amp": "off", "steps": 9, "samples": 90, "held_out_samples": 10, "micro_batches": 1}
     peak = {"tf32": False, "peak_rss_bytes": 10**9 + seed}
     return SeedRun(seed=seed, **sizes, **peak, epochs=epochs, **facts)
@@ -99,6 +97,8 @@ def test_without_an_undisturbed_epoch_of_each_seed_there_are_no_times(which: int
     (entry,) = training_entries([disturb(plain(), 1, 0, 1)])
     assert (entry.disturbed, entry.provisional) == (None, False)
     assert entry.epoch_s.mean == pytest.approx((4.1 + 3.9 + 3.95) / 3)
+    # nor do disturbed epochs count where they need not
+    assert training_entries([disturb(plain(), 1, 0, 1)], accept_disturbed=True) == [entry]
     records = [plain(), compiled()]
     disturb(records[which], 2, 1, 2)
     records[which].busiest = {"python3 other.py": 0.9}

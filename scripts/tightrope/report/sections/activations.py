@@ -5,9 +5,10 @@ from typing import Any
 
 from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
 from tightrope.report.style.numbers import shape_label, sizes
+from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
+from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Activation, ActivationRow
-from tightrope.summary.result_types import ComparedAccuracy, Shape
 from tightrope.variants import at_place, parse
 
 # reference, host, device

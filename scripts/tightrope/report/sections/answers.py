@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.report.style.numbers import points_up, significant
-from tightrope.summary.result_types import Result
+from tightrope.summary.results import Result
 
 # other addresses would be requests
 PICTURE = "data:image/jpeg;base64,"

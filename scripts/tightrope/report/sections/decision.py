@@ -9,9 +9,10 @@ from tightrope.records.record import TRAINING
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.tables import grouped
-from tightrope.summary.decision_types import Recommendation
 from tightrope.summary.document import Summary
-from tightrope.summary.result_types import LatencyRow, Result, Shape
+from tightrope.summary.measured import Shape
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import LatencyRow, Result
 
 # of a latency without a measurement
 UNKNOWN = LatencyRow(Shape(batch=0))

@@ -10,15 +10,10 @@ from tightrope.report.sections.figures import change_of, describe_trade_off, joi
 from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import (
-    Against,
-    Family,
-    FamilyAccuracy,
-    FamilyEngine,
-    FamilyMember,
-    FamilyShape,
-)
+from tightrope.summary.accuracy import FamilyAccuracy
 from tightrope.summary.document import Summary
+from tightrope.summary.families import Against, Family, FamilyEngine, FamilyShape
+from tightrope.summary.models import FamilyMember
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]

@@ -18,7 +18,8 @@ from tightrope.report.style.numbers import (
     sizes,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.result_types import LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.summary.measured import Ratio, Shape, interval_of
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]

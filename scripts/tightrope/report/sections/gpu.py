@@ -5,7 +5,7 @@ from typing import Any
 
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.report.style.numbers import whole
-from tightrope.summary.result_types import Gpu, Result
+from tightrope.summary.results import Gpu, Result
 
 
 def gpu_steadiness(results: Iterable[Result]) -> list[tuple[str, str]]:

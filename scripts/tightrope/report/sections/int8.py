@@ -9,7 +9,10 @@ from tightrope.machine.host import saturates
 from tightrope.report.charts import accuracy_over_samples, agreement_over_samples, sensitivity_chart
 from tightrope.report.sections.figures import change_of, join_title
 from tightrope.report.style.numbers import bounded, percentage, significant, whole
-from tightrope.summary.result_types import Host, Model, Result, Search, Sensitivity
+from tightrope.summary.accuracy import Search, Sensitivity
+from tightrope.summary.models import Model
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 from tightrope.variants import QUANTIZED
 
 Record = Mapping[str, Any]

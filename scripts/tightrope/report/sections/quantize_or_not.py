@@ -6,8 +6,10 @@ from typing import Any
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
 from tightrope.report.style.numbers import points, ratio, sizes
-from tightrope.summary.decision_types import Quantization, QuantizedVariant
-from tightrope.summary.result_types import Host, Result, interval_of
+from tightrope.summary.measured import interval_of
+from tightrope.summary.quantize_or_not import Quantization, QuantizedVariant
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 
 # engine, device, host
 Engine = tuple[str, str, str]

@@ -6,26 +6,27 @@ from typing import Any
 from msgspec.structs import asdict
 
 from tightrope.report.sections.decision import not_run
-from tightrope.report.style.numbers import milliseconds, percent, sizes
+from tightrope.report.style.numbers import percent, sizes
 from tightrope.summary.document import Summary
+from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Causes
-from tightrope.summary.profile import Explanation, Profile, ProfiledCall, Roofline
-from tightrope.summary.result_types import Result, Shape
+from tightrope.summary.profile import OUTSIDE, Profile, ProfiledCall, Roofline
+from tightrope.summary.results import Result
 
 # a variant at one shape of one host
 Place = tuple[Any, ...]
 # groups of operators that a row names
 NAMED = 3
-OUTSIDE = "outside of operators"
-# of what is measured on request, in the summary
-KINDS = ("profiles", "causes")
 
 
 def asked_for(summary: Summary) -> dict[str, Any]:
     """Return of each kind whether there is something to show, and how many of it failed."""
-    entries = {name: getattr(summary, name) for name in KINDS}
-    found = {name: bool(known) for name, known in entries.items()}
-    return {**found, **{f"{name}_failed": failures(known) for name, known in entries.items()}}
+    found: dict[str, Any] = {}
+    for name in ("profiles", "causes"):
+        entries = getattr(summary, name)
+        failed = sum(entry.status == "failed" for entry in entries)
+        found |= {name: bool(entries), f"{name}_failed": failed}
+    return found
 
 
 def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
     return {
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
-        "explanations": explanations_by_shape(of_model(summary.explanations, name), hosts),
+        "explanations": of_model(summary.explanations, name),
         "causes": sorted(rows, key=lambda one: sizes(one["shape"])),
         "causes_not_run": not_run(causes),
         "causes_verified": bool(verified),
@@ -53,11 +54,6 @@ def place_of(entry: Result, shape: Shape) -> Place:
     return entry.model, entry.variant, entry.host, shape
 
 
-def failures(entries: Iterable[Any]) -> int:
-    """Return how many entries failed."""
-    return sum(entry.status == "failed" for entry in entries)
-
-
 def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries if entry.model == name]
@@ -66,8 +62,8 @@ def of_model(entries: Iterable[Any], name: str) -> list[Any]:
 def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
 
-    Besides the fields of the call it has `around_ms` (before and after the call), `of_peak`, and
-    the groups of operators with the `most` time in words.
+    Besides the fields of the call it has `of_peak`, and the groups of operators with the `most`
+    time in words.
     """
     rows = [
         {
@@ -75,7 +71,6 @@ def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[d
             "host": hosts.get(entry.host),
             "unprofiled": entry.unprofiled,
             **asdict(call),
-            "around_ms": around_ms(call),
             "of_peak": of_peak(call.roofline),
             "most": group_words(call),
         }
@@ -84,13 +79,6 @@ def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[d
         for call in entry.shapes
     ]
     return sorted(rows, key=lambda one: (sizes(one["shape"]), one["call_s"]))
-
-
-def around_ms(call: ProfiledCall) -> str | None:
-    """Return the milliseconds before and after the call, None if they are not known."""
-    if call.prepare_s is None or call.finish_s is None:
-        return None
-    return milliseconds(call.prepare_s + call.finish_s)
 
 
 def of_peak(roofline: Roofline | None) -> str | None:
@@ -112,14 +100,3 @@ def group_words(call: ProfiledCall) -> str | None:
     parts = {one.group: one.share for one in call.groups} | {OUTSIDE: call.outside or 0.0}
     largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
     return ", ".join(f"{name} {percent(share)}" for name, share in largest)
-
-
-def explanations_by_shape(
-    entries: Sequence[Explanation], hosts: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return `shape` and the explanations there as `rows`, the smallest shape first."""
-    found: dict[Shape, list[dict[str, Any]]] = {}
-    for entry in entries:
-        row = {**asdict(entry), "host": hosts.get(entry.host)}
-        found.setdefault(entry.shape, []).append(row)
-    return [{"shape": shape, "rows": found[shape]} for shape in sorted(found, key=sizes)]

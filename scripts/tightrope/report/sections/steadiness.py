@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
 from tightrope.summary.document import Summary, remeasure_command
-from tightrope.summary.result_types import LatencyRow, Result
+from tightrope.summary.results import LatencyRow, Result
 
 Record = Mapping[str, Any]
 

@@ -30,8 +30,7 @@ from tightrope.report.tables import (
 from tightrope.studies.study import Column, Heat, Lines, Study
 from tightrope.studies.table import STUDIES
 from tightrope.summary.document import Summary
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.result_types import Shape
+from tightrope.summary.measured import Shape, StudyEntry
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]

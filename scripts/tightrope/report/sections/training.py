@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope.report.charts import training_chart
 from tightrope.report.style.numbers import is_number, percentage, significant
-from tightrope.summary.training import Training
+from tightrope.summary.pairs import Training
 
 
 def training_section(entries: Sequence[Training]) -> list[dict[str, Any]]:

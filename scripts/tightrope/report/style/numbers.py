@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
-from tightrope.summary.result_types import Ratio, Shape
+from tightrope.summary.measured import Ratio, Shape
 
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"

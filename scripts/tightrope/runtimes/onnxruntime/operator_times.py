@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime
+from msgspec.structs import replace
 
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.onnxruntime.session import (
     CPU,
     KERNEL,
@@ -16,7 +18,7 @@ from tightrope.runtimes.onnxruntime.session import (
     session_options,
 )
 from tightrope.runtimes.onnxruntime.session import TYPES as FLOATS
-from tightrope.runtimes.operator_times import Calls, OperatorTime, Tensor, operator_time, per_call
+from tightrope.runtimes.operator_times import Calls, Tensor, operator_time, per_call
 
 TYPES = {**FLOATS, "int32": "int32", "int64": "int64", "bool": "bool"}
 # seconds of a microsecond
@@ -61,7 +63,7 @@ def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
         name = event["name"]
         if name not in known:
             known[name] = time_of(event)
-        yield known[name]._replace(seconds=MICRO * event["dur"])
+        yield replace(known[name], seconds=MICRO * event["dur"])
 
 
 def time_of(event: dict[str, Any]) -> OperatorTime:

@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tightrope.runtimes.operator_times import (
-    ATTENTION,
-    FUSED,
-    PRODUCTS,
-    OperatorTime,
-    Tensor,
-    operator_time,
-)
+from msgspec.structs import replace
+
+from tightrope.records.profile import OperatorTime
+from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Tensor, operator_time
 from tightrope.runtimes.tensorrt.inspection import PRODUCTS as KINDS
 from tightrope.runtimes.tensorrt.inspection import kind_of, layers_of, product_precision, type_of
 
@@ -31,7 +27,7 @@ def timed_layers(information: str, seen: Iterable[tuple[str, float]]) -> Iterato
         group = ATTENTION if kind == "attention" else PRODUCTS if kind in KINDS else FUSED
         read, made = (tensors_of(layer.get(end, ())) for end in ("Inputs", "Outputs"))
         found = operator_time(name, kind, seconds, read, made if read else [], group=group)
-        yield found._replace(type=product_precision(layer)) if kind in KINDS else found
+        yield replace(found, type=product_precision(layer)) if kind in KINDS else found
 
 
 def tensors_of(ends: Iterable[dict[str, Any]]) -> list[Tensor]:

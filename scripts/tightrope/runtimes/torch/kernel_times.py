@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, OperatorTime, per_call
+from tightrope.records.profile import OperatorTime
+from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, per_call
 from tightrope.runtimes.tensorrt.inspection import OPERAND_TYPES, OPERANDS, TYPE, TYPES
 from tightrope.runtimes.torch.operator_times import MICRO
 from tightrope.runtimes.torch.operator_times import time_of as operator_of
@@ -72,7 +74,7 @@ def operators_of(events: Iterable[Any]) -> Iterator[OperatorTime]:
         if event.is_user_annotation or event.device_type.name != "CPU":
             continue
         if event.self_device_time_total:
-            yield operator_of(event)._replace(seconds=MICRO * event.self_device_time_total)
+            yield replace(operator_of(event), seconds=MICRO * event.self_device_time_total)
 
 
 def times_of(

@@ -5,15 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
-from tightrope.runtimes.operator_times import (
-    DISPATCH,
-    FUSED,
-    OperatorTime,
-    Tensor,
-    operator_time,
-    per_call,
-)
+from tightrope.records.profile import OperatorTime
+from tightrope.runtimes.operator_times import DISPATCH, FUSED, Tensor, operator_time, per_call
 from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
 from tightrope.runtimes.torch.operators import ONEDNN, captured_output
 
@@ -48,8 +43,8 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     logged = per_call([time_of(match) for line in lines if (match := LINE.search(line))], calls)
     listed = by_profiler(run, calls)
     profiled = [
-        one._replace(
-            group=FUSED if KERNEL.search(one.kind) else one.group, operations=0.0, bytes=0.0
+        replace(
+            one, group=FUSED if KERNEL.search(one.kind) else one.group, operations=0.0, bytes=0.0
         )
         for one in listed
         if KERNEL.search(one.kind) or is_other_call(one.kind)

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.operator_times import (
     DISPATCH,
     ELEMENTWISE,
-    OperatorTime,
     Tensor,
     group_of,
     operator_time,

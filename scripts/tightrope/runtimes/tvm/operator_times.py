@@ -14,13 +14,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tightrope.runtimes.operator_times import (
-    OperatorTime,
-    Tensor,
-    group_of,
-    operator_time,
-    per_call,
-)
+from tightrope.records.profile import OperatorTime
+from tightrope.runtimes.operator_times import Tensor, group_of, operator_time, per_call
 
 TYPES = {
     **{"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"},

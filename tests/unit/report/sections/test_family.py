@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from report_pages import example, page, summary_of
 from tightrope.report.sections.family import change_words, families_section, parameter_words
 from tightrope.report.style.numbers import points
-from tightrope.summary.decision_types import Family
 from tightrope.summary.document import Summary
-from tightrope.summary.families import family_entry
+from tightrope.summary.families import Family, family_entry
 
 
 def entry(**changes: Any) -> Family:

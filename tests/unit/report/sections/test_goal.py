@@ -5,7 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 from raced import SHAPE
 from report_pages import HOST, MODEL, Outline, example, page_of
-from tightrope.summary.decision_types import Cost, GoalDecision, Rejected
+from tightrope.summary.candidates import Cost
+from tightrope.summary.goal import GoalDecision
+from tightrope.summary.recommend import Rejected
 
 VARIANT = "cpu-openvino-bf16"
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"

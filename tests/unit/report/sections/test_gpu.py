@@ -6,7 +6,7 @@ import pytest
 from gpu_states import GPU
 from results import result, row
 from tightrope.report.sections.gpu import gpu_memory, gpu_steadiness, streams_section
-from tightrope.summary.result_types import Gpu, Result
+from tightrope.summary.results import Gpu, Result
 
 
 def results(*states: dict[str, Any] | None) -> list[Result]:

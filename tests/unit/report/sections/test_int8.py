@@ -21,15 +21,9 @@ from tightrope.report.sections.int8 import (
     sensitivity_figure,
 )
 from tightrope.report.style.palette import METHOD_COLOURS, chart_config
-from tightrope.summary.result_types import (
-    Accuracy,
-    Host,
-    OperatorSensitivity,
-    Result,
-    Search,
-    Sensitivity,
-    Trial,
-)
+from tightrope.summary.accuracy import Accuracy, OperatorSensitivity, Search, Sensitivity, Trial
+from tightrope.summary.results import Result
+from tightrope.summary.runs import Host
 from tightrope.variants import METHODS
 
 AUTO = "cpu-onnxruntime-int8-auto-minmax-64"

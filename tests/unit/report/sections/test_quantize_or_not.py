@@ -7,8 +7,9 @@ from report_pages import example, page_of
 from tightrope.report.sections.quantize_or_not import quantization_section
 from tightrope.report.tables import alike
 from tightrope.statistics import Interval
-from tightrope.summary.decision_types import Quantization, QuantizedAccuracy, QuantizedVariant
-from tightrope.summary.result_types import Host, Ratio, Shape
+from tightrope.summary.measured import Ratio, Shape
+from tightrope.summary.quantize_or_not import Quantization, QuantizedAccuracy, QuantizedVariant
+from tightrope.summary.runs import Host
 
 FASTER = Ratio.of(Interval(1.5, 1.4, 1.6))
 SLOWER = Ratio.of(Interval(0.8, 0.7, 0.9))
