@@ -17,6 +17,11 @@ from tightrope.summary.pairs import Activation, activation_entries
 
 MINUS = "\N{MINUS SIGN}"
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
+TRAINED = {
+    **{"model": "relu", "status": "ok", "device": "cpu", "micro_batches": 1},
+    "recipe": {"compile": False, "channels_last": False},
+    **{"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8},
+}
 REFERENCES = {"relu": "gelu", "silu": "gelu"}
 BASELINES = {model: {"cpu": EAGER} for model in ("gelu", "relu", "silu")}
 OWN = [[0.010, 0.011], [0.010, 0.012]] * 8
@@ -100,9 +105,7 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
     document = summary()
     (table,) = activations_section(summary_of(document), {})
     assert not table["trained"]
-    training = {"model": "relu", "host": document["activations"][0].host, "status": "ok"}
-    costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
-    document["training"] = [{**training, "device": "cpu", **costs}]
+    document["training"] = [TRAINED | {"host": document["activations"][0].host}]
     (table,) = activations_section(summary_of(document), {})
     rows = [(row["activation"], row["accuracy"], row["training"]) for row in table["rows"]]
     assert [(name, accuracy.top1, accuracy.delta) for name, accuracy, _ in rows] == [
@@ -129,11 +132,7 @@ def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_ac
 def test_the_page_tells_what_failed_and_whose_activations_they_are() -> None:
     document = example(activations=summary()["activations"])
     document["models"] |= summary()["models"]
-    relu = {"model": "relu", "host": document["activations"][0].host, "device": "cpu"}
-    costs = {"epoch_s": {"mean": 12.34, "spread": 0.5}, "peak_rss_bytes": 8 * 10**8}
-    recipe = {"compile": False, "channels_last": False}
-    trained = {**relu, "status": "ok", "recipe": recipe, "micro_batches": 1}
-    document["training"] = [{**trained, **costs}]
+    document["training"] = [TRAINED | {"host": document["activations"][0].host}]
     found = page_of(document)
     assert f"relu 56.0 {MINUS}4.0 " in found.text and " 12.3 ± 0.50 800 " in found.text
     assert "in their activation alone" in found.text
