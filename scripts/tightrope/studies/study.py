@@ -49,7 +49,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Column(NamedTuple):
-    """A column of the page: its title, and the unit in which it shows a field.
+    """A column of the page: its title, where | breaks a line, and the unit of a field.
 
     Units: `ms` of seconds, `s`, `count`, `rate`, `rough rate`, `ratio`, `percent` of a fraction,
     `text`. A ratio whose interval is above `slower` is marked, or as the field `verdict` says.

@@ -155,14 +155,14 @@ class Row(study.Row, kw_only=True):
     samples_per_s: Annotated[float | None, Column("Offline, samples/s", "rate")] = None
     """LoadGen's Offline: the median over rounds, None with fewer than three valid, undisturbed
     ones."""
-    gain: Annotated[Estimate | None, Column("Gain over fixed", "ratio", verdict="gain_verdict")] = (
+    gain: Annotated[Estimate | None, Column("Gain over|fixed", "ratio", verdict="gain_verdict")] = (
         None
     )
     """The Offline throughput over that of `fixed`, from the ratio of each round; None without
     enough rounds and for images."""
     gain_verdict: SpeedVerdict | None = None
     """None for `fixed` itself."""
-    padding_gain: Annotated[float | None, Column("Gain by padding alone", "ratio")] = None
+    padding_gain: Annotated[float | None, Column("Gain by|padding alone", "ratio")] = None
     """The tokens of a sample with `fixed` over those with this padding, padding included: the gain
     of an engine whose time is proportional to the tokens. None without an Offline test and for
     images."""
@@ -175,9 +175,9 @@ class Row(study.Row, kw_only=True):
     """Queries per second at the highest rate whose p99 stays under the bound, None without one."""
     server_p99_s: float | None = None
     """At that rate."""
-    changed: Annotated[int | None, Column("Changed answers", "count")] = None
+    changed: Annotated[int | None, Column("Changed|answers", "count")] = None
     """Predictions that differ from those of `fixed`, without ties; None without both."""
-    ties_changed: Annotated[int | None, Column("Changed ties", "count")] = None
+    ties_changed: Annotated[int | None, Column("Changed|ties", "count")] = None
     """Those that differ where the two highest logits of `fixed` are within 0.001."""
     server_reason: Annotated[str | None, Column("Why no rate", "text")] = None
     """Why there is no `server_per_s`, where the scenario was measured."""

@@ -60,8 +60,8 @@ def model_section(
 ) -> dict[str, Any]:
     """Return the rows of a model's variants, their figures, and what could not be measured.
 
-    A row is its cells. A column without a value in any row is left out. `sentences` are what stands
-    nowhere else.
+    A row is its cells. A column without a value in any row is left out, and so are shapes that no
+    inputs have in common. `sentences` are what stands nowhere else.
     """
     measured = [entry for entry in entries if entry.status == "ok"]
     rows = [(entry, row) for entry in measured for row in entry.rows]
@@ -70,7 +70,9 @@ def model_section(
         for name, column in study.columns.items()
         if any(row[name] is not None for _, row in rows)
     }
-    titles = [f"#{one.title}" if one.unit != "text" else one.title for one in columns.values()]
+    shaped = any(entry.shape for entry in measured)
+    titles = [f"{'#' * (one.unit != 'text')}{one.title}" for one in columns.values()]
+    titles = ["Variant", *["Shape"] * shaped, *titles, "#Calls", "Note"]
     # a heat map per variant, or lines of all of them
     drawn = []
     if isinstance(study.chart, Heat):
@@ -80,12 +82,12 @@ def model_section(
     words = [] if drawn or study.remark else [word for one in measured for word in one.words]
     return {
         "name": model,
-        "titles": ["Variant", "Shape", *titles, "#Calls", "Note"],
+        "titles": [title.replace(", ", ",|") for title in titles],
         "rows": [
             Markup().join(
                 [
                     variant(entry.variant, hosts.get(entry.host)),
-                    cell(shape_label(shape_of(entry))),
+                    *[cell(shape_label(shape_of(entry)))] * shaped,
                     *(shown(column, row[name], row) for name, column in columns.items()),
                     number(whole(row["calls"]), why_none(row)),
                     cell(why_none(row) or ""),
