@@ -207,7 +207,8 @@ def failures(summary: Summary | Outcomes) -> dict[str, str | None]:
 def exit_with_failures(summary: Path) -> None:
     """End the process with exit code 1 where a variant of `summary` failed."""
     try:
-        found = failures(read_json(summary, Outcomes)) if summary.is_file() else {}
+        known = read_json(summary, Outcomes) if summary.is_file() else {"results": []}
+        found = failures(msgspec.convert(known, Outcomes))
         failed = [f"{name}: {reason}" for name, reason in found.items()]
     except ArtifactError as error:
         failed = [str(error)]
