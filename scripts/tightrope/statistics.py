@@ -16,7 +16,7 @@ Z = 1.959963984540054  # 97.5 % point of the normal distribution
 Z_POWER = 0.8416212335729143  # 80 % point of the normal distribution
 RESAMPLES = 2000
 TRIM = 0.2  # share of values that a trimmed mean leaves out at each end
-# standard deviation of the log time between loads: docs/results/2026-11-21-measurement.md
+# standard deviation of the log time between loads: docs/results/measurement.md
 LOAD_SPREAD = 0.005
 MOST_SAMPLES = 1_000_000  # that `samples_to_keep` suggests
 SpeedVerdict = Literal["faster", "slower", "tie"]

@@ -1,7 +1,7 @@
 """Compare two engines in alternating blocks, in two halves with new processes for the second.
 
 Two processes of the same engine differ by several tenths of a percent throughout their lifetime:
-the process loaded first was 0.5 to 0.9 % slower (docs/results/2026-11-21-measurement.md). So each
+the process loaded first was 0.5 to 0.9 % slower (docs/results/measurement.md). So each
 half has new processes, loaded in the opposite order. `loads: 1` saves that time where a difference
 of one percent does not matter.
 """

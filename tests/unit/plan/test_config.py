@@ -120,7 +120,7 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
     return {name: one for part in inner for name, one in part.items()}
 
 
-def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
+def test_the_page_on_own_models_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
     embedded = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
     models = {"models": {"mine": {"checkpoint": "scratch:bert", "data": "random"}}}
     ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
@@ -130,8 +130,8 @@ def test_the_readme_lists_every_default_that_the_embedded_configuration_changes(
 
     both = ((name, theirs.get(name), own) for name, own in ours.items())
     different = {(name, words(one), words(own)) for name, one, own in both if one != own}
-    readme = (repository / "README.md").read_text().partition("| key | default | config/")[2]
-    table = readme.partition("\n\n")[0]
+    page = (repository / "docs/own-model.md").read_text().partition("| key | default | config/")[2]
+    table = page.partition("\n\n")[0]
     rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
     assert set(rows) == different != set()
 
