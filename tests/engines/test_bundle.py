@@ -31,8 +31,8 @@ from tiny_model import TinyModel, name_variant
 
 Build = Callable[[Variant], Path]
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
-# one without buckets and one with. The programs of all engines are those of
-# docs/using-an-engine.md, which test_using_an_engine.py runs.
+# one without buckets and one with. The programs of all engines are run by
+# test_using_an_engine.py.
 TEXTS = (("onnxruntime", "fp32"), ("openvino", "int8"))
 TEXT_SHAPES = [{"batch": 4, "sequence": 32}]
 IMAGE_SHAPES = [{"batch": 1, "height": SIDE, "width": SIDE}]

@@ -1,4 +1,4 @@
-"""docs/using-an-engine.md: its programs load the engines and answer as they were measured."""
+"""docs/using-an-engine.md: the programs load the engines and answer as they were measured."""
 
 import json
 import shutil
@@ -14,6 +14,7 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import read_split
+from tightrope.plan.job_inputs import FOLDER
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import Variant
 from tiny_model import LONGEST, name_variant, skip_where_emulated
@@ -21,6 +22,7 @@ from tiny_model import LONGEST, name_variant, skip_where_emulated
 Ask = Callable[[str, Variant], Any]
 Build = Callable[[Variant], Path]
 PAGE = "using-an-engine.md"
+OURS = Path(__file__).parents[2] / "scripts" / FOLDER
 # of `answers`
 THREADS = 2
 # the first requests: one text, padded, seven texts of many lengths
@@ -59,12 +61,19 @@ print("tightrope" in sys.modules)
 """
 
 
+def source(program: str) -> str:
+    """The program that loads an engine: of a bundle, or one that the page alone has."""
+    path = OURS / f"engines/{program}.py"
+    return path.read_text() if path.exists() else block(PAGE, "python", f"{program}: engine.py")
+
+
 def require_equal(
     program: str, engine: Path, batches: list[Arrays], expected: list[np.ndarray], folder: Path
 ) -> None:
-    """Fail unless the page's program answers as the pipeline's own, without Tightrope."""
-    (folder / "engine.py").write_text(block(PAGE, "python", f"{program}: engine.py"))
-    (folder / "buckets.py").write_text(block(PAGE, "python", "buckets.py"))
+    """Fail unless the program answers as the pipeline's own, without Tightrope."""
+    (folder / "bundled").mkdir()
+    shutil.copyfile(OURS / "buckets.py", folder / "bundled/buckets.py")
+    (folder / "engine.py").write_text(source(program))
     (folder / "driver.py").write_text(DRIVER)
     for number, batch in enumerate(batches):
         np.savez(folder / f"{number}.npz", **batch)
@@ -121,7 +130,7 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(tiny, 
     for example in ("Return the sum of the elements.", "Read a table from a file."):
         program = program.replace(json.dumps(example), json.dumps(texts.pop(0)))
     (tmp_path / "main.py").write_text(program.replace("longest=128", f"longest={LONGEST}"))
-    (tmp_path / "engine.py").write_text(block(PAGE, "python", "onnxruntime: engine.py"))
+    (tmp_path / "engine.py").write_text(source("onnxruntime"))
     (tmp_path / "request.py").write_text(block(PAGE, "python", "request.py"))
     told = printed_in(tmp_path, "main.py").splitlines()[-1]
     labels = read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]

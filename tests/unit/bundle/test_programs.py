@@ -1,34 +1,18 @@
-"""The programs of a bundle are those of the documentation, short, and import nothing of ours."""
+"""The programs of a bundle are short, and import nothing of ours."""
 
 import ast
 import sys
 from pathlib import Path
 
 import pytest
-from page_blocks import block
 from tightrope.engine_table import BUNDLED
 from tightrope.plan.job_inputs import FOLDER
 
-PAGE = "using-an-engine.md"
 PROGRAMS = Path(__file__).parents[3] / "scripts" / FOLDER
 ALL = sorted(path.relative_to(PROGRAMS).as_posix() for path in PROGRAMS.rglob("*.py"))
 # beside numpy and what an engine imports
 OF_INPUTS = {"images.py": {"PIL"}, "texts.py": {"tokenizers"}}
 MODULES = {"apache-tvm": "tvm"}
-
-
-def code(text: str) -> str:
-    """The program without its docstring, with its imports as on the page."""
-    (docstring, *_) = ast.parse(text).body
-    lines = text.splitlines(keepends=True)[docstring.end_lineno :]
-    return "".join(lines).strip().replace("from bundled.buckets", "from buckets")
-
-
-def test_programs_are_those_of_the_page() -> None:
-    shown = {f"engines/{engine}.py": f"{engine}: engine.py" for engine in BUNDLED}
-    for name, title in (shown | {"buckets.py": "buckets.py"}).items():
-        _, _, text = block(PAGE, "python", title).partition("\n")
-        assert code((PROGRAMS / name).read_text()) == text.strip(), name
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -120,7 +120,7 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
     return {name: one for part in inner for name, one in part.items()}
 
 
-def test_the_page_on_own_models_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
+def test_own_model_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
     embedded = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
     models = {"models": {"mine": {"checkpoint": "scratch:bert", "data": "random"}}}
     ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
