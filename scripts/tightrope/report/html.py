@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -20,51 +21,6 @@ from tightrope.report.style.palette import (
     METHOD_SHAPES,
     SHAPES,
     chart_config,
-)
-
-FILTERS = (
-    numbers.bounded,
-    numbers.change_interval,
-    numbers.executed,
-    numbers.executed_otherwise,
-    numbers.gain,
-    numbers.megabytes,
-    numbers.milliseconds,
-    numbers.moment,
-    numbers.percent,
-    numbers.percentage,
-    numbers.points,
-    numbers.points_up,
-    numbers.products,
-    numbers.ratio,
-    numbers.ratio_interval,
-    numbers.shape_label,
-    numbers.significant,
-    numbers.whole,
-)
-FUNCTIONS = (
-    numbers.ends,
-    numbers.plus_minus,
-    tables.alike,
-    tables.answer,
-    tables.bar,
-    tables.by_reason,
-    tables.cell,
-    tables.folded,
-    tables.missing,
-    tables.name,
-    tables.names,
-    tables.noisy,
-    tables.number,
-    tables.provisional,
-    tables.quiet,
-    tables.remarked,
-    tables.sorted_number,
-    tables.table,
-    tables.value,
-    tables.variant,
-    tables.verdict,
-    tables.with_interval,
 )
 
 
@@ -116,9 +72,10 @@ def html_of(
 
 @cache
 def environment(parts: tuple[Path, ...]) -> Environment:
-    """Return a Jinja environment: autoescape, errors for undefined names, number filters.
+    """Return a Jinja environment: autoescape, errors for undefined names.
 
-    It is read and compiled once per process, for whoever renders many pages.
+    Filters are the functions of `numbers`, functions those of `tables`. It is read and compiled
+    once per process, for whoever renders many pages.
     """
     jinja = Environment(
         loader=DictLoader({part.name: read(part) for part in parts}),
@@ -127,8 +84,10 @@ def environment(parts: tuple[Path, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters.update({one.__name__: one for one in FILTERS})
-    jinja.globals.update({one.__name__: one for one in FUNCTIONS}, unknown=Unknown())
+    for module, known in ((numbers, jinja.filters), (tables, jinja.globals)):
+        own = (one for one in vars(module).values() if isfunction(one))
+        known.update({one.__name__: one for one in own if one.__module__ == module.__name__})
+    jinja.globals["unknown"] = Unknown()
     return jinja
 
 
