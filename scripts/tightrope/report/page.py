@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from tightrope.report.sections.requested import (
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import sizes
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
 from tightrope.summary.models import poor_baseline, truncation_words
@@ -130,7 +130,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     baselines = model.baselines if model else {}
     recommendations = of_model(summary.recommendations, name)
     picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
-    picks.sort(key=lambda chosen: sizes(chosen["shape"]))
+    picks.sort(key=itemgetter("shape"))
     budget = summary.accuracy_budget_points
     judged = {result.variant: result.accuracy for result in measured if result.accuracy}
     deployed: list[Result] = [chosen["result"] for chosen in picks if chosen["result"]]
@@ -187,7 +187,7 @@ def measurements(
 
     def order(entry: Record) -> tuple[Any, ...]:
         row, time = entry["row"], entry["row"].paired_s or float("inf")
-        return entry["result"].model, not row.shape.batch, sizes(row.shape), time
+        return entry["result"].model, not row.shape.batch, row.shape, time
 
     return sorted(rows, key=order)
 

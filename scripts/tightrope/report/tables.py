@@ -147,17 +147,17 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
 
 def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return (reason, variants) pairs of rejected variants."""
-    return grouped((one.reason, one.variant) for one in rejected)
+    return [*grouped((one.reason, one.variant) for one in rejected).items()]
 
 
 def alike(variants: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return pairs of (verdict, its reasons) and the variants that have both."""
-    return grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants)
+    return [*grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants).items()]
 
 
-def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
-    """Return (reason, variants) pairs, in order of first appearance."""
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the values of each key, in order of first appearance."""
     groups: dict[Any, list[Any]] = {}
-    for reason, variant in pairs:
-        groups.setdefault(reason or "no reason was recorded", []).append(variant)
-    return list(groups.items())
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
-from tightrope.report.style.numbers import shape_label, sizes
+from tightrope.report.style.numbers import shape_label
+from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
@@ -21,9 +22,7 @@ def activations_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict
 
     `hosts` are names by fingerprint, empty for a single host.
     """
-    groups: dict[GroupKey, list[Activation]] = {}
-    for entry in summary.activations:
-        groups.setdefault((entry.reference, entry.host, entry.device), []).append(entry)
+    groups = grouped(((one.reference, one.host, one.device), one) for one in summary.activations)
     return [compared(summary, key, group, hosts) for key, group in groups.items()]
 
 
@@ -59,7 +58,7 @@ def compared(
         row = row_at(own[variant], shape) if variant in own else None
         told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
         own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
-    shapes = sorted({one["shape"] for one in times if one["speedup"]}, key=sizes)
+    shapes = sorted({one["shape"] for one in times if one["speedup"]})
     return {
         "reference": reference,
         "activation": activations[reference],

@@ -65,15 +65,12 @@ def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
 
     A training has no variant.
     """
-    listed = list(results)
-    return {
-        status: [
-            (reason, grouped(pairs))
-            for reason, pairs in grouped(
-                (one.reason, (one.model, getattr(one, "variant", TRAINING)))
-                for one in listed
-                if one.status == status
-            )
-        ]
-        for status in ("failed", "unavailable")
-    }
+    by_status = grouped((one.status, one) for one in results)
+    found = {}
+    for status in ("failed", "unavailable"):
+        reasons = grouped(
+            (one.reason or "no reason was recorded", (one.model, getattr(one, "variant", TRAINING)))
+            for one in by_status.get(status, [])
+        )
+        found[status] = [(reason, [*grouped(pairs).items()]) for reason, pairs in reasons.items()]
+    return found

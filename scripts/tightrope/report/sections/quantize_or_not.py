@@ -1,11 +1,13 @@
 """Report section on whether to quantize: a table, and a sentence if it is not worth it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tightrope.machine.host import saturates
 from tightrope.report.sections.int8 import is_quantized
-from tightrope.report.style.numbers import points, ratio, sizes
+from tightrope.report.style.numbers import points, ratio
+from tightrope.report.tables import grouped
 from tightrope.summary.measured import interval_of
 from tightrope.summary.quantize_or_not import Quantization, QuantizedVariant
 from tightrope.summary.results import Result
@@ -31,11 +33,9 @@ def quantization_section(
     """
     if not entries:
         return None
-    groups: dict[Engine, list[Quantization]] = {
-        (one.engine, one.device, one.host): [] for one in entries
-    }
-    for entry in sorted(entries, key=lambda one: sizes(one.shape)):
-        groups[entry.engine, entry.device, entry.host].append(entry)
+    groups = grouped(((one.engine, one.device, one.host), one) for one in entries)
+    for group in groups.values():
+        group.sort(key=attrgetter("shape"))
     in_vain = all(entry.verdict == "do not quantize" for entry in entries)
     sentence = "; ".join(
         f"{name} {reasons_against(group)}"

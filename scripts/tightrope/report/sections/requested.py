@@ -1,12 +1,13 @@
 """Report content that is measured on request: profiles and causes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import asdict
 
 from tightrope.report.sections.decision import not_run
-from tightrope.report.style.numbers import percent, sizes
+from tightrope.report.style.numbers import percent
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Causes
@@ -43,7 +44,7 @@ def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -
         "profile": profile_rows(profiles, hosts),
         "profile_not_run": not_run(profiles),
         "explanations": of_model(summary.explanations, name),
-        "causes": sorted(rows, key=lambda one: sizes(one["shape"])),
+        "causes": sorted(rows, key=itemgetter("shape")),
         "causes_not_run": not_run(causes),
         "causes_verified": bool(verified),
     }
@@ -78,7 +79,7 @@ def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[d
         if entry.status == "ok"
         for call in entry.shapes
     ]
-    return sorted(rows, key=lambda one: (sizes(one["shape"]), one["call_s"]))
+    return sorted(rows, key=lambda one: (one["shape"], one["call_s"]))
 
 
 def of_peak(roofline: Roofline | None) -> str | None:

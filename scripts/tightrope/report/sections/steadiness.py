@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
+from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, remeasure_command
 from tightrope.summary.results import LatencyRow, Result
 
@@ -96,10 +97,8 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     rows = [(result, row) for result in results for row in result.latency]
     if not rows:
         return None
-    threads: dict[str, list[Any]] = {}
-    for result, row in rows:
-        if sentence := other_threads(result, row):
-            threads.setdefault(sentence, []).append(result.variant)
+    told = ((other_threads(result, row), result.variant) for result, row in rows)
+    threads = grouped((sentence, variant) for sentence, variant in told if sentence)
     stops = [row.stop for _, row in rows if row.stop not in ("", "calls")]
     return {
         "rows": len(rows),

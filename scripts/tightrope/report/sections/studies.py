@@ -20,6 +20,7 @@ from tightrope.report.style.numbers import (
 )
 from tightrope.report.tables import (
     cell,
+    grouped,
     number,
     provisional,
     value,
@@ -45,11 +46,10 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
     """
     found = []
     for name, study in STUDIES.items():
-        models: dict[str, list[StudyEntry]] = {}
-        for entry in summary.studies.get(name, []):
-            models.setdefault(entry.model, []).append(entry)
+        entries = summary.studies.get(name, [])
+        models = grouped((one.model, one) for one in entries)
         if models:
-            failed = sum(one.status == "failed" for one in summary.studies[name])
+            failed = sum(one.status == "failed" for one in entries)
             parts = [model_section(study, model, own, hosts) for model, own in models.items()]
             found.append({"study": study, "failed": failed, "models": parts})
     return found
@@ -216,10 +216,9 @@ def study_remarks(summary: Summary) -> dict[tuple[Any, ...], list[Remark]]:
 
     They are what studies with a `remark` found.
     """
-    found: dict[tuple[Any, ...], list[Remark]] = {}
-    for name, study in STUDIES.items():
-        for entry in summary.studies.get(name, []) if study.remark else ():
-            place = entry.model, entry.variant, entry.host, shape_of(entry)
-            if entry.words:
-                found.setdefault(place, []).append(Remark(study.remark, entry.words))
-    return found
+    return grouped(
+        ((one.model, one.variant, one.host, shape_of(one)), Remark(study.remark, one.words))
+        for name, study in STUDIES.items()
+        for one in summary.studies.get(name, [])
+        if study.remark and one.words
+    )

@@ -2,21 +2,21 @@
 
 import statistics
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from tightrope.report.charts import training_chart
 from tightrope.report.style.numbers import is_number, percentage, significant
+from tightrope.report.tables import grouped
 from tightrope.summary.pairs import Training
+
+# with the seeds, what trainings have in common whose times compare
+SETUP = attrgetter("host", "device", "threads", "unit", "samples", "held_out_samples", "epochs")
 
 
 def training_section(entries: Sequence[Training]) -> list[dict[str, Any]]:
     """Return tables of measured trainings, one per distinct workload, whose times compare."""
-    groups: dict[Any, list[Training]] = {}
-    for one in entries:
-        setup = (one.host, one.device, one.threads, one.unit, tuple(one.seeds))
-        if one.status == "ok":
-            workload = (*setup, one.samples, one.held_out_samples, one.epochs)
-            groups.setdefault(workload, []).append(one)
+    groups = grouped(((*SETUP(one), *one.seeds), one) for one in entries if one.status == "ok")
     return [table(group) for group in groups.values()]
 
 

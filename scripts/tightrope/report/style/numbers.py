@@ -132,11 +132,6 @@ def gain(value: float | None) -> str | None:
     return f"{text}{TIMES}" if text else None
 
 
-def sizes(shape: Shape) -> list[int]:
-    """Return the sizes of a shape, by which shapes are sorted."""
-    return [*shape.sizes.values()]
-
-
 def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
     """Format an interval: "1,200 to 1,240"; None where there is none."""
     texts = [significant(end, digits) for end in (low, high)]
