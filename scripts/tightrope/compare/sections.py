@@ -16,9 +16,8 @@ from tightrope.compare.read import Key
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest, printable
 from tightrope.report.html import html_of
-from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
-from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
+from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, plural, points
 from tightrope.statistics import Interval
 from tightrope.summary.measured import Shape
 

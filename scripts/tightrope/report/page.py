@@ -13,7 +13,6 @@ from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
-from tightrope.report.sections.answers import answers_section
 from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host
@@ -21,13 +20,7 @@ from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.quantize_or_not import quantization_section
-from tightrope.report.sections.requested import (
-    Place,
-    asked_for,
-    measured_on_request,
-    of_model,
-    place_of,
-)
+from tightrope.report.sections.requested import Place, measured_on_request, of_model, place_of
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
@@ -40,6 +33,8 @@ from tightrope.summary.runs import Host
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
+# other addresses would be requests
+PICTURE = "data:image/jpeg;base64,"
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -73,8 +68,6 @@ def sections(summary: Summary) -> dict[str, Any]:
         "disturbed": disturbed_section(summary),
         "not_run": not_run(results),
         "host_names": hosts,
-        **asked_for(summary),
-        "training_failed": sum(one.status == "failed" for one in summary.training),
         "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
@@ -137,6 +130,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     bundled = dict.fromkeys(one.variant for one in deployed if one.device == "cpu")
     quantization = of_model(summary.quantization, name)
     bars = ("size_bytes", "peak_rss_bytes")
+    pictures = model.thumbnails if model else {}
     return {
         "name": name,
         "facts": model or Unknown(),
@@ -149,7 +143,8 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "goal": goal_section(summary, name),
         "truncated": truncation_words(model.truncation) if model else None,
         "poor_baseline": poor_baseline(model, measured) if model else None,
-        "answers": answers_section(measured, budget, model.thumbnails if model else {}),
+        "answers": [result for result in measured if result.accuracy],
+        "thumbnails": {key: one for key, one in pictures.items() if one.startswith(PICTURE)},
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),

@@ -9,6 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from tightrope.report.style.numbers import points_up
+
 
 def table(
     label: str,
@@ -145,9 +147,28 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
     return shown.format(Markup(", ").join(words), Markup().join(reasons))
 
 
+def failures(entries: Iterable[Any]) -> int:
+    """Return how many entries say that they failed."""
+    return sum(one.status == "failed" for one in entries)
+
+
 def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return (reason, variants) pairs of rejected variants."""
     return [*grouped((one.reason, one.variant) for one in rejected).items()]
+
+
+def too_small(judged: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+    """Return the drops that are detectable, in points, where that is more than the budget.
+
+    Each with the variants whose split is too small to detect a smaller one.
+    """
+    known = ((one.variant, one.accuracy) for one in judged)
+    drops = (
+        (points_up(found.detectable, found.samples), variant)
+        for variant, found in known
+        if found.large_enough is False
+    )
+    return [*grouped((drop, variant) for drop, variant in drops if drop).items()]
 
 
 def alike(variants: Iterable[Any]) -> list[tuple[Any, list[Any]]]:

@@ -8,8 +8,9 @@ from msgspec.structs import asdict
 from tightrope.machine.host import saturates
 from tightrope.report.charts import accuracy_over_samples, agreement_over_samples, sensitivity_chart
 from tightrope.report.sections.figures import change_of, join_title
-from tightrope.report.style.numbers import bounded, percentage, significant, whole
-from tightrope.summary.accuracy import Search, Sensitivity
+from tightrope.report.style.numbers import bounded, percentage, whole
+from tightrope.report.tables import grouped
+from tightrope.summary.accuracy import Sensitivity
 from tightrope.summary.models import Model
 from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
@@ -29,14 +30,14 @@ def int8_section(
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated.
 
-    `rows` are those of the table, `figures` have two panels or a sentence each, `searches` a
-    sentence and trials, `sensitivities` a chart and rows. `methods` and `mixed` precisions are
-    those that the figures draw.
+    `rows` are those of the table, `figures` have two panels or a sentence each, `sensitivities` a
+    chart and rows. `searched` are the results of int8-auto, `methods` and `mixed` precisions those
+    that the figures draw.
     """
     judged = [result for result in results if is_quantized(result) and result.accuracy]
     if not judged:
         return None
-    searches = [search_summary(one, one.search) for one in results if one.search]
+    searched = [one for one in results if one.search]
     known = model.sensitivity if model else {}
     figures = calibration_figures(judged, hosts, budget_points)
     drawn = [point for figure in figures if figure["panels"] for point in figure["points"]]
@@ -45,9 +46,9 @@ def int8_section(
         "figures": figures,
         "methods": {point["method"] for point in drawn},
         "mixed": {point["precision"] for point in drawn if point["mixed"]},
-        "searches": searches,
+        "searched": searched,
         "sensitivities": [
-            sensitivity_figure(title, record, searches)
+            sensitivity_figure(title, record, searched)
             for title, record in sorted(known.items(), key=by_samples)
         ],
     }
@@ -84,33 +85,19 @@ def by_samples(entry: tuple[str, Any]) -> tuple[str, int, str]:
     return parts["method"] or "", parts["samples"] or 0, entry[0]
 
 
-def search_summary(result: Result, search: Search) -> dict[str, Any]:
-    """Return the sentence on the search of an int8-auto variant, with its data."""
-    left, smooth, count = len(search.in_float), search.smoothquant, len(search.trials)
-    parts = [
-        "plain INT8" if smooth is None else f"SmoothQuant {smooth:g}",
-        f"{left or 'none'} of {whole(search.operators)} operators "
-        f"{'stay' if left > 1 else 'stays'} in float",
-        f"{count} {'trial' if count == 1 else 'trials'} on {whole(search.samples)} "
-        f"calibration examples in {significant(search.seconds, 2)} s.",
-    ]
-    trials = [*enumerate(search.trials, 1)]
-    return {"result": result, "search": search, "trials": trials, "sentence": "; ".join(parts)}
-
-
 def calibration_figures(
-    results: Iterable[Result], hosts: Mapping[str, str], budget_points: float | None
+    results: Sequence[Result], hosts: Mapping[str, str], budget_points: float | None
 ) -> list[dict[str, Any]]:
     """Return a figure per engine, device and host, on common axes, without repaired variants.
 
     A group with one calibration has no panels, but a `sentence`.
     """
-    groups: dict[tuple[str, str, str | None], list[Point]] = {}
-    devices = set()
-    for result in results:
-        devices.add(result.device)
-        if point := calibration_point(result):
-            groups.setdefault((result.engine, result.device, result.host), []).append(point)
+    devices = {result.device for result in results}
+    groups = grouped(
+        ((result.engine, result.device, result.host), point)
+        for result in results
+        if (point := calibration_point(result))
+    )
     several = {
         key: len({(point["method"], point["samples"]) for point in group}) > 1
         for key, group in groups.items()
@@ -180,7 +167,7 @@ def calibration_sentence(group: Sequence[Record]) -> str:
 
 
 def sensitivity_figure(
-    title: str, record: Sensitivity, searches: Iterable[Record]
+    title: str, record: Sensitivity, searched: Iterable[Result]
 ) -> dict[str, Any]:
     """Return operators alone in INT8, most sensitive first; those that int8-auto left are marked.
 
@@ -188,7 +175,7 @@ def sensitivity_figure(
     MOST_OPERATORS.
     """
     calibration = title.partition("-")[2]
-    matching = [one["search"] for one in searches if one["result"].calibration == calibration]
+    matching = [one.search for one in searched if one.search and one.calibration == calibration]
     in_float = {operator for search in matching for operator in search.in_float}
     rows = [{**asdict(row), "in_float": row.operator in in_float} for row in record.operators]
     bars = [

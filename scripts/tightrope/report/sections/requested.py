@@ -1,6 +1,6 @@
 """Report content that is measured on request: profiles and causes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -10,7 +10,6 @@ from tightrope.report.sections.decision import not_run
 from tightrope.report.style.numbers import percent
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
-from tightrope.summary.pairs import Causes
 from tightrope.summary.profile import OUTSIDE, Profile, ProfiledCall, Roofline
 from tightrope.summary.results import Result
 
@@ -20,20 +19,9 @@ Place = tuple[Any, ...]
 NAMED = 3
 
 
-def asked_for(summary: Summary) -> dict[str, Any]:
-    """Return of each kind whether there is something to show, and how many of it failed."""
-    found: dict[str, Any] = {}
-    for name in ("profiles", "causes"):
-        entries = getattr(summary, name)
-        failed = sum(entry.status == "failed" for entry in entries)
-        found |= {name: bool(entries), f"{name}_failed": failed}
-    return found
-
-
 def measured_on_request(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict[str, Any]:
     """Return what was measured on request of one model, and what of it could not be measured."""
-    profiles: list[Profile] = of_model(summary.profiles, name)
-    causes: list[Causes] = of_model(summary.causes, name)
+    profiles, causes = of_model(summary.profiles, name), of_model(summary.causes, name)
     verified = [one for one in causes if one.status == "ok"]
     rows = [
         {"variant": one.variant, "host": hosts.get(one.host), **asdict(cause)}
@@ -60,7 +48,7 @@ def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     return [entry for entry in entries if entry.model == name]
 
 
-def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+def profile_rows(entries: Iterable[Profile], hosts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a row per profiled variant and shape, in the order of the shapes, fastest first.
 
     Besides the fields of the call it has `of_peak`, and the groups of operators with the `most`
@@ -79,7 +67,7 @@ def profile_rows(entries: Sequence[Profile], hosts: Mapping[str, str]) -> list[d
         if entry.status == "ok"
         for call in entry.shapes
     ]
-    return sorted(rows, key=lambda one: (one["shape"], one["call_s"]))
+    return sorted(rows, key=itemgetter("shape", "call_s"))
 
 
 def of_peak(roofline: Roofline | None) -> str | None:

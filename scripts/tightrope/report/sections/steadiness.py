@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tightrope.report.sections.gpu import gpu_steadiness
+from tightrope.report.style.numbers import plural
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, remeasure_command
 from tightrope.summary.results import LatencyRow, Result
@@ -65,11 +66,6 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
         "command": remeasure_command(summary),
         "reasons": [*dict.fromkeys(filter(None, [one for one, _ in [*lost, *trained]] + races))],
     }
-
-
-def plural(count: int, word: str) -> str:
-    """Format a count with its noun: "1 shape", "2 shapes"."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def other_threads(result: Result, row: LatencyRow) -> str | None:

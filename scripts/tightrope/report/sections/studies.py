@@ -20,6 +20,7 @@ from tightrope.report.style.numbers import (
 )
 from tightrope.report.tables import (
     cell,
+    failures,
     grouped,
     number,
     provisional,
@@ -49,9 +50,8 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
         entries = summary.studies.get(name, [])
         models = grouped((one.model, one) for one in entries)
         if models:
-            failed = sum(one.status == "failed" for one in entries)
             parts = [model_section(study, model, own, hosts) for model, own in models.items()]
-            found.append({"study": study, "failed": failed, "models": parts})
+            found.append({"study": study, "failed": failures(entries), "models": parts})
     return found
 
 

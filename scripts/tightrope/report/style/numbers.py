@@ -58,6 +58,11 @@ def whole(value: float | None) -> str | None:
     return f"{round(value):,}" if is_number(value) else None
 
 
+def plural(count: int, word: str) -> str:
+    """Format a count with its noun: "1 shape", "2 shapes"."""
+    return f"{whole(count)} {word}{'' if count == 1 else 's'}"
+
+
 def point_decimals(samples: int | None) -> int:
     """Return the decimals of a percentage over `samples`, about the resolution of one sample."""
     count = samples if is_number(samples) else 1000

@@ -92,7 +92,6 @@ def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
         ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
         ({"qat": {"scheme": "s8s8", "outputs": True}}, "trained for s8s8, outputs too"),
-        ({"other": {"steps": 9}, "another": True}, "other: steps 9|another"),
     ],
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:
