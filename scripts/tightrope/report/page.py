@@ -13,14 +13,13 @@ from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
-from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
+from tightrope.report.sections.decision import UNKNOWN, not_run, pick
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.sections.quantize_or_not import quantization_section
-from tightrope.report.sections.requested import Place, measured_on_request, of_model, place_of
 from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
@@ -129,6 +128,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     deployed: list[Result] = [chosen["result"] for chosen in picks if chosen["result"]]
     bundled = dict.fromkeys(one.variant for one in deployed if one.device == "cpu")
     quantization = of_model(summary.quantization, name)
+    profiles, causes = of_model(summary.profiles, name), of_model(summary.causes, name)
     bars = ("size_bytes", "peak_rss_bytes")
     pictures = model.thumbnails if model else {}
     return {
@@ -140,7 +140,8 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         ),
         "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
         "judged": bool(judged),
-        "goal": goal_section(summary, name),
+        "goals": of_model(summary.goals, name),
+        "costs": of_model(summary.costs, name),
         "truncated": truncation_words(model.truncation) if model else None,
         "poor_baseline": poor_baseline(model, measured) if model else None,
         "answers": [result for result in measured if result.accuracy],
@@ -157,12 +158,30 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "uncompared": grouped(
             (one.baseline_failed, one.variant) for one in measured if one.baseline_failed
         ),
-        **measured_on_request(summary, name, hosts),
+        "profile": sorted(
+            ((one, call) for one in profiles if one.status == "ok" for call in one.shapes),
+            key=lambda pair: (pair[1].shape, pair[1].call_s),
+        ),
+        "profile_not_run": not_run(profiles),
+        "explanations": of_model(summary.explanations, name),
+        "causes_verified": any(one.status == "ok" for one in causes),
+        "causes": sorted(
+            ((one, cause) for one in causes if one.status == "ok" for cause in one.causes),
+            key=lambda pair: pair[1].shape,
+        ),
+        "causes_not_run": not_run(causes),
     }
 
 
+def of_model(entries: Iterable[Any], name: str) -> list[Any]:
+    """Return the entries of one model."""
+    return [entry for entry in entries if entry.model == name]
+
+
 def measurements(
-    results: Iterable[Result], models: Iterable[Record], more: Mapping[Place, list[Remark]]
+    results: Iterable[Result],
+    models: Iterable[Record],
+    more: Mapping[tuple[Any, ...], list[Remark]],
 ) -> list[dict[str, Any]]:
     """Return a row per result and shape; results without measurements also get a row.
 
@@ -174,7 +193,10 @@ def measurements(
             "result": result,
             "row": row,
             "baseline": (result.model, result.variant) in baselines,
-            "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
+            "remarks": [
+                *remarks(result, row),
+                *more.get((result.model, result.variant, result.host, row.shape), ()),
+            ],
         }
         for result in results
         for row in result.latency or [UNKNOWN]

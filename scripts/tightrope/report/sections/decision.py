@@ -1,4 +1,4 @@
-"""The decisions of a model: its recommendations, its goal, and what did not run."""
+"""The recommendations for a model, and what did not run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,6 @@ from tightrope.records.record import TRAINING
 from tightrope.report.sections.figures import row_at
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.tables import grouped
-from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
 from tightrope.summary.recommend import Recommendation
 from tightrope.summary.results import LatencyRow, Result
@@ -39,24 +38,6 @@ def pick(
         "result": result,
         "row": row or UNKNOWN,
         "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
-    }
-
-
-def goal_section(summary: Summary, model: str) -> dict[str, Any] | None:
-    """Return `decisions` and `costs` of a model, None without any.
-
-    `variants` are those chosen, each once.
-    """
-    decisions = [one for one in summary.goals if one.model == model]
-    costs = [one for one in summary.costs if one.model == model]
-    if not decisions and not costs:
-        return None
-    return {
-        "decisions": decisions,
-        "variants": list(dict.fromkeys(one.variant for one in decisions if one.variant)),
-        "provisional": any(one.provisional for one in decisions),
-        "priced": any(one.cost_per_million is not None for one in costs),
-        "costs": costs,
     }
 
 

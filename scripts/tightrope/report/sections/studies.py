@@ -1,6 +1,7 @@
 """Report sections on the studies: a table and a chart of the rows of each, from its columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -38,6 +39,15 @@ from tightrope.variants import parse
 Record = Mapping[str, Any]
 # pixels of a heat map: of the names of its rows, and of a column with its text
 NAMES_WIDTH, COLUMN_WIDTH = 165, 96
+# formats of values by the unit of their column
+UNITS: dict[str, Callable[[float], str | None]] = {
+    "ms": milliseconds,
+    "s": f"{{:g}}{JOINED}s".format,
+    "ratio": f"{{:,.2f}}{TIMES}".format,
+    "percent": percentage,
+    "count": whole,
+    "rough rate": partial(significant, digits=2),
+}
 
 
 def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -130,20 +140,7 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
 
 def in_unit(unit: str, found: float | None) -> str | None:
     """Format a value in the unit of a column, None without one."""
-    if found is None:
-        return None
-    match unit:
-        case "ms":
-            return milliseconds(found)
-        case "s":
-            return f"{found:g}{JOINED}s"
-        case "ratio":
-            return f"{found:,.2f}{TIMES}"
-        case "percent":
-            return percentage(found)
-        case "count":
-            return whole(found)
-    return significant(found, 2 if unit == "rough rate" else 3)
+    return None if found is None else UNITS.get(unit, significant)(found)
 
 
 def span(unit: str, estimate: Record) -> str | None:

@@ -9,10 +9,13 @@ from typing import Any, TypeGuard
 
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
 from tightrope.summary.measured import Ratio, Shape
+from tightrope.summary.profile import OUTSIDE, ProfiledCall, Roofline
 
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+# groups of operators that a row names
+NAMED = 3
 
 
 def is_number(value: Any) -> TypeGuard[float]:
@@ -192,3 +195,24 @@ def executed_otherwise(
         return f"types unknown: {', '.join(unknown)}"
     ran, every = products_in(counts or {}, precision)
     return "mostly in another precision" if 2 * ran < every else None
+
+
+def of_peak(roofline: Roofline | None) -> str | None:
+    """Return the share of the machine's peak that a call reaches, and that memory allows.
+
+    None where either is not known.
+    """
+    if roofline is None or not roofline.peak_per_s or not roofline.roof_per_s:
+        return None
+    peak, roof = roofline.peak_per_s, roofline.roof_per_s
+    reached = percent(roofline.operations_per_s / peak)
+    return f"{reached}, memory allows {percent(roof / peak)}" if roof < peak else reached
+
+
+def largest_groups(call: ProfiledCall) -> str | None:
+    """Return the groups that take most of a call, with their shares; None without a profiler."""
+    if not call.groups and not call.outside:
+        return None
+    parts = {one.group: one.share for one in call.groups} | {OUTSIDE: call.outside or 0.0}
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
+    return ", ".join(f"{name} {percent(share)}" for name, share in largest)
