@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from report_pages import MEASURED, MODEL, example, page, summary_of
+from report_pages import HOST, MEASURED, MODEL, example, page, summary_of
 from tightrope.report.style.numbers import largest_groups, of_peak
 from tightrope.summary.profile import ProfiledCall
 
