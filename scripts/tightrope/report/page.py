@@ -8,14 +8,14 @@ from typing import Any
 
 import altair as alt
 from jsonschema import Draft7Validator
+from msgspec.structs import asdict
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
-from tightrope.report.sections.decision import UNKNOWN, not_run, pick
 from tightrope.report.sections.family import families_section
-from tightrope.report.sections.figures import figures_by_host
+from tightrope.report.sections.figures import figures_by_host, row_at
 from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section
@@ -25,8 +25,10 @@ from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
+from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.results import Result
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]
@@ -34,6 +36,8 @@ NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 # other addresses would be requests
 PICTURE = "data:image/jpeg;base64,"
+# of a latency without a measurement
+UNKNOWN = LatencyRow(Shape(batch=0))
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -65,9 +69,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "steadiness": steadiness(results),
         "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
-        "not_run": not_run(results),
         "host_names": hosts,
-        "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
         "engines": {result.engine for result in measured},
@@ -158,24 +160,47 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "uncompared": grouped(
             (one.baseline_failed, one.variant) for one in measured if one.baseline_failed
         ),
+        "profiles": profiles,
         "profile": sorted(
             ((one, call) for one in profiles if one.status == "ok" for call in one.shapes),
             key=lambda pair: (pair[1].shape, pair[1].call_s),
         ),
-        "profile_not_run": not_run(profiles),
         "explanations": of_model(summary.explanations, name),
-        "causes_verified": any(one.status == "ok" for one in causes),
+        "verifications": causes,
         "causes": sorted(
             ((one, cause) for one in causes if one.status == "ok" for cause in one.causes),
             key=lambda pair: pair[1].shape,
         ),
-        "causes_not_run": not_run(causes),
     }
 
 
 def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries if entry.model == name]
+
+
+def pick(
+    recommendation: Recommendation, measured: Sequence[Result], hosts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a recommendation with its measurements.
+
+    `host` is its name in `hosts`, None if `hosts` is empty. `undecided` are the faster variants
+    whose accuracy needs more examples, each with its accuracy.
+    """
+    shape, chosen = recommendation.shape, recommendation.variant
+    result = next((one for one in measured if one.variant == chosen), None)
+    row = row_at(result, shape) if result else None
+    told = remarks(result, row) if result and row else []
+    accuracies = {one.variant: one.accuracy for one in measured}
+    undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
+    return {
+        **asdict(recommendation),
+        "host": hosts.get(recommendation.host),
+        "undecided": [pair for pair in undecided if pair[1]],
+        "result": result,
+        "row": row or UNKNOWN,
+        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
+    }
 
 
 def measurements(

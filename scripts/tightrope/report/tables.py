@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from tightrope.records.record import TRAINING
 from tightrope.report.style.numbers import points_up
 
 
@@ -182,3 +183,19 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
+    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results.
+
+    A training has no variant.
+    """
+    by_status = grouped((one.status, one) for one in results)
+    found = {}
+    for status in ("failed", "unavailable"):
+        reasons = grouped(
+            (one.reason or "no reason was recorded", (one.model, getattr(one, "variant", TRAINING)))
+            for one in by_status.get(status, [])
+        )
+        found[status] = [(reason, [*grouped(pairs).items()]) for reason, pairs in reasons.items()]
+    return found

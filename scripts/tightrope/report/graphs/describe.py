@@ -117,14 +117,12 @@ def fold_repetitions(signatures: Sequence[Hashable]) -> list[Block]:
     Greedy: each position starts the repetition that saves the most layers, the shortest on ties,
     or else a single layer.
     """
-    numbers: dict[Hashable, int] = {}
-    sequence = [numbers.setdefault(signature, len(numbers)) for signature in signatures]
     blocks, first = [], 0
-    while first < len(sequence):
+    while first < len(signatures):
         best = Block(first, 1, 1)
-        for length in range(1, min(LONGEST_PART, (len(sequence) - first) // 2) + 1):
-            part, times = sequence[first : first + length], 1
-            while sequence[first + times * length : first + (times + 1) * length] == part:
+        for length in range(1, min(LONGEST_PART, (len(signatures) - first) // 2) + 1):
+            part, times = signatures[first : first + length], 1
+            while signatures[first + times * length : first + (times + 1) * length] == part:
                 times += 1
             if length * (times - 1) > best.length * (best.times - 1):
                 best = Block(first, length, times)

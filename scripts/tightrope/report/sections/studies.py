@@ -7,7 +7,6 @@ from typing import Any
 from markupsafe import Markup
 
 from tightrope.report.charts import heat, lines
-from tightrope.report.sections.decision import not_run
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.style.numbers import (
     JOINED,
@@ -107,7 +106,7 @@ def model_section(
         ],
         "figures": drawn,
         "sentences": list(dict.fromkeys(words)),
-        "not_run": not_run(entries),
+        "entries": entries,
     }
 
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from tightrope.report.charts import training_chart
-from tightrope.report.style.numbers import is_number, percentage, significant
+from tightrope.report.style.numbers import percentage, significant
 from tightrope.report.tables import grouped
 from tightrope.summary.pairs import Training
 
@@ -39,7 +39,7 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
         "entries": entries,
         "figure": figure(timed) if timed else None,
         "largest": max((speed.mean for speed in speeds if speed), default=1.0),
-        "device_memory": all(is_number(entry.peak_device_bytes) for entry in entries),
+        "device_memory": all(one.peak_device_bytes is not None for one in entries),
         "first": entries[0],
     }
 
