@@ -9,7 +9,7 @@ from page_parts import PARTS
 from report_pages import empty
 from tightrope.artifacts.failures import write_failure
 from tightrope.jobs.child import Limits
-from tightrope.report.graphs.write import describe_graph
+from tightrope.report.graphs.describe import describe_graph
 from tightrope.report.page import render_page
 from tightrope.summary.document import Summary
 from tiny_model import TinyModel

@@ -16,11 +16,16 @@ from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host, row_at
-from tightrope.report.sections.gpu import gpu_memory, streams_section
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.report.sections.int8 import has_vnni, int8_section
-from tightrope.report.sections.quantize_or_not import quantization_section
-from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
+from tightrope.report.sections.int8 import has_vnni, int8_section, quantization_section
+from tightrope.report.sections.steadiness import (
+    Remark,
+    disturbed_section,
+    gpu_memory,
+    remarks,
+    steadiness,
+    streams_section,
+)
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.tables import grouped

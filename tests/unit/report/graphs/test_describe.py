@@ -7,8 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from tightrope.onnx.file import load_onnx
-from tightrope.report.graphs.describe import Block, describe, fold_repetitions
-from tightrope.report.graphs.write import without_weights
+from tightrope.report.graphs.describe import Block, describe, fold_repetitions, without_weights
 
 
 def told(path: Path, costs=None) -> dict:

@@ -10,7 +10,7 @@ from tightrope.artifacts.failures import failure_in, write_failure
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Limits
 from tightrope.onnx.file import load_onnx
-from tightrope.report.graphs.write import LEFT_OUT, describe_graph, without_weights
+from tightrope.report.graphs.describe import LEFT_OUT, describe_graph, without_weights
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 
