@@ -66,7 +66,6 @@ def sections(summary: Summary) -> dict[str, Any]:
     for chart in charts.values():
         specifications.validate(chart)
     statuses = [result.status for result in results]
-    measured = [result for result in results if result.status == "ok"]
     return {
         **parts,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
@@ -77,8 +76,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "host_names": hosts,
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
-        "engines": {result.engine for result in measured},
-        "precisions": {result.precision for result in measured},
+        "measured": [result for result in results if result.status == "ok"],
         "charts": charts,
     }
 

@@ -5,7 +5,7 @@ Beside it the file is written without weights, for Netron.
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +22,12 @@ from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.formats import (
     CONVERSIONS,
     all_nodes,
-    inner_graphs,
+    constants,
     parameters_of,
     precisions,
     total,
 )
-from tightrope.report.graphs.layers import consumed_tensors, layers_of, module_paths
+from tightrope.report.graphs.layers import consumed_tensors, layers_of
 
 SCHEMA = 2
 # operators that are not shown: they store or convert values and compute nothing
@@ -36,19 +36,13 @@ UNSEEN = (*CONVERSIONS, "Constant")
 LONGEST_PART = 64
 # keep small constants such as shapes, which define the graph's behaviour
 LARGEST_CONSTANT_BYTES = 1024
+# an operator with its compute format, and seconds if timed
+Operator = tuple[onnx.NodeProto, str, float | None]
 # file name of the removed weights: a loader's error message then shows the cause
 LEFT_OUT = "weights-are-left-out"
 # prefix of the names that shape inference gives to unknown sizes
 INVENTED = "unk__"
 Document = dict[str, Any]
-
-
-class Operator(NamedTuple):
-    """Operator with its compute format, and seconds if timed."""
-
-    node: onnx.NodeProto
-    precision: str
-    seconds: float | None
 
 
 class Block(NamedTuple):
@@ -105,7 +99,7 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     The result has `description` as its doc string, and the inferred shapes of inner tensors as far
     as inference succeeds. It can be inspected, as in Netron, but not run.
     """
-    for tensor in all_constants(model.graph):
+    for _, tensor in constants(model.graph):
         if tensor.ByteSize() > LARGEST_CONSTANT_BYTES:
             for field, _ in tensor.ListFields():
                 if field.name.endswith("_data"):  # raw, of any type, or in another file
@@ -125,18 +119,6 @@ def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto
     return model
 
 
-def all_constants(graph: onnx.GraphProto) -> Iterator[TensorProto]:
-    """Yield initializers and tensors in attributes, including those of subgraphs."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-    for inner in inner_graphs(graph.node):
-        yield from all_constants(inner)
-
-
 def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
     """Return what the report shows of `graph`; `costs` come from `measure_costs`.
 
@@ -145,19 +127,18 @@ def describe(graph: onnx.GraphProto, costs: Document | None = None) -> Document:
     """
     parameters = parameters_of(graph)
     shape, rows = slowest_shape(costs)
-    paths = module_paths(graph)
     operators = [
         # the int8 time of what computes in int8
-        Operator(node, kind, rows.get(node.name, {}).get("int8_s" if kind == "int8" else "float_s"))
+        (node, kind, rows.get(node.name, {}).get("int8_s" if kind == "int8" else "float_s"))
         for node, kind in zip(graph.node, precisions(graph), strict=True)
     ]
     layers = [
         describe_layer(name, [operators[index] for index in indices], parameters)
-        for name, indices in layers_of(graph, paths)
+        for name, indices in layers_of(graph)
     ]
     timed = any(layer["seconds"] is not None for layer in layers)
     nodes = list(all_nodes(graph))
-    shown = (operator.precision for operator in operators if operator.node.op_type not in UNSEEN)
+    shown = (kind for node, kind, _ in operators if node.op_type not in UNSEEN)
     return {
         "schema": SCHEMA,
         "status": "ok",
@@ -176,19 +157,17 @@ def describe_layer(
     name: str, operators: Sequence[Operator], parameters: Mapping[str, onnx.TensorProto]
 ) -> Document:
     """Describe one layer: its parameters, time, and operators by type and format."""
-    consumed = dict.fromkeys(
-        tensor for operator in operators for tensor in consumed_tensors(operator.node)
-    )
-    seconds = [one.seconds for one in operators if one.seconds is not None]
-    shown = (one for one in operators if one.node.op_type not in UNSEEN)
-    counts = Counter((one.node.op_type, one.precision) for one in shown)
+    consumed = dict.fromkeys(tensor for node, *_ in operators for tensor in consumed_tensors(node))
+    times = [seconds for *_, seconds in operators if seconds is not None]
+    counts = Counter((node.op_type, kind) for node, kind, _ in operators)
     return {
         "name": name,
         **total(parameters[tensor] for tensor in consumed if tensor in parameters),
-        "seconds": sum(seconds) if seconds else None,
+        "seconds": sum(times) if times else None,
         "operators": [
             {"type": kind, "precision": precision, "count": number}
             for (kind, precision), number in counts.most_common()
+            if kind not in UNSEEN
         ],
     }
 
