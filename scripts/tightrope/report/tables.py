@@ -24,23 +24,35 @@ def table(
 ) -> Markup:
     """Return a table in a region that scrolls, which is named `label`.
 
-    A title that begins with # is that of numbers, | breaks its line, and an empty one has no
-    column. `style` are CSS classes; `caller` returns the cells of a row.
+    Titles are as for `heading`, and an empty one has no column. `style` are CSS classes, of which
+    that of a sortable table gives it buttons; `caller` returns the cells of a row.
     """
-    heads = Markup().join(
-        Markup('<th scope="col"{}>{}</th>').format(
-            Markup(' class="number"') if title.startswith("#") else "",
-            escape(title.removeprefix("#")).replace("|", Markup("<br>")),
-        )
-        for title in titles
-        if title
-    )
+    buttons = style == "sortable"
+    heads = Markup().join(heading(title, buttons=buttons) for title in titles if title)
     body = Markup().join(Markup("<tr>{}</tr>\n").format(Markup(caller(row))) for row in rows)
     classes = f' class="{style}"' if style else ""
     return Markup(
         f'<div class="scroll{" tall" if tall else ""}" role="region" tabindex="0" '
         f'aria-label="{escape(label)}">\n<table{classes}>\n<thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{body}</tbody></table>\n</div>\n"
+    )
+
+
+def heading(title: str, *, buttons: bool) -> Markup:
+    """Return the heading of a column, with a button that sorts by it where it is no interval.
+
+    A title that begins with # is that of numbers, with #+ of those of which more is better, which
+    are sorted downwards first; | breaks its line.
+    """
+    kind = "number down" if title.startswith("#+") else "number" if title.startswith("#") else ""
+    text = escape(title.lstrip("#+")).replace("|", Markup("<br>"))
+    if buttons and "95 %" in title:
+        text = Markup('<span class="plain">{}</span>').format(text)
+    elif buttons:
+        arrow = Markup('<span class="arrow" aria-hidden="true"></span>')
+        text = Markup('<button type="button">{}{}</button>').format(text, arrow)
+    return Markup('<th scope="col"{}>{}</th>').format(
+        Markup(' class="{}"').format(kind) if kind else "", text
     )
 
 
