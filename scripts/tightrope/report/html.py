@@ -49,7 +49,7 @@ def html_of(
     `charts` of the content are specifications by figure id. A page without charts can leave out
     the `library` that draws them.
     """
-    scripts = [*([chart_library()] if library else []), inline_script(read(script))]
+    scripts = [*([chart_library()] if library else []), inline_script(script.read_text("utf-8"))]
     return (
         environment(tuple(template))
         .get_template(page)
@@ -63,7 +63,7 @@ def html_of(
             paths=SHAPES,
             method_colours=METHOD_COLOURS,
             method_paths=METHOD_SHAPES,
-            style=read(style),
+            style=style.read_text("utf-8"),
             scripts=scripts,
             script_hashes=[content_hash(text) for text in scripts],
         )
@@ -78,7 +78,7 @@ def environment(parts: tuple[Path, ...]) -> Environment:
     once per process, for whoever renders many pages.
     """
     jinja = Environment(
-        loader=DictLoader({part.name: read(part) for part in parts}),
+        loader=DictLoader({part.name: part.read_text("utf-8") for part in parts}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -96,16 +96,11 @@ def chart_library() -> str:
     """Return one script with Vega-Embed, Vega-Lite and Vega, kept: it takes 2 s to make."""
     kept = Path(f".snakemake/charts-{vl_convert.__version__}.js")  # type: ignore[attr-defined]
     with suppress(OSError):
-        return read(kept)
+        return kept.read_text("utf-8")
     text = inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # has a default
     if kept.parent.is_dir():
         write_bytes(kept, text.encode())
     return text
-
-
-def read(path: Path) -> str:
-    """Read a part of the page as text."""
-    return path.read_text(encoding="utf-8")
 
 
 def inline_script(text: str) -> str:

@@ -40,7 +40,6 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
         "figure": figure(timed) if timed else None,
         "largest": max((speed.mean for speed in speeds if speed), default=1.0),
         "device_memory": all(one.peak_device_bytes is not None for one in entries),
-        "first": entries[0],
     }
 
 
