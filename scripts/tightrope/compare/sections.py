@@ -329,4 +329,4 @@ def comparison_page(
     files = {"style": REPORT / "page.css", "script": REPORT / "page.js"}
     content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
     content["charts"] = {}
-    return html_of(content, template=parts, page="comparison.html", **files, library=False)
+    return html_of(content, template=parts, page="comparison.html", **files)

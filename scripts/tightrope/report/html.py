@@ -36,20 +36,17 @@ class Unknown:
 
 
 def html_of(
-    content: Mapping[str, Any],
-    *,
-    template: Sequence[Path],
-    page: str,
-    style: Path,
-    script: Path,
-    library: bool = True,
+    content: Mapping[str, Any], *, template: Sequence[Path], page: str, style: Path, script: Path
 ) -> str:
     """Return a page, one of the files of the template, which are included by their names.
 
-    `charts` of the content are specifications by figure id. A page without charts can leave out
-    the `library` that draws them.
+    `charts` of the content are specifications by figure id; without any the page has no library
+    that draws them.
     """
-    scripts = [*([chart_library()] if library else []), inline_script(script.read_text("utf-8"))]
+    scripts = [
+        *([chart_library()] if content["charts"] else []),
+        inline_script(script.read_text("utf-8")),
+    ]
     return (
         environment(tuple(template))
         .get_template(page)

@@ -46,7 +46,7 @@ UNKNOWN = LatencyRow(Shape(batch=0))
 
 
 def sections(summary: Summary) -> dict[str, Any]:
-    """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
+    """Return the template context: models, measurements, steadiness, charts by figure id.
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links. Each
     chart is checked against Altair's schema of Vega-Lite, in a tenth of the time in which Altair
@@ -58,7 +58,7 @@ def sections(summary: Summary) -> dict[str, Any]:
     parts = {
         "models": models,
         "activations": activations_section(summary, hosts),
-        "families": families_section(summary, hosts),
+        "families": families_section(summary),
         "training": training_section(summary.training),
         "studies": study_sections(summary, hosts),
     }
@@ -125,8 +125,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     results: list[Result] = of_model(summary.results, name)
     measured = [result for result in results if result.status == "ok"]
     baselines = model.baselines if model else {}
-    recommendations = of_model(summary.recommendations, name)
-    picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
+    picks = [pick(one, measured) for one in of_model(summary.recommendations, name)]
     picks.sort(key=itemgetter("shape"))
     budget = summary.accuracy_budget_points
     judged = {result.variant: result.accuracy for result in measured if result.accuracy}
@@ -157,7 +156,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "measured": measured,
         "picks": picks,
         "bundles": [bundle_command(summary, name, variant) for variant in bundled],
-        "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": {bar: max([getattr(one, bar) or 0 for one in measured] or [0]) for bar in bars},
         "gpu_memory": gpu_memory(measured),
         "uncompared": grouped(
@@ -182,13 +180,10 @@ def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     return [entry for entry in entries if entry.model == name]
 
 
-def pick(
-    recommendation: Recommendation, measured: Sequence[Result], hosts: Mapping[str, str]
-) -> dict[str, Any]:
+def pick(recommendation: Recommendation, measured: Sequence[Result]) -> dict[str, Any]:
     """Return a recommendation with its measurements.
 
-    `host` is its name in `hosts`, None if `hosts` is empty. `undecided` are the faster variants
-    whose accuracy needs more examples, each with its accuracy.
+    `undecided` are the faster variants whose accuracy needs more examples, each with its accuracy.
     """
     shape, chosen = recommendation.shape, recommendation.variant
     result = next((one for one in measured if one.variant == chosen), None)
@@ -198,7 +193,6 @@ def pick(
     undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
     return {
         **asdict(recommendation),
-        "host": hosts.get(recommendation.host),
         "undecided": [pair for pair in undecided if pair[1]],
         "result": result,
         "row": row or UNKNOWN,

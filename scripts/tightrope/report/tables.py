@@ -175,11 +175,10 @@ def too_small(judged: Iterable[Any]) -> list[tuple[str, list[Any]]]:
 
     Each with the variants whose split is too small to detect a smaller one.
     """
-    known = ((one.variant, one.accuracy) for one in judged)
     drops = (
-        (points_up(found.detectable, found.samples), variant)
-        for variant, found in known
-        if found.large_enough is False
+        (points_up(one.accuracy.detectable, one.accuracy.samples), one.variant)
+        for one in judged
+        if one.accuracy.large_enough is False
     )
     return [*grouped((drop, variant) for drop, variant in drops if drop).items()]
 
@@ -197,17 +196,14 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return groups
 
 
-def not_run(results: Iterable[Any]) -> dict[str, list[tuple[str, list[Any]]]]:
-    """Return (reason, [(model, variants)]) for `failed` and for `unavailable` results.
+def not_run(entries: Iterable[Any], status: str) -> list[tuple[str, list[Any]]]:
+    """Return (reason, [(model, variants)]) of the entries of that status.
 
     A training has no variant.
     """
-    by_status = grouped((one.status, one) for one in results)
-    found = {}
-    for status in ("failed", "unavailable"):
-        reasons = grouped(
-            (one.reason or "no reason was recorded", (one.model, getattr(one, "variant", TRAINING)))
-            for one in by_status.get(status, [])
-        )
-        found[status] = [(reason, [*grouped(pairs).items()]) for reason, pairs in reasons.items()]
-    return found
+    reasons = grouped(
+        (one.reason or "no reason was recorded", (one.model, getattr(one, "variant", TRAINING)))
+        for one in entries
+        if one.status == status
+    )
+    return [(reason, [*grouped(pairs).items()]) for reason, pairs in reasons.items()]

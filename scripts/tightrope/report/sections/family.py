@@ -28,12 +28,8 @@ COLUMNS = {
 MARKED = ("model", "variant", "recommended", "front", "raced")
 
 
-def families_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the content on each family; `hosts` are names by fingerprint, empty for one host.
-
-    It is its entry, with the name of the `host`, `models` with their colours, and a table in each
-    of `shapes`.
-    """
+def families_section(summary: Summary) -> list[dict[str, Any]]:
+    """Return each family: its entry, `models` with their colours, a table in each of `shapes`."""
     colours, found = list(METHOD_COLOURS.values()), []
     for family in summary.families:
         # how many models are between each member and the root; a parent comes first
@@ -43,8 +39,7 @@ def families_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[st
         budget = summary.accuracy_budget_points
         shapes = [table_of(family, shape, depths, budget) for shape in family.shapes]
         models = [(name, colours[at % len(colours)]) for at, name in enumerate(depths)]
-        host = hosts.get(family.host)
-        found.append({**asdict(family), "host": host, "models": models, "shapes": shapes})
+        found.append({**asdict(family), "models": models, "shapes": shapes})
     return found
 
 
