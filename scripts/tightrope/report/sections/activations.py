@@ -6,6 +6,7 @@ from typing import Any
 from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
 from tightrope.report.style.numbers import shape_label
 from tightrope.report.tables import grouped
+from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Activation, ActivationRow
@@ -40,13 +41,15 @@ def compared(
         one.variant: one for one in summary.results if (one.model, one.host) == (reference, host)
     }
     group = sorted(group, key=lambda one: -(one.accuracy.top1 if one.accuracy else 0.0))
-    judged = {reference: own[baseline].accuracy if baseline in own else None}
+    judged: dict[str, ComparedAccuracy | None] = {
+        reference: own[baseline].accuracy if baseline in own else None
+    }
     judged |= {one.model: one.accuracy for one in group}
     known = {name: one.activation for name, one in summary.models.items()}
     activations = {name: known.get(name) or name for name in judged}
     here = [one for one in summary.training if one.host == host and one.status == "ok"]
     trainings = {one.model: one for one in here}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "model": name,
             "activation": activations[name],

@@ -1,6 +1,6 @@
 """Steadiness of the measurements: remarks on each row, and what NVML told of the GPU."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tightrope.machine.interference import SLOWDOWNS
@@ -81,7 +81,7 @@ def other_threads(result: Result, row: LatencyRow) -> str | None:
     return f"kept {busy} of {configured} threads busy" if busy < configured else None
 
 
-def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
+def steadiness(results: Sequence[Result]) -> dict[str, Any] | None:
     """Count the latency rows with each remark; None without any row.
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
@@ -89,7 +89,6 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
     fraction), `thread_rows`, `threads`: (sentence, variants) pairs, and `gpu`: (title, sentence)
     pairs.
     """
-    results = list(results)
     rows = [(result, row) for result in results for row in result.latency]
     if not rows:
         return None
@@ -102,8 +101,7 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
         "late": stops.count("time limit") if stops else None,
         "disturbed": sum(row.disturbed_pairs for _, row in rows),
         "spread": max(row.machine_spread for _, row in rows),
-        "thread_rows": sum(len(variants) for variants in threads.values()),
-        "threads": [(sentence, list(dict.fromkeys(names))) for sentence, names in threads.items()],
+        "threads": threads,
         "gpu": gpu_steadiness(results),
     }
 

@@ -25,20 +25,15 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
 
     Trainings disturbed by other load are in the table only.
     """
-    families = list(dict.fromkeys(one.reference or one.model for one in group))
-    entries = sorted(
-        group,
-        key=lambda one: (
-            families.index(one.reference or one.model),
-            one.reference not in (None, one.model),
-        ),
-    )
+    families = grouped((one.reference or one.model, one) for one in group)
+    for family in families.values():
+        family.sort(key=lambda one: one.reference not in (None, one.model))
+    entries: list[Training] = [one for family in families.values() for one in family]
     timed = [entry for entry in entries if entry.samples_per_s]
-    speeds = [entry.samples_per_s for entry in timed]
     return {
         "entries": entries,
         "figure": figure(timed) if timed else None,
-        "largest": max((speed.mean for speed in speeds if speed), default=1.0),
+        "largest": max((one.samples_per_s.mean for one in timed if one.samples_per_s), default=1.0),
         "device_memory": all(one.peak_device_bytes is not None for one in entries),
     }
 
