@@ -86,8 +86,7 @@ def steadiness(results: Sequence[Result]) -> dict[str, Any] | None:
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
-    fraction), `thread_rows`, `threads`: (sentence, variants) pairs, and `gpu`: (title, sentence)
-    pairs.
+    fraction), `threads`: the variants of the rows by sentence, and `gpu`: (title, sentence) pairs.
     """
     rows = [(result, row) for result in results for row in result.latency]
     if not rows:
