@@ -7,7 +7,6 @@
 # make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
 # make schema     write the fields of summary.json into docs/summary-json.md, and docs/summary.schema.json
-# make netron     MODEL=name [GRAPH=simplified] [PORT=8080]: one graph of the report in Netron
 # make gpu-check  [BRIEF=1]: engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
 # Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
@@ -54,7 +53,7 @@ endif
 TESTS := python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
 
-.PHONY: summary bundle environment test test-cluster check lint rule-graph schema netron gpu-check clean-env
+.PHONY: summary bundle environment test test-cluster check lint rule-graph schema gpu-check clean-env
 
 CONFIG ?=
 RUN := python -m snakemake --cores 1 $(if $(CONFIG),--configfile "$(CONFIG)" --)
@@ -90,13 +89,6 @@ rule-graph: $(TEST_ENV)
 
 schema: $(TEST_ENV)
 	@python tools/summary_schema.py
-
-# Of the environment of a run, so that nothing more is installed to look at one.
-MODEL ?=
-GRAPH ?= simplified
-PORT ?= 0
-netron: $(RUN_ENV)
-	@python tools/serve_graph.py "$(MODEL)" "$(GRAPH)" "$(PORT)"
 
 # In no environment of its own: the packages for a GPU are gigabytes.
 BRIEF ?=

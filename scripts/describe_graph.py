@@ -2,7 +2,7 @@
 
 from tightrope.jobs.child import Limits
 from tightrope.jobs.job import current_job
-from tightrope.report.graphs.write import describe_graph
+from tightrope.report.graphs.describe import describe_graph
 
 job = current_job(globals())
 describe_graph(

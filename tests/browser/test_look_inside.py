@@ -9,7 +9,7 @@ from page_parts import PARTS
 from report_pages import empty
 from tightrope.artifacts.failures import write_failure
 from tightrope.jobs.child import Limits
-from tightrope.report.graphs.write import describe_graph
+from tightrope.report.graphs.describe import describe_graph
 from tightrope.report.page import render_page
 from tightrope.summary.document import Summary
 from tiny_model import TinyModel
@@ -69,7 +69,7 @@ def test_a_link_leads_to_the_file_for_netron_and_the_command_names_it(visit, rep
     links = page.locator("#inside a[download]")
     paths = [report.parent / one.get_attribute("href") for one in links.all()]
     assert len(paths) == 3 and all(path.is_file() for path in paths)
-    command = "make netron MODEL=tiny GRAPH=u8s8-minmax-8"
+    command = ".venv/bin/netron reports/tiny/graphs/u8s8-minmax-8.onnx"
     assert page.locator("#inside").get_by_text(command).count() == 1
 
 

@@ -16,9 +16,8 @@ from tightrope.compare.read import Key
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
 from tightrope.errors import TightropeError, nearest, printable
 from tightrope.report.html import html_of
-from tightrope.report.sections.steadiness import plural
 from tightrope.report.style.marks import code_span
-from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, points
+from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, plural, points
 from tightrope.statistics import Interval
 from tightrope.summary.measured import Shape
 
@@ -330,4 +329,4 @@ def comparison_page(
     files = {"style": REPORT / "page.css", "script": REPORT / "page.js"}
     content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
     content["charts"] = {}
-    return html_of(content, template=parts, page="comparison.html", **files, library=False)
+    return html_of(content, template=parts, page="comparison.html", **files)

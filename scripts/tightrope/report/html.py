@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -22,51 +23,6 @@ from tightrope.report.style.palette import (
     chart_config,
 )
 
-FILTERS = (
-    numbers.bounded,
-    numbers.change_interval,
-    numbers.executed,
-    numbers.executed_otherwise,
-    numbers.gain,
-    numbers.megabytes,
-    numbers.milliseconds,
-    numbers.moment,
-    numbers.percent,
-    numbers.percentage,
-    numbers.points,
-    numbers.points_up,
-    numbers.products,
-    numbers.ratio,
-    numbers.ratio_interval,
-    numbers.shape_label,
-    numbers.significant,
-    numbers.whole,
-)
-FUNCTIONS = (
-    numbers.ends,
-    numbers.plus_minus,
-    tables.alike,
-    tables.answer,
-    tables.bar,
-    tables.by_reason,
-    tables.cell,
-    tables.folded,
-    tables.missing,
-    tables.name,
-    tables.names,
-    tables.noisy,
-    tables.number,
-    tables.provisional,
-    tables.quiet,
-    tables.remarked,
-    tables.sorted_number,
-    tables.table,
-    tables.value,
-    tables.variant,
-    tables.verdict,
-    tables.with_interval,
-)
-
 
 class Unknown:
     """Stands in a template where there is no entry: none of its fields is known."""
@@ -80,20 +36,17 @@ class Unknown:
 
 
 def html_of(
-    content: Mapping[str, Any],
-    *,
-    template: Sequence[Path],
-    page: str,
-    style: Path,
-    script: Path,
-    library: bool = True,
+    content: Mapping[str, Any], *, template: Sequence[Path], page: str, style: Path, script: Path
 ) -> str:
     """Return a page, one of the files of the template, which are included by their names.
 
-    `charts` of the content are specifications by figure id. A page without charts can leave out
-    the `library` that draws them.
+    `charts` of the content are specifications by figure id; without any the page has no library
+    that draws them.
     """
-    scripts = [*([chart_library()] if library else []), inline_script(read(script))]
+    scripts = [
+        *([chart_library()] if content["charts"] else []),
+        inline_script(script.read_text("utf-8")),
+    ]
     return (
         environment(tuple(template))
         .get_template(page)
@@ -107,7 +60,7 @@ def html_of(
             paths=SHAPES,
             method_colours=METHOD_COLOURS,
             method_paths=METHOD_SHAPES,
-            style=read(style),
+            style=style.read_text("utf-8"),
             scripts=scripts,
             script_hashes=[content_hash(text) for text in scripts],
         )
@@ -116,19 +69,22 @@ def html_of(
 
 @cache
 def environment(parts: tuple[Path, ...]) -> Environment:
-    """Return a Jinja environment: autoescape, errors for undefined names, number filters.
+    """Return a Jinja environment: autoescape, errors for undefined names.
 
-    It is read and compiled once per process, for whoever renders many pages.
+    Filters are the functions of `numbers`, functions those of `tables`. It is read and compiled
+    once per process, for whoever renders many pages.
     """
     jinja = Environment(
-        loader=DictLoader({part.name: read(part) for part in parts}),
+        loader=DictLoader({part.name: part.read_text("utf-8") for part in parts}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters.update({one.__name__: one for one in FILTERS})
-    jinja.globals.update({one.__name__: one for one in FUNCTIONS}, unknown=Unknown())
+    for module, known in ((numbers, jinja.filters), (tables, jinja.globals)):
+        own = (one for one in vars(module).values() if isfunction(one))
+        known.update({one.__name__: one for one in own if one.__module__ == module.__name__})
+    jinja.globals["unknown"] = Unknown()
     return jinja
 
 
@@ -137,16 +93,11 @@ def chart_library() -> str:
     """Return one script with Vega-Embed, Vega-Lite and Vega, kept: it takes 2 s to make."""
     kept = Path(f".snakemake/charts-{vl_convert.__version__}.js")  # type: ignore[attr-defined]
     with suppress(OSError):
-        return read(kept)
+        return kept.read_text("utf-8")
     text = inline_script(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # has a default
     if kept.parent.is_dir():
         write_bytes(kept, text.encode())
     return text
-
-
-def read(path: Path) -> str:
-    """Read a part of the page as text."""
-    return path.read_text(encoding="utf-8")
 
 
 def inline_script(text: str) -> str:

@@ -2,48 +2,51 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 from jsonschema import Draft7Validator
+from msgspec.structs import asdict
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
-from tightrope.report.sections.answers import answers_section
-from tightrope.report.sections.decision import UNKNOWN, goal_section, not_run, pick
 from tightrope.report.sections.family import families_section
-from tightrope.report.sections.figures import figures_by_host
-from tightrope.report.sections.gpu import gpu_memory, streams_section
+from tightrope.report.sections.figures import figures_by_host, row_at
 from tightrope.report.sections.graphs import graphs_section
-from tightrope.report.sections.int8 import has_vnni, int8_section
-from tightrope.report.sections.quantize_or_not import quantization_section
-from tightrope.report.sections.requested import (
-    Place,
-    asked_for,
-    measured_on_request,
-    of_model,
-    place_of,
+from tightrope.report.sections.int8 import has_vnni, int8_section, quantization_section
+from tightrope.report.sections.steadiness import (
+    Remark,
+    disturbed_section,
+    gpu_memory,
+    remarks,
+    steadiness,
+    streams_section,
 )
-from tightrope.report.sections.steadiness import Remark, disturbed_section, remarks, steadiness
 from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
-from tightrope.report.style.numbers import sizes
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
+from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.results import Result
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import LatencyRow, Result
 from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]
 NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
+# other addresses would be requests
+PICTURE = "data:image/jpeg;base64,"
+# of a latency without a measurement
+UNKNOWN = LatencyRow(Shape(batch=0))
 
 
 def sections(summary: Summary) -> dict[str, Any]:
-    """Return the template context: models, measurements, not_run, steadiness, charts by figure id.
+    """Return the template context: models, measurements, steadiness, charts by figure id.
 
     `host_names` is empty for a single host. Other entries feed the page's legends and links. Each
     chart is checked against Altair's schema of Vega-Lite, in a tenth of the time in which Altair
@@ -55,7 +58,7 @@ def sections(summary: Summary) -> dict[str, Any]:
     parts = {
         "models": models,
         "activations": activations_section(summary, hosts),
-        "families": families_section(summary, hosts),
+        "families": families_section(summary),
         "training": training_section(summary.training),
         "studies": study_sections(summary, hosts),
     }
@@ -63,7 +66,6 @@ def sections(summary: Summary) -> dict[str, Any]:
     for chart in charts.values():
         specifications.validate(chart)
     statuses = [result.status for result in results]
-    measured = [result for result in results if result.status == "ok"]
     return {
         **parts,
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
@@ -71,15 +73,10 @@ def sections(summary: Summary) -> dict[str, Any]:
         "steadiness": steadiness(results),
         "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
-        "not_run": not_run(results),
         "host_names": hosts,
-        **asked_for(summary),
-        "training_failed": sum(one.status == "failed" for one in summary.training),
-        "training_not_run": not_run(summary.training),
         "counts": {status: statuses.count(status) for status in ("ok", "failed", "unavailable")},
         "vnni": has_vnni(results, summary.hosts),
-        "engines": {result.engine for result in measured},
-        "precisions": {result.precision for result in measured},
+        "measured": [result for result in results if result.status == "ok"],
         "charts": charts,
     }
 
@@ -128,15 +125,16 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     results: list[Result] = of_model(summary.results, name)
     measured = [result for result in results if result.status == "ok"]
     baselines = model.baselines if model else {}
-    recommendations = of_model(summary.recommendations, name)
-    picks = [pick(recommendation, measured, hosts) for recommendation in recommendations]
-    picks.sort(key=lambda chosen: sizes(chosen["shape"]))
+    picks = [pick(one, measured) for one in of_model(summary.recommendations, name)]
+    picks.sort(key=itemgetter("shape"))
     budget = summary.accuracy_budget_points
     judged = {result.variant: result.accuracy for result in measured if result.accuracy}
     deployed: list[Result] = [chosen["result"] for chosen in picks if chosen["result"]]
     bundled = dict.fromkeys(one.variant for one in deployed if one.device == "cpu")
     quantization = of_model(summary.quantization, name)
+    profiles, causes = of_model(summary.profiles, name), of_model(summary.causes, name)
     bars = ("size_bytes", "peak_rss_bytes")
+    pictures = model.thumbnails if model else {}
     return {
         "name": name,
         "facts": model or Unknown(),
@@ -146,28 +144,66 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         ),
         "note": None if judged else NO_LABELS if measured else NOT_MEASURED,
         "judged": bool(judged),
-        "goal": goal_section(summary, name),
+        "goals": of_model(summary.goals, name),
+        "costs": of_model(summary.costs, name),
         "truncated": truncation_words(model.truncation) if model else None,
         "poor_baseline": poor_baseline(model, measured) if model else None,
-        "answers": answers_section(measured, budget, model.thumbnails if model else {}),
+        "answers": [result for result in measured if result.accuracy],
+        "thumbnails": {key: one for key, one in pictures.items() if one.startswith(PICTURE)},
         **figures_by_host(measured, baselines, picks, hosts, budget=budget),
         "int8": int8_section(results, model, hosts, budget),
         "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),
         "measured": measured,
         "picks": picks,
         "bundles": [bundle_command(summary, name, variant) for variant in bundled],
-        "variants": list(dict.fromkeys(chosen["variant"] for chosen in picks if chosen["variant"])),
         "largest": {bar: max([getattr(one, bar) or 0 for one in measured] or [0]) for bar in bars},
         "gpu_memory": gpu_memory(measured),
         "uncompared": grouped(
             (one.baseline_failed, one.variant) for one in measured if one.baseline_failed
         ),
-        **measured_on_request(summary, name, hosts),
+        "profiles": profiles,
+        "profile": sorted(
+            ((one, call) for one in profiles if one.status == "ok" for call in one.shapes),
+            key=lambda pair: (pair[1].shape, pair[1].call_s),
+        ),
+        "explanations": of_model(summary.explanations, name),
+        "verifications": causes,
+        "causes": sorted(
+            ((one, cause) for one in causes if one.status == "ok" for cause in one.causes),
+            key=lambda pair: pair[1].shape,
+        ),
+    }
+
+
+def of_model(entries: Iterable[Any], name: str) -> list[Any]:
+    """Return the entries of one model."""
+    return [entry for entry in entries if entry.model == name]
+
+
+def pick(recommendation: Recommendation, measured: Sequence[Result]) -> dict[str, Any]:
+    """Return a recommendation with its measurements.
+
+    `undecided` are the faster variants whose accuracy needs more examples, each with its accuracy.
+    """
+    shape, chosen = recommendation.shape, recommendation.variant
+    result = next((one for one in measured if one.variant == chosen), None)
+    row = row_at(result, shape) if result else None
+    told = remarks(result, row) if result and row else []
+    accuracies = {one.variant: one.accuracy for one in measured}
+    undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
+    return {
+        **asdict(recommendation),
+        "undecided": [pair for pair in undecided if pair[1]],
+        "result": result,
+        "row": row or UNKNOWN,
+        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
     }
 
 
 def measurements(
-    results: Iterable[Result], models: Iterable[Record], more: Mapping[Place, list[Remark]]
+    results: Iterable[Result],
+    models: Iterable[Record],
+    more: Mapping[tuple[Any, ...], list[Remark]],
 ) -> list[dict[str, Any]]:
     """Return a row per result and shape; results without measurements also get a row.
 
@@ -179,7 +215,10 @@ def measurements(
             "result": result,
             "row": row,
             "baseline": (result.model, result.variant) in baselines,
-            "remarks": [*remarks(result, row), *more.get(place_of(result, row.shape), ())],
+            "remarks": [
+                *remarks(result, row),
+                *more.get((result.model, result.variant, result.host, row.shape), ()),
+            ],
         }
         for result in results
         for row in result.latency or [UNKNOWN]
@@ -187,7 +226,7 @@ def measurements(
 
     def order(entry: Record) -> tuple[Any, ...]:
         row, time = entry["row"], entry["row"].paired_s or float("inf")
-        return entry["result"].model, not row.shape.batch, sizes(row.shape), time
+        return entry["result"].model, not row.shape.batch, row.shape, time
 
     return sorted(rows, key=order)
 

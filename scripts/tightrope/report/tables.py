@@ -9,6 +9,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from tightrope.records.record import TRAINING
+from tightrope.report.style.numbers import points_up
+
 
 def table(
     label: str,
@@ -21,23 +24,35 @@ def table(
 ) -> Markup:
     """Return a table in a region that scrolls, which is named `label`.
 
-    A title that begins with # is that of numbers, | breaks its line, and an empty one has no
-    column. `style` are CSS classes; `caller` returns the cells of a row.
+    Titles are as for `heading`, and an empty one has no column. `style` are CSS classes, of which
+    that of a sortable table gives it buttons; `caller` returns the cells of a row.
     """
-    heads = Markup().join(
-        Markup('<th scope="col"{}>{}</th>').format(
-            Markup(' class="number"') if title.startswith("#") else "",
-            escape(title.removeprefix("#")).replace("|", Markup("<br>")),
-        )
-        for title in titles
-        if title
-    )
+    buttons = style == "sortable"
+    heads = Markup().join(heading(title, buttons=buttons) for title in titles if title)
     body = Markup().join(Markup("<tr>{}</tr>\n").format(Markup(caller(row))) for row in rows)
     classes = f' class="{style}"' if style else ""
     return Markup(
         f'<div class="scroll{" tall" if tall else ""}" role="region" tabindex="0" '
         f'aria-label="{escape(label)}">\n<table{classes}>\n<thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{body}</tbody></table>\n</div>\n"
+    )
+
+
+def heading(title: str, *, buttons: bool) -> Markup:
+    """Return the heading of a column, with a button that sorts by it where it is no interval.
+
+    A title that begins with # is that of numbers, with #+ of those of which more is better, which
+    are sorted downwards first; | breaks its line.
+    """
+    kind = "number down" if title.startswith("#+") else "number" if title.startswith("#") else ""
+    text = escape(title.lstrip("#+")).replace("|", Markup("<br>"))
+    if buttons and "95 %" in title:
+        text = Markup('<span class="plain">{}</span>').format(text)
+    elif buttons:
+        arrow = Markup('<span class="arrow" aria-hidden="true"></span>')
+        text = Markup('<button type="button">{}{}</button>').format(text, arrow)
+    return Markup('<th scope="col"{}>{}</th>').format(
+        Markup(' class="{}"').format(kind) if kind else "", text
     )
 
 
@@ -145,19 +160,50 @@ def remarked(remarks: Iterable[tuple[str, Sequence[str]]]) -> Markup:
     return shown.format(Markup(", ").join(words), Markup().join(reasons))
 
 
+def failures(entries: Iterable[Any]) -> int:
+    """Return how many entries say that they failed."""
+    return sum(one.status == "failed" for one in entries)
+
+
 def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return (reason, variants) pairs of rejected variants."""
-    return grouped((one.reason, one.variant) for one in rejected)
+    return [*grouped((one.reason, one.variant) for one in rejected).items()]
+
+
+def too_small(judged: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+    """Return the drops that are detectable, in points, where that is more than the budget.
+
+    Each with the variants whose split is too small to detect a smaller one.
+    """
+    drops = (
+        (points_up(one.accuracy.detectable, one.accuracy.samples), one.variant)
+        for one in judged
+        if one.accuracy.large_enough is False
+    )
+    return [*grouped((drop, variant) for drop, variant in drops if drop).items()]
 
 
 def alike(variants: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return pairs of (verdict, its reasons) and the variants that have both."""
-    return grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants)
+    return [*grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants).items()]
 
 
-def grouped(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, list[Any]]]:
-    """Return (reason, variants) pairs, in order of first appearance."""
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the values of each key, in order of first appearance."""
     groups: dict[Any, list[Any]] = {}
-    for reason, variant in pairs:
-        groups.setdefault(reason or "no reason was recorded", []).append(variant)
-    return list(groups.items())
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def not_run(entries: Iterable[Any], status: str) -> list[tuple[str, list[Any]]]:
+    """Return (reason, [(model, variants)]) of the entries of that status.
+
+    A training has no variant.
+    """
+    reasons = grouped(
+        (one.reason or "no reason was recorded", (one.model, getattr(one, "variant", TRAINING)))
+        for one in entries
+        if one.status == status
+    )
+    return [(reason, [*grouped(pairs).items()]) for reason, pairs in reasons.items()]

@@ -18,8 +18,8 @@ STYLE = ROOT / "scripts/tightrope/report/template/page.css"
 
 def palettes():
     """The custom properties of the style sheet: light, then dark."""
-    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(), re.DOTALL)
-    return [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in blocks]
+    pairs = re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", STYLE.read_text())
+    return [{name: colours[dark] for name, *colours in pairs} for dark in (False, True)]
 
 
 def point(variant, latency, delta, **more):

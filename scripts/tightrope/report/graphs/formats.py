@@ -99,22 +99,20 @@ def parameters_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
         if node.op_type == DEQUANTIZE:
             dequantized.add(node.input[0])
     parameters = {}
-    for tensor in constants(graph):
+    for name, tensor in constants(graph):
         computed = is_float(tensor.data_type) or format_of(tensor.data_type) != OTHER
-        if tensor.dims and tensor.name not in scales and (computed or tensor.name in dequantized):
-            parameters[tensor.name] = tensor
+        if tensor.dims and name not in scales and (computed or name in dequantized):
+            parameters[name] = tensor
     return parameters
 
 
-def constants(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
-    """Yield initializers, and the values of Constant under their output name."""
-    yield from graph.initializer
+def constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    """Yield initializers by name, and values of Constant by their output's; of subgraphs too."""
+    yield from ((tensor.name, tensor) for tensor in graph.initializer)
     for node in graph.node:
         for attribute in node.attribute if node.op_type == "Constant" else ():
             if attribute.HasField("t"):
-                tensor = onnx.TensorProto(data_type=attribute.t.data_type, name=node.output[0])
-                tensor.dims.extend(attribute.t.dims)
-                yield tensor
+                yield node.output[0], attribute.t
     for inner in inner_graphs(graph.node):
         yield from constants(inner)
 

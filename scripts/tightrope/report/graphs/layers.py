@@ -16,16 +16,16 @@ ModulePath = tuple[str, ...]
 Graph = onnx.GraphProto
 
 
-def layers_of(graph: Graph, paths: Sequence[ModulePath | None]) -> list[tuple[str, list[int]]]:
+def layers_of(graph: Graph) -> list[tuple[str, list[int]]]:
     """Return the name and the operator indices of each layer, in execution order.
 
-    `paths` are the `module_paths` of the graph. A layer is a module of a list, such as
-    `encoder.layer.0` or `stages.1.layers.2`, else a module two levels deep, such as
-    `bert.embeddings`. An operator without a path belongs to the layer that produces its operands;
-    if none does, to the layer that consumes its outputs, or to SHARED if several layers do. If
-    fewer than half of the products have a path, each product starts a layer instead.
+    A layer is a module of a list, such as `encoder.layer.0` or `stages.1.layers.2`, else a module
+    two levels deep, such as `bert.embeddings`. An operator without a module belongs to the layer
+    that produces its operands; if none does, to the layer that consumes its outputs, or to SHARED
+    if several layers do. If fewer than half of the products have a module, each product starts a
+    layer instead.
     """
-    products = weighted_products(graph)
+    products, paths = weighted_products(graph), module_paths(graph)
     named = [index for index in products if paths[index] is not None]
     keys = layer_names([path for path in paths if path is not None])
     assigned: list[str | None] = [None if path is None else keys[path] for path in paths]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
-from tightrope.report.style.numbers import shape_label, sizes
+from tightrope.report.style.numbers import shape_label
+from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
 from tightrope.summary.measured import Shape
@@ -21,9 +22,7 @@ def activations_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict
 
     `hosts` are names by fingerprint, empty for a single host.
     """
-    groups: dict[GroupKey, list[Activation]] = {}
-    for entry in summary.activations:
-        groups.setdefault((entry.reference, entry.host, entry.device), []).append(entry)
+    groups = grouped(((one.reference, one.host, one.device), one) for one in summary.activations)
     return [compared(summary, key, group, hosts) for key, group in groups.items()]
 
 
@@ -42,12 +41,23 @@ def compared(
         one.variant: one for one in summary.results if (one.model, one.host) == (reference, host)
     }
     group = sorted(group, key=lambda one: -(one.accuracy.top1 if one.accuracy else 0.0))
-    judged = own[baseline].accuracy if baseline in own else None
-    rows = [
-        {**model_row(summary, reference, host, judged), "plain": True},
-        *(model_row(summary, one.model, host, one.accuracy) for one in group),
+    judged: dict[str, ComparedAccuracy | None] = {
+        reference: own[baseline].accuracy if baseline in own else None
+    }
+    judged |= {one.model: one.accuracy for one in group}
+    known = {name: one.activation for name, one in summary.models.items()}
+    activations = {name: known.get(name) or name for name in judged}
+    here = [one for one in summary.training if one.host == host and one.status == "ok"]
+    trainings = {one.model: one for one in here}
+    rows: list[dict[str, Any]] = [
+        {
+            "model": name,
+            "activation": activations[name],
+            "accuracy": accuracy,
+            "training": trainings.get(name),
+        }
+        for name, accuracy in judged.items()
     ]
-    activations = {row["model"]: row["activation"] for row in rows}
     times = [
         {"model": one.model, "activation": activations[one.model], **time_of(row)}
         for one in group
@@ -59,7 +69,7 @@ def compared(
         row = row_at(own[variant], shape) if variant in own else None
         told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
         own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
-    shapes = sorted({one["shape"] for one in times if one["speedup"]}, key=sizes)
+    shapes = sorted({one["shape"] for one in times if one["speedup"]})
     return {
         "reference": reference,
         "activation": activations[reference],
@@ -69,21 +79,6 @@ def compared(
         "trained": any(row["training"] and row["training"].epoch_s for row in rows),
         "device_memory": device == "cuda",
         "figures": [figure_of(times, shape, hosts.get(host)) for shape in shapes],
-    }
-
-
-def model_row(
-    summary: Summary, model: str, host: str, accuracy: ComparedAccuracy | None
-) -> dict[str, Any]:
-    """Return a row: activation, accuracy, and the training that was measured on `host`."""
-    known = summary.models.get(model)
-    trainings = (one for one in summary.training if (one.model, one.host) == (model, host))
-    return {
-        "model": model,
-        "activation": known.activation if known and known.activation else model,
-        "plain": False,
-        "accuracy": accuracy,
-        "training": next((one for one in trainings if one.status == "ok"), None),
     }
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from tightrope.report.charts import accuracy_latency_chart
 from tightrope.report.sections.figures import change_of, describe_trade_off, join_title
-from tightrope.report.style.numbers import TIMES, milliseconds, shape_label
+from tightrope.report.style.numbers import TIMES, milliseconds, percent, plural, shape_label
 from tightrope.report.style.palette import METHOD_COLOURS
 from tightrope.statistics import Interval
 from tightrope.summary.accuracy import FamilyAccuracy
@@ -28,12 +28,8 @@ COLUMNS = {
 MARKED = ("model", "variant", "recommended", "front", "raced")
 
 
-def families_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the content on each family; `hosts` are names by fingerprint, empty for one host.
-
-    It is its entry, with the name of the `host`, `models` with their colours, and a table in each
-    of `shapes`.
-    """
+def families_section(summary: Summary) -> list[dict[str, Any]]:
+    """Return each family: its entry, `models` with their colours, a table in each of `shapes`."""
     colours, found = list(METHOD_COLOURS.values()), []
     for family in summary.families:
         # how many models are between each member and the root; a parent comes first
@@ -43,8 +39,7 @@ def families_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[st
         budget = summary.accuracy_budget_points
         shapes = [table_of(family, shape, depths, budget) for shape in family.shapes]
         models = [(name, colours[at % len(colours)]) for at, name in enumerate(depths)]
-        host = hosts.get(family.host)
-        found.append({**asdict(family), "host": host, "models": models, "shapes": shapes})
+        found.append({**asdict(family), "models": models, "shapes": shapes})
     return found
 
 
@@ -113,11 +108,10 @@ def change_words(changes: Record) -> list[str]:
                 found.append(f"trained for {value.get('scheme')}{outputs}")
             case "train":
                 epochs, share = value.get("epochs"), value.get("sparsity")
-                long = f" {epochs} {'epoch' if epochs == 1 else 'epochs'}" if epochs else ""
-                found.append(f"trained{long}")
-                found += [f"{100 * share:.0f} % of the weights zero"] if share else []
+                found.append(f"trained {plural(epochs, 'epoch')}" if epochs else "trained")
+                found += [f"{percent(share)} of the weights zero"] if share else []
             case _:
-                found.append(other_words(key, value))
+                found.append(f"{key} {value}")
     return found
 
 
@@ -128,13 +122,12 @@ def prune_words(prune: Record) -> list[str]:
         match key:
             case "blocks":
                 found.append(f"{' + '.join(str(len(stage)) for stage in value)} blocks")
-            case "intermediate" if "blocks" in prune:
-                found.append(f"{value} neurons per block of the first stage")
             case "layers":
-                whole = isinstance(value, int)
-                found.append(f"{value} layers" if whole else f"layers {listed(value)}")
+                known = isinstance(value, list)
+                found.append(f"layers {', '.join(map(str, value))}" if known else f"{value} layers")
             case "intermediate":
-                found.append(f"{value} neurons per layer")
+                part = "block of the first stage" if "blocks" in prune else "layer"
+                found.append(f"{value} neurons per {part}")
             case "heads":
                 found.append(f"{value} attention heads per layer")
             case "target":
@@ -143,20 +136,8 @@ def prune_words(prune: Record) -> list[str]:
                 limit = f"at most {most} parameters" if most else f"a speed-up of {faster}{TIMES}"
                 found.append(f"chosen for {limit}")
             case _:
-                found.append(f"prune {other_words(key, value)}")
+                found.append(f"prune {key} {value}")
     return found
-
-
-def other_words(key: str, value: Any) -> str:
-    """Return a change of another kind, its values by name."""
-    if isinstance(value, Mapping):
-        return f"{key}: " + ", ".join(f"{name} {listed(one)}" for name, one in value.items())
-    return key if value is True else f"{key} {listed(value)}"
-
-
-def listed(value: Any) -> str:
-    """Format a value, several of them with commas."""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def parameter_words(count: int | None) -> str | None:

@@ -15,8 +15,8 @@ from tightrope.report.style.numbers import (
     ratio,
     ratio_interval,
     shape_label,
-    sizes,
 )
+from tightrope.report.tables import grouped
 from tightrope.statistics import Interval
 from tightrope.summary.measured import Ratio, Shape, interval_of
 from tightrope.summary.results import LatencyRow, Result
@@ -28,8 +28,7 @@ PARTS = ("variant", "engine", "precision")  # of a result, in its mark
 
 def shapes_in(results: Iterable[Result]) -> list[Shape]:
     """Return every measured shape, smallest first."""
-    shapes = {row.shape for result in results for row in result.latency}
-    return sorted(shapes, key=sizes)
+    return sorted({row.shape for result in results for row in result.latency})
 
 
 def row_at(result: Result, shape: Shape) -> LatencyRow | None:
@@ -51,9 +50,7 @@ def figures_by_host(
     budget: float | None,
 ) -> dict[str, Any]:
     """Return the hosts of the results, and the figures of each host."""
-    groups: dict[str | None, list[Result]] = {}
-    for result in measured:
-        groups.setdefault(result.host, []).append(result)
+    groups = grouped((result.host, result) for result in measured)
     found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
     for key, group in groups.items():
         host = hosts.get(key or "")
@@ -78,8 +75,8 @@ def trade_offs(
     """
     figures = []
     for shape in shapes_in(results):
-        rows = [(result, row_at(result, shape)) for result in results if result.accuracy]
-        evaluated = [(result, row) for result, row in rows if row]
+        judged = [result for result in results if result.accuracy]
+        evaluated = [(one, row) for one in judged if (row := row_at(one, shape))]
         placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
         if not placed:
             continue

@@ -97,9 +97,9 @@ def span(names: Sequence[str]) -> str:
 
 def count(value: int) -> str:
     """Format a number of parameters: 1.77 M, 24.6 k, 770."""
-    for unit, word in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
-        if value >= unit:
-            return f"{significant(value / min(unit, 1e3) if word == ' k' else value / unit)}{word}"
+    for least, unit, word in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            return f"{significant(value / unit)} {word}"
     return whole(value) or "0"
 
 

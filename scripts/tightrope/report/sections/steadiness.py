@@ -1,11 +1,13 @@
-"""Stability of the measurements: remarks on each row, and the number of rows with each."""
+"""Steadiness of the measurements: remarks on each row, and what NVML told of the GPU."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tightrope.report.sections.gpu import gpu_steadiness
+from tightrope.machine.interference import SLOWDOWNS
+from tightrope.report.style.numbers import plural, whole
+from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, remeasure_command
-from tightrope.summary.results import LatencyRow, Result
+from tightrope.summary.results import Gpu, LatencyRow, Result
 
 Record = Mapping[str, Any]
 
@@ -66,11 +68,6 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def plural(count: int, word: str) -> str:
-    """Format a count with its noun: "1 shape", "2 shapes"."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def other_threads(result: Result, row: LatencyRow) -> str | None:
     """Report that more or fewer threads worked than configured, None if neither.
 
@@ -84,22 +81,18 @@ def other_threads(result: Result, row: LatencyRow) -> str | None:
     return f"kept {busy} of {configured} threads busy" if busy < configured else None
 
 
-def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
+def steadiness(results: Sequence[Result]) -> dict[str, Any] | None:
     """Count the latency rows with each remark; None without any row.
 
     `rows`, `noisy`, `late` (None if no row could have stopped late), `disturbed` (pairs of blocks
     disturbed by other load), `spread` (the largest variation of the baseline's time between jobs, a
-    fraction), `thread_rows`, `threads`: (sentence, variants) pairs, and `gpu`: (title, sentence)
-    pairs.
+    fraction), `threads`: the variants of the rows by sentence, and `gpu`: (title, sentence) pairs.
     """
-    results = list(results)
     rows = [(result, row) for result in results for row in result.latency]
     if not rows:
         return None
-    threads: dict[str, list[Any]] = {}
-    for result, row in rows:
-        if sentence := other_threads(result, row):
-            threads.setdefault(sentence, []).append(result.variant)
+    told = ((other_threads(result, row), result.variant) for result, row in rows)
+    threads = grouped((sentence, variant) for sentence, variant in told if sentence)
     stops = [row.stop for _, row in rows if row.stop not in ("", "calls")]
     return {
         "rows": len(rows),
@@ -107,7 +100,103 @@ def steadiness(results: Iterable[Result]) -> dict[str, Any] | None:
         "late": stops.count("time limit") if stops else None,
         "disturbed": sum(row.disturbed_pairs for _, row in rows),
         "spread": max(row.machine_spread for _, row in rows),
-        "thread_rows": sum(len(variants) for variants in threads.values()),
-        "threads": [(sentence, list(dict.fromkeys(names))) for sentence, names in threads.items()],
+        "threads": threads,
         "gpu": gpu_steadiness(results),
     }
+
+
+def gpu_steadiness(results: Iterable[Result]) -> list[tuple[str, str]]:
+    """Return titles and sentences on the GPU's clocks, throttling and other processes.
+
+    They are over all rows that were timed on a GPU; empty without any.
+    """
+    rows = [row.gpu for result in results for row in result.latency if row.gpu]
+    if not rows:
+        return []
+    return [clocks(rows), throttling(rows), *other_processes(rows)]
+
+
+def clocks(rows: list[Gpu]) -> tuple[str, str]:
+    """Return whether the clocks were locked, as far as NVML tells, their range, and the heat."""
+    told = {row.clocks_locked for row in rows}
+    title = "GPU clocks held by a setting" if told == {True} else "GPU clocks, locked or not"
+    if False in told:
+        title = "GPU clocks not locked"
+    lowest = [row.lowest_sm_clock_mhz for row in rows]
+    facts = [
+        measured("SM clock", lowest + [row.sm_clock_mhz for row in rows], "MHz"),
+        measured("beside it the baseline's", [row.baseline_sm_clock_mhz for row in rows], "MHz"),
+        measured("memory clock", [row.memory_clock_mhz for row in rows], "MHz"),
+        measured("highest temperature", [row.temperature_c for row in rows], "°C"),
+    ]
+    sentence = "; ".join(filter(None, facts)) or "the driver reports neither clocks nor temperature"
+    remedy = " Locked clocks repeat better: nvidia-smi --lock-gpu-clocks." if False in told else ""
+    return title, f"{sentence[0].upper()}{sentence[1:]}.{remedy}"
+
+
+def measured(name: str, values: list[float | None], unit: str) -> str | None:
+    """Format the range of the known values, None without any."""
+    known = [value for value in values if value is not None]
+    ends = dict.fromkeys(whole(end) or "" for end in (min(known), max(known))) if known else {}
+    return f"{name} {' to '.join(ends)} {unit}" if known else None
+
+
+def throttling(rows: list[Gpu]) -> tuple[str, str]:
+    """Return why the GPU was throttled and in how many rows, and what that means."""
+    known = [row.throttled for row in rows if row.throttled is not None]
+    reasons = sorted({reason for throttled in known for reason in throttled})
+    if not reasons:
+        title = "GPU not throttled" if known else "GPU throttling not known"
+        return title, f"Known in {len(known)} of {len(rows)} rows."
+    counts = [
+        f"{reason} ({sum(reason in one for one in known)} of {len(rows)} rows)"
+        for reason in reasons
+    ]
+    slowed = SLOWDOWNS.intersection(reasons)
+    meaning = (
+        "Pairs of blocks with a thermal or hardware slowdown are disturbed and left out."
+        if slowed
+        else "No pair of blocks is left out for it: that is how the GPU runs under this load."
+    )
+    return f"GPU throttled: {', '.join(counts)}", meaning
+
+
+def other_processes(rows: list[Gpu]) -> list[tuple[str, str]]:
+    """Return that other processes were on the GPU or may have been, empty without any."""
+    known = [row.other_processes for row in rows if row.other_processes is not None]
+    if not known:
+        sentence = "The driver does not list the process that was timed, as within a container. "
+        sentence += "Nothing tells whether the GPU was shared."
+        return [("Other processes on the GPU not known", sentence)]
+    sentence = (
+        f"Up to {max(known)} at a time. Pairs of blocks in which the driver saw one compute are "
+        "disturbed and left out; of a MIG instance it does not tell."
+    )
+    return [("Other processes on the GPU", sentence)] if max(known) else []
+
+
+def gpu_memory(results: Iterable[Result]) -> dict[tuple[str | None, str], int]:
+    """Return the most GPU memory at any shape, in bytes by host and variant, where it is known."""
+    found: dict[tuple[str | None, str], int] = {}
+    for result in results:
+        states = [row.gpu for row in result.latency if row.gpu]
+        known = [one.memory_bytes for one in states if one.memory_bytes is not None]
+        if known:
+            found[result.host, result.variant] = max(known)
+    return found
+
+
+def streams_section(results: Iterable[Result]) -> dict[str, Any] | None:
+    """Return the table of throughput on several streams, None where none was measured.
+
+    `counts` are the numbers of streams; each of `rows` has a result, its row at a shape, and its
+    rates by count.
+    """
+    rows = [
+        (result, row, {rate.streams: rate for rate in row.streams.rates})
+        for result in results
+        for row in result.latency
+        if row.streams
+    ]
+    counts = sorted({count for *_, rates in rows for count in rates})
+    return {"counts": counts, "rows": rows} if rows else None

@@ -1,12 +1,12 @@
 """Report sections on the studies: a table and a chart of the rows of each, from its columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from tightrope.report.charts import heat, lines
-from tightrope.report.sections.decision import not_run
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.style.numbers import (
     JOINED,
@@ -20,6 +20,8 @@ from tightrope.report.style.numbers import (
 )
 from tightrope.report.tables import (
     cell,
+    failures,
+    grouped,
     number,
     provisional,
     value,
@@ -36,6 +38,15 @@ from tightrope.variants import parse
 Record = Mapping[str, Any]
 # pixels of a heat map: of the names of its rows, and of a column with its text
 NAMES_WIDTH, COLUMN_WIDTH = 165, 96
+# formats of values by the unit of their column
+UNITS: dict[str, Callable[[float], str | None]] = {
+    "ms": milliseconds,
+    "s": f"{{:g}}{JOINED}s".format,
+    "ratio": f"{{:,.2f}}{TIMES}".format,
+    "percent": percentage,
+    "count": whole,
+    "rough rate": partial(significant, digits=2),
+}
 
 
 def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -45,13 +56,11 @@ def study_sections(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str,
     """
     found = []
     for name, study in STUDIES.items():
-        models: dict[str, list[StudyEntry]] = {}
-        for entry in summary.studies.get(name, []):
-            models.setdefault(entry.model, []).append(entry)
+        entries = summary.studies.get(name, [])
+        models = grouped((one.model, one) for one in entries)
         if models:
-            failed = sum(one.status == "failed" for one in summary.studies[name])
             parts = [model_section(study, model, own, hosts) for model, own in models.items()]
-            found.append({"study": study, "failed": failed, "models": parts})
+            found.append({"study": study, "failed": failures(entries), "models": parts})
     return found
 
 
@@ -97,7 +106,7 @@ def model_section(
         ],
         "figures": drawn,
         "sentences": list(dict.fromkeys(words)),
-        "not_run": not_run(entries),
+        "entries": entries,
     }
 
 
@@ -130,20 +139,7 @@ def shown(column: Column, found: Any, row: Record) -> Markup:
 
 def in_unit(unit: str, found: float | None) -> str | None:
     """Format a value in the unit of a column, None without one."""
-    if found is None:
-        return None
-    match unit:
-        case "ms":
-            return milliseconds(found)
-        case "s":
-            return f"{found:g}{JOINED}s"
-        case "ratio":
-            return f"{found:,.2f}{TIMES}"
-        case "percent":
-            return percentage(found)
-        case "count":
-            return whole(found)
-    return significant(found, 2 if unit == "rough rate" else 3)
+    return None if found is None else UNITS.get(unit, significant)(found)
 
 
 def span(unit: str, estimate: Record) -> str | None:
@@ -216,10 +212,9 @@ def study_remarks(summary: Summary) -> dict[tuple[Any, ...], list[Remark]]:
 
     They are what studies with a `remark` found.
     """
-    found: dict[tuple[Any, ...], list[Remark]] = {}
-    for name, study in STUDIES.items():
-        for entry in summary.studies.get(name, []) if study.remark else ():
-            place = entry.model, entry.variant, entry.host, shape_of(entry)
-            if entry.words:
-                found.setdefault(place, []).append(Remark(study.remark, entry.words))
-    return found
+    return grouped(
+        ((one.model, one.variant, one.host, shape_of(one)), Remark(study.remark, one.words))
+        for name, study in STUDIES.items()
+        for one in summary.studies.get(name, [])
+        if study.remark and one.words
+    )

@@ -2,21 +2,21 @@
 
 import statistics
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from tightrope.report.charts import training_chart
-from tightrope.report.style.numbers import is_number, percentage, significant
+from tightrope.report.style.numbers import percentage, significant
+from tightrope.report.tables import grouped
 from tightrope.summary.pairs import Training
+
+# with the seeds, what trainings have in common whose times compare
+SETUP = attrgetter("host", "device", "threads", "unit", "samples", "held_out_samples", "epochs")
 
 
 def training_section(entries: Sequence[Training]) -> list[dict[str, Any]]:
     """Return tables of measured trainings, one per distinct workload, whose times compare."""
-    groups: dict[Any, list[Training]] = {}
-    for one in entries:
-        setup = (one.host, one.device, one.threads, one.unit, tuple(one.seeds))
-        if one.status == "ok":
-            workload = (*setup, one.samples, one.held_out_samples, one.epochs)
-            groups.setdefault(workload, []).append(one)
+    groups = grouped(((*SETUP(one), *one.seeds), one) for one in entries if one.status == "ok")
     return [table(group) for group in groups.values()]
 
 
@@ -25,22 +25,16 @@ def table(group: Sequence[Training]) -> dict[str, Any]:
 
     Trainings disturbed by other load are in the table only.
     """
-    families = list(dict.fromkeys(one.reference or one.model for one in group))
-    entries = sorted(
-        group,
-        key=lambda one: (
-            families.index(one.reference or one.model),
-            one.reference not in (None, one.model),
-        ),
-    )
+    families = grouped((one.reference or one.model, one) for one in group)
+    for family in families.values():
+        family.sort(key=lambda one: one.reference not in (None, one.model))
+    entries: list[Training] = [one for family in families.values() for one in family]
     timed = [entry for entry in entries if entry.samples_per_s]
-    speeds = [entry.samples_per_s for entry in timed]
     return {
         "entries": entries,
         "figure": figure(timed) if timed else None,
-        "largest": max((speed.mean for speed in speeds if speed), default=1.0),
-        "device_memory": all(is_number(entry.peak_device_bytes) for entry in entries),
-        "first": entries[0],
+        "largest": max((one.samples_per_s.mean for one in timed if one.samples_per_s), default=1.0),
+        "device_memory": all(one.peak_device_bytes is not None for one in entries),
     }
 
 

@@ -1,28 +1,26 @@
 """Number formats of the report: no more digits than the measurement supports.
 
-Every function returns None for a missing or non-finite value; the template shows it as a dash.
+Every function returns None for a missing value; the template shows it as a dash.
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
 from tightrope.summary.measured import Ratio, Shape
+from tightrope.summary.profile import OUTSIDE, ProfiledCall, Roofline
 
 MINUS = "\N{MINUS SIGN}"
 JOINED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether `value` is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+# groups of operators that a row names
+NAMED = 3
 
 
 def significant(value: float | None, digits: int = 3) -> str | None:
     """Format `value` with `digits` significant digits, thousands separated, without exponent."""
-    if not is_number(value):
+    if value is None:
         return None
     if value == 0:
         return "0"
@@ -33,14 +31,14 @@ def significant(value: float | None, digits: int = 3) -> str | None:
 
 def bounded(value: float | None, floor: float, factor: float = 1) -> str | None:
     """Format `value * factor` with two significant digits, "< floor" if positive and below it."""
-    if is_number(value) and 0 < value * factor < floor:
+    if value is not None and 0 < value * factor < floor:
         return f"<{JOINED}{floor:f}".rstrip("0")
-    return significant(value * factor, 2) if is_number(value) else None
+    return None if value is None else significant(value * factor, 2)
 
 
 def milliseconds(seconds: float | None) -> str | None:
     """Format seconds as milliseconds, joules as millijoules: 0.0098 gives "9.80"."""
-    return significant(seconds * 1e3) if is_number(seconds) else None
+    return None if seconds is None else significant(seconds * 1e3)
 
 
 def percent(share: float | None) -> str | None:
@@ -50,23 +48,28 @@ def percent(share: float | None) -> str | None:
 
 def megabytes(size: float | None) -> str | None:
     """Format bytes as decimal megabytes: 90,900,000 gives "90.9"."""
-    return significant(size * 1e-6) if is_number(size) else None
+    return None if size is None else significant(size * 1e-6)
 
 
 def whole(value: float | None) -> str | None:
     """Format a count with thousands separated."""
-    return f"{round(value):,}" if is_number(value) else None
+    return None if value is None else f"{round(value):,}"
+
+
+def plural(count: int, word: str) -> str:
+    """Format a count with its noun: "1 shape", "2 shapes"."""
+    return f"{whole(count)} {word}{'' if count == 1 else 's'}"
 
 
 def point_decimals(samples: int | None) -> int:
     """Return the decimals of a percentage over `samples`, about the resolution of one sample."""
-    count = samples if is_number(samples) else 1000
+    count = 1000 if samples is None else samples
     return 0 if count < 100 else 1 if count < 10_000 else 2
 
 
 def percentage(fraction: float | None, samples: int | None = None) -> str | None:
     """Format a fraction in percent, without the percent sign: 0.783 gives "78.3"."""
-    return f"{100 * fraction:.{point_decimals(samples)}f}" if is_number(fraction) else None
+    return None if fraction is None else f"{100 * fraction:.{point_decimals(samples)}f}"
 
 
 def points(fraction: float | None, samples: int | None = None) -> str | None:
@@ -74,7 +77,7 @@ def points(fraction: float | None, samples: int | None = None) -> str | None:
 
     It has no sign if it rounds to zero.
     """
-    if not is_number(fraction):
+    if fraction is None:
         return None
     text = f"{100 * fraction:+.{point_decimals(samples)}f}"
     return text[1:] if not float(text) else text.replace("-", MINUS)
@@ -82,7 +85,7 @@ def points(fraction: float | None, samples: int | None = None) -> str | None:
 
 def points_up(fraction: float | None, samples: int | None = None) -> str | None:
     """Format a drop in unsigned percentage points, rounded up so as not to understate it."""
-    if not is_number(fraction):
+    if fraction is None:
         return None
     decimals = point_decimals(samples)
     steps = math.ceil(round(100 * fraction * 10**decimals, 6))
@@ -130,11 +133,6 @@ def gain(value: float | None) -> str | None:
     """Format a ratio without interval to two digits: 2.314 gives 2.3 with the times sign."""
     text = significant(value, 2)
     return f"{text}{TIMES}" if text else None
-
-
-def sizes(shape: Shape) -> list[int]:
-    """Return the sizes of a shape, by which shapes are sorted."""
-    return [*shape.sizes.values()]
 
 
 def ends(low: float | None, high: float | None, digits: int = 3) -> str | None:
@@ -192,3 +190,24 @@ def executed_otherwise(
         return f"types unknown: {', '.join(unknown)}"
     ran, every = products_in(counts or {}, precision)
     return "mostly in another precision" if 2 * ran < every else None
+
+
+def of_peak(roofline: Roofline | None) -> str | None:
+    """Return the share of the machine's peak that a call reaches, and that memory allows.
+
+    None where either is not known.
+    """
+    if roofline is None or not roofline.peak_per_s or not roofline.roof_per_s:
+        return None
+    peak, roof = roofline.peak_per_s, roofline.roof_per_s
+    reached = percent(roofline.operations_per_s / peak)
+    return f"{reached}, memory allows {percent(roof / peak)}" if roof < peak else reached
+
+
+def largest_groups(call: ProfiledCall) -> str | None:
+    """Return the groups that take most of a call, with their shares; None without a profiler."""
+    if not call.groups and not call.outside:
+        return None
+    parts = {one.group: one.share for one in call.groups} | {OUTSIDE: call.outside or 0.0}
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:NAMED]
+    return ", ".join(f"{name} {percent(share)}" for name, share in largest)

@@ -44,7 +44,7 @@ function sortTable(table, header) {
   const order = descending ? "descending" : "ascending";
   for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", order);
-  const numeric = header.classList.contains("number") && !header.classList.contains("shape");
+  const numeric = header.classList.contains("number");
   const body = table.tBodies[0];
   const keyed = [...body.rows].map((row) => [sortKey(row, header.cellIndex, numeric), row]);
   keyed.sort((a, b) => compare(a[0], b[0], descending ? -1 : 1));

@@ -24,7 +24,7 @@ def summary(*families: Family) -> Summary:
 
 
 def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
-    (family,) = families_section(summary(entry()), {})
+    (family,) = families_section(summary(entry()))
     (shape,) = family["shapes"]
     assert [(row["model"], row["role"], row["depth"]) for row in shape["rows"]] == [
         ("large", "recommended", 0),
@@ -40,14 +40,14 @@ def test_rows_are_a_tree_and_the_roots_other_engines_stand_below_it() -> None:
     # a parent that is the root of all has no column of its own
     flat = entry()
     flat.members[2].parent = "large"
-    (family,) = families_section(summary(flat), {})
+    (family,) = families_section(summary(flat))
     assert list(family["shapes"][0]["columns"]) == columns[1:]
     words = [parameter_words(one) for one in (None, 9_000, 22_700_000)]
     assert words == [None, "9,000", "22.7 M"]
 
 
 def test_the_chart_links_each_parent_with_its_child() -> None:
-    (family,) = families_section(summary(entry()), {})
+    (family,) = families_section(summary(entry()))
     chart = family["shapes"][0]["figure"]["chart"]
     drawn, description = json.dumps(chart), chart["description"]
     assert '"latency_ms_child": 1.98' in drawn
@@ -92,7 +92,6 @@ def test_the_page_has_the_tree_the_verdicts_and_the_reasons() -> None:
         ({"activation": "relu", "train": {"epochs": 1}}, "activation relu|trained 1 epoch"),
         ({"distill": {"from": "large", "temperature": 2}}, "distilled from large"),
         ({"qat": {"scheme": "s8s8", "outputs": True}}, "trained for s8s8, outputs too"),
-        ({"other": {"steps": 9}, "another": True}, "other: steps 9|another"),
     ],
 )
 def test_changes_are_told_in_words(changes: dict[str, Any], words: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from gpu_states import GPU
 from results import result, row
-from tightrope.report.sections.gpu import gpu_memory, gpu_steadiness, streams_section
+from tightrope.report.sections.steadiness import gpu_memory, gpu_steadiness, streams_section
 from tightrope.summary.results import Gpu, Result
 
 

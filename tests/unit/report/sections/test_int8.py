@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 from drawn_charts import drawn
 from msgspec.structs import replace
-from report_pages import MODEL, example, summary_of
+from report_pages import MODEL, example, page_of, summary_of
 from tightrope.report.charts import (
     accuracy_over_samples,
     agreement_over_samples,
     sensitivity_chart,
     spread,
 )
-from tightrope.report.sections.int8 import (
-    has_vnni,
-    int8_section,
-    search_summary,
-    sensitivity_figure,
-)
+from tightrope.report.sections.int8 import has_vnni, int8_section, sensitivity_figure
 from tightrope.report.style.palette import METHOD_COLOURS, chart_config
 from tightrope.summary.accuracy import Accuracy, OperatorSensitivity, Search, Sensitivity, Trial
 from tightrope.summary.results import Result
@@ -38,10 +33,10 @@ def result(calibration, delta=-0.012, **changes):
     return replace(known, **changes)
 
 
-def search(in_float=("b",), trials=2, smoothquant=None, operators=38, seconds=31.36):
+def search(in_float):
     trial = Trial(None, 1, 0.0, -0.005, 0.005, flips=3, verdict="kept", seconds=1.0)
-    facts = {"samples": 1024, "budget_points": 1.0, "seconds": seconds, "operators": operators}
-    return Search(list(in_float), smoothquant, **facts, trials=[trial] * trials)
+    facts = {"samples": 1024, "budget_points": 1.0, "seconds": 31.36, "operators": 38}
+    return Search(in_float, None, **facts, trials=[trial] * 2)
 
 
 def sensitivity(**kls):
@@ -85,10 +80,6 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     record = sensitivity(a=0.02, b=0.0000004)
     known = {"u8s8-minmax-64": record, "u8s8-minmax-8": record}
     model = replace(summary_of(example()).models[MODEL], sensitivity=known)
-    assert search_summary(auto, search(operators=1200, seconds=308))["sentence"] == (
-        "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration examples "
-        "in 310 s."
-    )
     other, own = section(auto, model=model)["sensitivities"]
     assert (other["title"], own["title"]) == ("u8s8-minmax-8", "u8s8-minmax-64")
     assert [row["in_float"] for row in own["rows"]] == [False, True]
@@ -104,6 +95,15 @@ def test_what_int8_auto_left_in_float_is_marked_in_the_sensitivity_of_its_own_ca
     assert (len(figure["rows"]), figure["drawn"]) == (60, 40)
     drawn = [one["operator"] for one in figure["chart"]["data"]["values"]]
     assert drawn == [f"layer{index}" for index in range(40)]
+
+
+def test_the_page_says_what_a_search_left_in_float_and_what_it_took():
+    document = example()
+    told = next(one["search"] for one in document["results"] if one["search"])
+    told.update(smoothquant=None, in_float=["b"], operators=1200, seconds=308)
+    told["trials"] = told["trials"][:2]
+    words = "plain INT8; 1 of 1,200 operators stays in float; 2 trials on 1,024 calibration "
+    assert f"{words}examples in 310 s." in page_of(document).text
 
 
 VNNI = ["avx2", "avx512f", "avx512_vnni"]

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from report_pages import HOST, MEASURED, MODEL, example, page, summary_of
-from tightrope.report.sections.requested import profile_rows
+from tightrope.report.style.numbers import largest_groups, of_peak
+from tightrope.summary.profile import ProfiledCall
 
 NAME = "<encoder.layer.0>"
 OPERATOR = {"name": NAME, "kind": "MatMul", "type": "int8", "seconds": 0.001, "share": 0.25}
@@ -40,20 +41,18 @@ ENTRIES = [
 ]
 
 
-def row_of(**changes: Any) -> dict[str, Any]:
+def profiled(**changes: Any) -> ProfiledCall:
     given = example(profiles=[entry("v", call(64, 0.004, **changes))])
-    return profile_rows(summary_of(given).profiles, {HOST: "AMD"})[0]
+    return summary_of(given).profiles[0].shapes[0]
 
 
 def test_a_row_has_the_largest_groups_and_what_is_not_known_around_a_call_stays_open() -> None:
-    assert row_of()["host"] == "AMD"
     whole = {"operations_per_s": 3e9, "peak_per_s": 1e10, "roof_per_s": 1e10}
-    assert row_of(roofline=whole)["of_peak"] == "30 %"
+    assert of_peak(profiled(roofline=whole).roofline) == "30 %"
     largest = "products 50 %, outside of operators 40 %, conversions 30 %"
-    assert row_of(outside=0.4)["most"] == largest
+    assert largest_groups(profiled(outside=0.4)) == largest
+    assert of_peak(None) is None
     unknown = {**{"prepare_s": None, "ceiling": None}, "roofline": None}
-    row = row_of(**unknown)
-    assert row["ceiling"] is row["of_peak"] is None
     section = page(profiles=[entry("v", call(64, 0.004, **unknown))]).section("profile")
     assert section.count("no raw examples to prepare") == 4
     assert "no ONNX file in this run" in section

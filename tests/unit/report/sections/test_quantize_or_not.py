@@ -4,7 +4,7 @@ import pytest
 import results
 from msgspec.structs import asdict
 from report_pages import example, page_of
-from tightrope.report.sections.quantize_or_not import quantization_section
+from tightrope.report.sections.int8 import quantization_section
 from tightrope.report.tables import alike
 from tightrope.statistics import Interval
 from tightrope.summary.measured import Ratio, Shape
