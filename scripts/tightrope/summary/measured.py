@@ -5,7 +5,7 @@ Times are in seconds; None means not known.
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -153,7 +153,7 @@ def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
 Kind = TypeVar("Kind", bound=Record)
 Raced = TypeVar("Raced", bound=RaceRecord)
 # SHA-256 of each engine.json in use, by model and variant
-Engines = Mapping[tuple[str, str], str]
+Engines = dict[tuple[str, str], str]
 
 
 def engines_in_use(paths: Iterable[Path | str]) -> Engines:

@@ -76,8 +76,7 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
 
 def test_logits_are_kept_in_memory_only_of_engines_in_float_that_may_be_compared() -> None:
     in_int8 = accuracy(variant="cpu-onnxruntime-int8-minmax-8")
-    alone, family = (False, False), (True, True)
-    assert (kept(accuracy(), *alone).logits.size, kept(accuracy(), *alone).predictions) == (0, [])
-    assert kept(accuracy(), *alone).labels == [0, 1]
-    assert (kept(accuracy(), *family).logits == accuracy().logits).all()
-    assert (kept(in_int8, *family).logits.size, kept(in_int8, *family).predictions) == (0, [0, 1])
+    assert (kept(accuracy(), False).logits.size, kept(accuracy(), False).predictions) == (0, [])
+    assert kept(accuracy(), False).labels == [0, 1]
+    assert (kept(accuracy(), True).logits == accuracy().logits).all()
+    assert (kept(in_int8, True).logits.size, kept(in_int8, True).predictions) == (0, [0, 1])
