@@ -169,13 +169,6 @@ class Search(Entry):
     """In their order."""
 
 
-class LogitDistance(NamedTuple):
-    """`error` as of `relative_error`, `divergence` as of `mean_divergence`, in nats."""
-
-    error: float | None
-    divergence: float
-
-
 class ReferenceLogits:
     """The logits of a baseline, [examples, classes], with what each comparison needs of them.
 
@@ -193,9 +186,10 @@ class ReferenceLogits:
         self.logarithms = log_softmax(self.array)
         self.shares = np.exp(self.logarithms)
 
-    def distance(self, logits: Logits, count: int) -> LogitDistance:
+    def distance(self, logits: Logits, count: int) -> tuple[float | None, float]:
         """Return the distance of the first `count` of these logits of a variant.
 
+        The error as of `relative_error`, and the divergence as of `mean_divergence`, in nats.
         Raises ValueError where they are of other classes than the baseline's.
         """
         own, theirs = by_class(logits[:count]), self.array[:, :count]
@@ -204,7 +198,7 @@ class ReferenceLogits:
         scale = self.scale(count)
         terms = self.shares[:, :count] * (self.logarithms[:, :count] - log_softmax(own))
         relative = None if scale is None else root_mean_square(own - theirs) / scale
-        return LogitDistance(relative, max(0.0, float(terms.sum(axis=0).mean())))
+        return relative, max(0.0, float(terms.sum(axis=0).mean()))
 
     def scale(self, count: int) -> float | None:
         """Return the root mean square of the first `count` rows about their means, None for 0."""

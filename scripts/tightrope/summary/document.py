@@ -8,9 +8,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -111,19 +111,14 @@ def write_summary(path: Path | str, summary: Summary) -> None:
             stream.write(json.dumps(key).encode() + b": ")
             if key in lists:
                 (kind,) = get_args(kinds[key])
-                write_entries(stream, lists[key], kind)
+                for index, entry in enumerate(lists[key]):
+                    text = encoded(entry)
+                    msgspec.json.decode(text, type=kind)
+                    stream.write((b",\n  " if index else b"[\n  ") + formatted(text, depth=2))
+                stream.write(b"\n ]")
             else:
                 stream.write(formatted(encoded(document[key]), depth=1))
         stream.write(b"\n}\n")
-
-
-def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
-    """Write a list of entries of this type, each of which is checked."""
-    for place, entry in enumerate(entries):
-        text = encoded(entry)
-        msgspec.json.decode(text, type=kind)
-        stream.write((b",\n  " if place else b"[\n  ") + formatted(text, depth=2))
-    stream.write(b"\n ]")
 
 
 def encoded(value: Any) -> bytes:
@@ -195,12 +190,10 @@ class Outcomes(msgspec.Struct):
 
 def failures(summary: Summary | Outcomes) -> dict[str, str | None]:
     """Return the reasons of results and measured trainings that failed, by model and variant."""
-    found: list[tuple[str, str, str, str | None]] = [
-        *((one.status, one.model, one.variant, one.reason) for one in summary.results),
-        *((one.status, one.model, TRAINING, one.reason) for one in summary.training),
-    ]
     return {
-        f"{model}/{name}": reason for status, model, name, reason in found if status == "failed"
+        f"{one.model}/{getattr(one, 'variant', TRAINING)}": one.reason
+        for one in (*summary.results, *summary.training)
+        if one.status == "failed"
     }
 
 

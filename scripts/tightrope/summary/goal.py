@@ -22,7 +22,7 @@ from tightrope.summary.candidates import (
     unit_of,
 )
 from tightrope.summary.measured import Entry, Shape, StudyEntry, same
-from tightrope.summary.recommend import Recommendation, Rejected, of_models, shapes_of
+from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
 from tightrope.summary.results import Result
 
 NAMES: Mapping[Bound, str] = {
@@ -177,13 +177,10 @@ def decisions(
     the cheapest shape of each variant. Models that were not measured at the goal's shape, or under
     its traffic, have none. `raced` are the recommendations by latency.
     """
+    if goal is None:
+        return []
     found: list[GoalDecision] = []
-    measured = of_models(results)
-    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
-    for model, host in places if goal else ():
-        if goal is None or host is None:
-            continue
-        own = [one for one in measured[model] if one.host in (host, None)]
+    for model, host, own in measured_places(results):
         price = price_of(host, prices)
         known = [one for one in raced if (one.model, one.host) == (model, host)]
         races = {one.shape: one for one in known}
@@ -287,14 +284,8 @@ def bound_cost(
         words += " costs nothing"
     else:
         words += f" costs {number(100 * more)} % more {context.goal.minimize} than {free.variant}"
-    return BoundCost(
-        bound=bound,
-        limit=limit,
-        variant=free.variant if free else None,
-        value=free.value if free else None,
-        more=more,
-        words=words,
-    )
+    name, value = (free.variant, free.value) if free else (None, None)
+    return BoundCost(bound, limit, name, value, more, words)
 
 
 def nearest(missed: Iterable[tuple[Candidate, list[Miss]]]) -> Nearest | None:

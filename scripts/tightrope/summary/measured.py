@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -78,9 +78,10 @@ class Ratio(Entry, kw_only=True):
     where other load left no measurement."""
 
     @classmethod
-    def of(cls, found: Interval) -> "Ratio":
-        """Return a ratio of times with its interval and verdict."""
-        return cls(ratio=found.value, low=found.low, high=found.high, verdict=speed_verdict(found))
+    def of(cls, found: Interval, **more: Any) -> Self:
+        """Return a ratio of times with its interval and verdict, and `more` fields of its kind."""
+        value, low, high = found
+        return cls(ratio=value, low=low, high=high, verdict=speed_verdict(found), **more)
 
 
 def interval_of(found: Ratio | None) -> Interval | None:

@@ -9,17 +9,9 @@ from typing import Literal, NamedTuple
 from msgspec.structs import asdict
 
 from tightrope.machine.lacks import missing_instructions
-from tightrope.records.profile import (
-    Bound,
-    Group,
-    OperatorTime,
-    Peaks,
-    ProfiledShape,
-    ProfileRecord,
-    Work,
-)
+from tightrope.records.profile import Bound, ProfiledShape, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
-from tightrope.summary.measured import Entry, Measured, Shape, measured_entry
+from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, same
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
@@ -151,14 +143,13 @@ class Explanation(Entry):
     """The same in words, the largest causes first."""
 
 
-def roofline_entry(
-    work: Work | None, call_s: float, precision: str, peaks: Peaks | None
-) -> Roofline | None:
+def roofline_entry(work: Work | None, call_s: float, record: ProfileRecord) -> Roofline | None:
     """Return the point of a call of `call_s` seconds, None where the model's work is not known.
 
     The roof is the peak of the variant's type, or the copy bandwidth times the operations per byte
     where that is lower. Both are None for a type whose peak was not measured.
     """
+    peaks, precision = record.peaks, parse(record.variant).precision
     if work is None or peaks is None:
         return None
     name = precision.partition("-")[0]
@@ -181,17 +172,6 @@ def least_bytes(work: Work, name: str) -> float:
     return work.weights * (OTHER_WIDTHS.get(name) or WIDTHS[name]) + work.other_bytes
 
 
-def ceiling_of(shape: ProfiledShape) -> float | None:
-    """Return how many times faster a request gets if the call takes no time (Amdahl's law).
-
-    None where the time to prepare the inputs is not known.
-    """
-    if shape.prepare_s is None:
-        return None
-    rest = shape.prepare_s + shape.finish_s
-    return (rest + shape.call_s) / rest
-
-
 def profile_entry(record: ProfileRecord) -> Profile:
     """Return the entry of a profile record."""
     return Profile(
@@ -205,36 +185,29 @@ def profile_entry(record: ProfileRecord) -> Profile:
 def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
     """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
     call_s, scale = shape.call_s, shape.profiler_factor or 1.0
-    precision = parse(record.variant).precision
+    rest = None if shape.prepare_s is None else shape.prepare_s + shape.finish_s
+    groups = []
+    for name, group in shape.groups.items():
+        types = {kind: scale * value / call_s for kind, value in group.types.items()}
+        scaled = {**asdict(group), "seconds": scale * group.seconds, "types": types}
+        groups.append(OperatorGroup(group=name, share=scale * group.seconds / call_s, **scaled))
     return ProfiledCall(
+        **same(shape, "call_s", "bound", "profiler_factor", "padding", "prepare_s", "finish_s"),
         shape=Shape(**shape.sizes),
-        call_s=call_s,
-        bound=shape.bound,
         shares=shape.shares or None,
         outside=None if shape.outside_s is None else shape.outside_s / call_s,
-        profiler_factor=shape.profiler_factor,
-        padding=shape.padding,
-        prepare_s=shape.prepare_s,
-        finish_s=shape.finish_s,
-        ceiling=ceiling_of(shape),
-        roofline=roofline_entry(shape.work, call_s, precision, record.peaks),
-        groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
-        operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
+        ceiling=None if rest is None else (rest + call_s) / rest,
+        roofline=roofline_entry(shape.work, call_s, record),
+        groups=groups,
+        operators=[
+            LongOperator(
+                **same(one, "name", "kind", "group", "type"),
+                seconds=scale * one.seconds,
+                share=scale * one.seconds / call_s,
+            )
+            for one in shape.operators[:LONGEST]
+        ],
     )
-
-
-def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
-    """Return the entry of a group of operators."""
-    seconds = scale * group.seconds
-    types = {kind: scale * value / call_s for kind, value in group.types.items()}
-    scaled = {**asdict(group), "seconds": seconds, "types": types}
-    return OperatorGroup(group=name, share=seconds / call_s, **scaled)
-
-
-def operator_entry(one: OperatorTime, scale: float, call_s: float) -> LongOperator:
-    """Return the entry of an operator."""
-    seconds = scale * one.seconds
-    return LongOperator(one.name, one.kind, one.group, one.type, seconds, seconds / call_s)
 
 
 # a smaller difference of two calls is not explained

@@ -4,10 +4,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import asdict
 
+from tightrope.records.finalists import STANDINGS
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.measured import Entry, Ratio, Shape, interval_of, same
+from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
 from tightrope.summary.races import Race, RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
 from tightrope.summary.results import LatencyRow, Result
@@ -18,8 +20,6 @@ QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
-# accuracy verdicts from deployable to not deployable
-STANDINGS = ("kept", "undecided", "dropped")
 
 
 class QuantizedAccuracy(Entry):
@@ -110,14 +110,12 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     latency.
     """
     raced = race.raced if race else ()
-    ranks = [
-        ((one.variant not in raced, standing_of(one), seconds), one)
-        for one in results
-        if one.precision in UNQUANTIZED
-        and one.status == "ok"
-        and (seconds := seconds_of(one.variant, rows)) < math.inf
-    ]
-    return min(ranks, key=lambda pair: pair[0])[1] if ranks else None
+    known = [one for one in results if one.precision in UNQUANTIZED and one.status == "ok"]
+    return min(
+        (one for one in known if seconds_of(one.variant, rows) < math.inf),
+        key=lambda one: (one.variant not in raced, standing_of(one), seconds_of(one.variant, rows)),
+        default=None,
+    )
 
 
 def seconds_of(name: str, rows: Rows) -> float:
@@ -157,14 +155,14 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
     paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup
-    speedup, fields = interval_of(paired), QuantizedAccuracy.__struct_fields__
+    speedup = interval_of(paired)
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
         why=reasons(result, plain, rows, race, speedup),
         failed=None if result.status == "ok" else result.reason,
         speedup=Ratio.of(speedup) if speedup else None,
-        accuracy=QuantizedAccuracy(**same(accuracy, *fields)) if accuracy else None,
+        accuracy=msgspec.convert(accuracy, QuantizedAccuracy | None, from_attributes=True),
     )
 
 
@@ -174,7 +172,7 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
     A slower variant is not rejected if the float variant has a worse accuracy verdict, since that
     float variant may not be deployable.
     """
-    if result.status != "ok" or verdict_of(result) == "dropped":
+    if result.status != "ok" or standing_of(result) == STANDINGS.index("dropped"):
         return DO_NOT
     if speedup is None:
         return UNDECIDED
@@ -183,14 +181,10 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
     return QUANTIZE if speedup.low > 1 and standing_of(result) == 0 else UNDECIDED
 
 
-def verdict_of(result: Result) -> str | None:
-    """Return the accuracy verdict, None if accuracy was not evaluated."""
-    return result.accuracy.verdict if result.accuracy else None
-
-
 def standing_of(result: Result) -> int:
     """Return the rank of the accuracy verdict: 0 if kept or not evaluated, higher if worse."""
-    return STANDINGS.index(verdict_of(result) or "kept")
+    verdict = result.accuracy.verdict if result.accuracy else None
+    return STANDINGS.index(verdict or "kept")
 
 
 def reasons(
@@ -206,7 +200,7 @@ def reasons(
     if ok or result.accuracy is not None:
         found.append(accuracy_reason(result))
     if standing_of(plain):
-        found.append(f"the accuracy of {plain.variant} itself is {verdict_of(plain)}")
+        found.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing_of(plain)]}")
     return found
 
 

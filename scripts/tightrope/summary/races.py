@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tightrope.machine.host import host_key
 from tightrope.records.race import (
@@ -91,23 +91,17 @@ def race_entries(
     found: dict[RaceKey, Race] = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
-        places = range(len(record.heats[-1].shapes)) if record.heats else ()
-        for place in places:
-            heats = [heat.shapes[place] for heat in record.heats]
-            race = outcome_of(record, heats, place, own, accept_disturbed)
+        for place in range(len(record.heats[-1].shapes)) if record.heats else ():
+            race = outcome_of(record, place, own, accept_disturbed)
             found[RaceKey(race.model, race.host, race.device, race.shape)] = race
     return found
 
 
 def outcome_of(
-    record: RaceRecord,
-    heats: list[RacedShape],
-    place: int,
-    sizes: Mapping[str, int],
-    accept_disturbed: bool,
+    record: RaceRecord, place: int, sizes: Mapping[str, int], accept_disturbed: bool
 ) -> Race:
-    """Return the entry of a race at the shape with index `place`, whose rounds are in `heats`."""
-    within = record.decision["equal_within"]
+    """Return the entry of a race at the shape with index `place`."""
+    within, heats = record.decision["equal_within"], [one.shapes[place] for one in record.heats]
     names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
     last = heats[-1]
     found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
@@ -155,19 +149,15 @@ def why_not(record: RaceRecord, shape: RacedShape, still: list[str]) -> str:
 
 def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:
     """Return the speed-up of `variant` over `other` for all pairs with enough rounds."""
-    found: dict[tuple[str, str], Ratio] = {}
+    found: dict[tuple[str, str], RaceRatio] = {}
     for heat in heats:
         here = [name for name in names if name in heat.blocks_s]
         for one, other in combinations(here, 2):
-            measured = ratio(heat, one, other, all_rounds=all_rounds)
-            if measured is not None:
-                found[one, other] = Ratio.of(measured)
+            if measured := ratio(heat, one, other, all_rounds=all_rounds):
                 turned = Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
-                found[other, one] = Ratio.of(turned)
-    return [
-        RaceRatio(variant=one, other=other, **asdict(entry))
-        for (one, other), entry in found.items()
-    ]
+                found[one, other] = RaceRatio.of(measured, variant=one, other=other)
+                found[other, one] = RaceRatio.of(turned, variant=other, other=one)
+    return [*found.values()]
 
 
 def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:

@@ -1,7 +1,7 @@
 """Which variant to deploy at each shape, and why not the others."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
@@ -195,29 +195,22 @@ def recommendations(results: Sequence[Result], races: Races) -> list[Recommendat
 
     Times of different hosts are never compared.
     """
-    found: list[Recommendation] = []
-    known = of_models(results)
-    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
-    for model, host in places:
-        if host is None:
-            continue
-        own = [one for one in known[model] if one.host in (host, None)]
-        for shape in shapes_of(own):
-            here = {
-                device: races[key]
-                for device in dict.fromkeys(one.device for one in own)
-                if (key := RaceKey(model, host, device, shape)) in races
-            }
-            found.append(choose(model, host, own, shape, here))
-    return found
+    return [
+        choose(model, host, own, shape, races)
+        for model, host, own in measured_places(results)
+        for shape in shapes_of(own)
+    ]
 
 
-def of_models(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the results of each model, in their order."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(result.model, []).append(result)
-    return found
+def measured_places(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
+    """Yield each model and host with latencies, and the model's results there and nowhere."""
+    for model, host in dict.fromkeys((one.model, one.host) for one in results if one.latency):
+        if host is not None:
+            yield (
+                model,
+                host,
+                [one for one in results if one.model == model and one.host in (host, None)],
+            )
 
 
 def shapes_of(results: Iterable[Result]) -> list[Shape]:
@@ -233,19 +226,18 @@ def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
 
 
 def choose(
-    model: str, host: str, results: Sequence[Result], shape: Shape, races: Mapping[str, Race]
+    model: str, host: str, results: Sequence[Result], shape: Shape, races: Races
 ) -> Recommendation:
-    """Return what to deploy of a model on a host at a shape, why, and how certain that is.
-
-    `races` are by device.
-    """
-    rows = rows_at(results, shape)
+    """Return what to deploy of a model on a host at a shape, why, and how certain that is."""
+    devices = dict.fromkeys(one.device for one in results)
+    keys = (RaceKey(model, host, device, shape) for device in devices)
+    here, rows = [races[key] for key in keys if key in races], rows_at(results, shape)
     reasons = {result.variant: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result.variant] is None]
-    decided = {race.variant: race for race in races.values() if race.variant is not None}
+    decided = {race.variant: race for race in here if race.variant is not None}
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
     disturbed = disturbed_variants(results, rows, list(winners))
-    undecided = [race for race in races.values() if race.status != DECIDED]
+    undecided = [race for race in here if race.status != DECIDED]
     # devices do not race each other: compare times measured at different minutes
     chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf, default=None)
     race = winners[chosen] if chosen else None

@@ -1,8 +1,6 @@
 """Results of summary.json, one per variant of a model."""
 
-import math
 import statistics
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -269,19 +267,12 @@ def rate(measured: StreamBlocks, batch: int) -> StreamRate:
         )
         if gpu_disturbance(state) is None
     ]
-    middle = trimmed_mean(values) if values else None
-    bounded = middle is not None and math.isfinite(middle.low)
+    value, *ends = trimmed_mean(values) if values else (None, None, None)
+    low, high = ends if len(values) > 1 else (None, None)
     reason = measured.reason
-    if middle is None and reason is None:
+    if not values and reason is None:
         reason = "the GPU was slowed down or shared in each block"
-    return StreamRate(
-        streams=measured.streams,
-        throughput_per_s=middle.value if middle else None,
-        low=middle.low if middle and bounded else None,
-        high=middle.high if middle and bounded else None,
-        blocks=len(values),
-        reason=reason,
-    )
+    return StreamRate(measured.streams, value, low, high, len(values), reason)
 
 
 def result_entry(
@@ -303,13 +294,12 @@ def result_entry(
     `split`; `machine` gives the machine's speed variation over all latency records, `logits` are
     those of `baseline`. For `accept_disturbed` see `latency_entry`.
     """
-    failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
+    told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
     return Result(
         **parts_of(latency.variant),
         baseline=baseline_variant,
         host=host_key(latency.host),
-        status=failed.status if failed else "ok",
-        reason=failed.reason if failed else None,
+        **same(told, "status", "reason"),
         size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
         build_s=engine["build_s"],
         build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
@@ -352,10 +342,18 @@ def latency_entry(
     undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
     None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    shape = record.shapes[place]
+    shape, loads = record.shapes[place], record.plan["loads"]
     why = partial(why_disturbed, shape, record.busiest)
     kept = kept_pairs(record, place, why, accept=accept_disturbed)
     calls = [] if kept.disturbed and not kept.provisional else kept.calls
+    samples = [sample for index in calls for sample in shape.blocks_s[index]]
+    mean, device = statistics.fmean(samples) if samples else None, shape.device_s
+    faster = None if shape.baseline_blocks_s is None else NO_SPEEDUP
+    if shape.baseline_blocks_s is not None and calls:
+        both = (shape.blocks_s, shape.baseline_blocks_s)
+        own, theirs = ([blocks[index] for index in calls] for blocks in both)
+        unsteady = drift_std(spread, loads)
+        faster = Ratio.of(speedup(own, theirs, loads=loads, unsteady=unsteady))
     reasons = why_noisy(shape, record.reference)
     return LatencyRow(
         shape=Shape(**shape.sizes),
@@ -364,41 +362,18 @@ def latency_entry(
         disturbed=kept.disturbed,
         provisional=kept.provisional,
         **same(shape, "stop", "first_call_s", "threads_busy", "cores_used"),
-        **times(shape, calls),
-        speedup=speedup_entry(shape, calls, record.plan["loads"], spread),
+        samples=len(samples),
+        p50_s=percentile(samples, 50),
+        p90_s=percentile(samples, 90),
+        p99_s=percentile(samples, 99),
+        mean_s=mean,
+        throughput_per_s=shape.batch / mean if mean else None,
+        device_p50_s=percentile(device, 50) if device and samples else None,
+        streams=streams_entry(shape) if samples else None,
+        energy_j=joules_per_call(shape, calls),
+        speedup=faster,
         machine_spread=spread,
         gpu=gpu_entry(shape),
         noise=reasons,
         noisy=bool(reasons),
     )
-
-
-def times(shape: TimedShape, kept: Sequence[int]) -> dict[str, Any]:
-    """Return statistics over the calls in these blocks, None without blocks."""
-    samples = [sample for index in kept for sample in shape.blocks_s[index]]
-    mean = statistics.fmean(samples) if samples else None
-    device = shape.device_s
-    return {
-        "samples": len(samples),
-        "p50_s": percentile(samples, 50),
-        "p90_s": percentile(samples, 90),
-        "p99_s": percentile(samples, 99),
-        "mean_s": mean,
-        "throughput_per_s": shape.batch / mean if mean else None,
-        "device_p50_s": percentile(device, 50) if device and samples else None,
-        "streams": streams_entry(shape) if samples else None,
-        "energy_j": joules_per_call(shape, kept),
-    }
-
-
-def speedup_entry(
-    shape: TimedShape, kept: Sequence[int], loads: int, spread: float
-) -> Ratio | None:
-    """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
-    if shape.baseline_blocks_s is None:
-        return None
-    if not kept:
-        return NO_SPEEDUP
-    own = [shape.blocks_s[index] for index in kept]
-    theirs = [shape.baseline_blocks_s[index] for index in kept]
-    return Ratio.of(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

@@ -41,7 +41,7 @@ from tightrope.summary.pairs import Activation, activation_entries, causes_entry
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import Race, RaceKey, race_entries, with_races
-from tightrope.summary.recommend import of_models, recommendations
+from tightrope.summary.recommend import recommendations
 from tightrope.summary.results import LatencyRow, Result, not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Runs, Settings, hosts_of, read_runs
 
@@ -219,15 +219,15 @@ def models_of(
     settings: Settings,
     splits: SplitsByModel,
     runs: Runs,
-    results: Iterable[Result],
+    results: Sequence[Result],
     searches: Records,
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
-    own, caches = of_models(results), made_records(inputs.caches, Encoded)
-    entries = {}
+    caches, entries = made_records(inputs.caches, Encoded), {}
     for path in inputs.checkpoints:
         name = Path(path).parents[1].name
-        known = splits[name], own.get(name, ()), settings.baselines[name]
+        own = [one for one in results if one.model == name]
+        known = splits[name], own, settings.baselines[name]
         entries[name] = model_entry(path, *known, runs.judged, caches, searches)
     return entries
 
