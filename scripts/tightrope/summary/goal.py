@@ -1,7 +1,7 @@
 """The variant for a goal at each shape, with its reasons in words."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.measured import Entry, Shape, StudyEntry, same
+from tightrope.summary.measured import Entry, Shape, StudyEntry, number, same
 from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
 from tightrope.summary.results import Result
 
@@ -91,9 +91,21 @@ class GoalDecision(Entry):
     """All other variants; those that would be better than the chosen one come first."""
 
 
-def number(value: float) -> str:
-    """Format a number with three significant digits, without an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+class Context(NamedTuple):
+    """What a decision needs besides its candidates.
+
+    `races` are the recommendations by shape that the race made, `budget_points` is the budget by
+    which the summary judged accuracy.
+    """
+
+    goal: Goal
+    unit: str
+    budget_points: float
+    races: Mapping[Shape, Recommendation]
+
+    def race_at(self, one: Candidate | None) -> Recommendation | None:
+        """Return the recommendation of the race at the shape of a candidate, None without one."""
+        return self.races.get(one.shape) if one and one.shape else None
 
 
 def limit_words(bound: Bound, limit: float) -> str:
@@ -112,21 +124,19 @@ def goal_words(goal: Goal, shape: Shape | None) -> str:
 
 
 def sentence(
-    goal: Goal,
+    context: Context,
     shape: Shape | None,
-    unit: str,
     chosen: Candidate | None,
     bounds: Iterable[BoundCost],
     nearest: Nearest | None,
     pace: str,
 ) -> str:
     """Return the decision in one sentence, with its `pace` and with what each bound cost."""
-    words = f"For the {goal_words(goal, chosen.shape if chosen else shape)}"
+    words = f"For the {goal_words(context.goal, chosen.shape if chosen else shape)}"
     if chosen is not None and chosen.value is not None:
         padding = f", padding {chosen.padding}" if chosen.padding else ""
-        told = "; ".join(one.words for one in bounds)
-        value = f"{number(chosen.value)} {unit}{pace}"
-        return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
+        value = f"{number(chosen.value)} {context.unit}{pace}{padding}"
+        return "; ".join([f"{words}: {chosen.variant}, {value}", *(one.words for one in bounds)])
     if nearest is None:
         return f"{words}: no variant qualifies"
     known = all(one.value is not None for one in nearest.misses)
@@ -144,23 +154,6 @@ def miss_words(miss: Miss) -> str:
         name = "accuracy loss may be"
     value, over, limit = (number(one) for one in (miss.value, miss.by, miss.limit))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
-
-
-class Context(NamedTuple):
-    """What a decision needs besides its candidates.
-
-    `races` are the recommendations by shape that the race made, `budget_points` is the budget by
-    which the summary judged accuracy.
-    """
-
-    goal: Goal
-    unit: str
-    budget_points: float
-    races: Mapping[Shape, Recommendation]
-
-    def race_at(self, one: Candidate | None) -> Recommendation | None:
-        """Return the recommendation of the race at the shape of a candidate, None without one."""
-        return self.races.get(one.shape) if one and one.shape else None
 
 
 def decisions(
@@ -211,7 +204,7 @@ def decide(
     goal = context.goal
     deployable = [one for one in candidates if ruled_out(one, goal) is None]
     missed = [(one, misses(one, goal, context.budget_points)) for one in deployable]
-    chosen = best([one for one, without in missed if not without], context)
+    chosen = best([one for one, short in missed if not short], context)
     bounds = [bound_cost(bound, limit, missed, chosen, context) for bound, limit in given(goal)]
     near = None if chosen else nearest(missed)
     return GoalDecision(
@@ -223,13 +216,11 @@ def decide(
         variant=chosen.variant if chosen else None,
         value=chosen.value if chosen else None,
         unit=context.unit,
-        sentence=sentence(
-            goal, shape, context.unit, chosen, bounds, near, pace(chosen, candidates, context)
-        ),
+        sentence=sentence(context, shape, chosen, bounds, near, pace(chosen, candidates, context)),
         provisional=is_provisional(candidates, chosen, context),
         bounds=bounds,
         nearest=near,
-        rejected=rejections(results, candidates, missed, chosen, context),
+        rejected=rejections(results, candidates, chosen, context),
     )
 
 
@@ -239,10 +230,10 @@ def best(candidates: Sequence[Candidate], context: Context) -> Candidate | None:
     Of times, the winner of the race at the shape of that candidate, if it is one of them: the race
     measured all in the same rounds, and among equal ones it took the smallest files.
     """
-    known = [(one.value, one) for one in candidates if one.value is not None]
+    known = [one for one in candidates if one.value is not None]
     if not known:
         return None
-    lowest = min(known, key=lambda pair: pair[0])[1]
+    lowest = min(known, key=lambda one: one.value or 0.0)
     race = context.race_at(lowest) if context.goal.minimize in TIMED else None
     won = (race.variant, lowest.shape) if race else None
     return next((one for one in candidates if (one.variant, one.shape) == won), lowest)
@@ -273,7 +264,7 @@ def bound_cost(
     context: Context,
 ) -> BoundCost:
     """Return what a bound cost: the best candidate without it against the chosen one."""
-    others = [one for one, without in missed if {miss.bound for miss in without} <= {bound}]
+    others = [one for one, short in missed if {miss.bound for miss in short} <= {bound}]
     free = best(others, context)
     more, words = None, limit_words(bound, limit)
     if chosen and free and chosen.value is not None and free.value:
@@ -302,12 +293,8 @@ def is_provisional(
 ) -> bool:
     """Return whether other load may have changed the decision, or a race has no winner."""
     goal = context.goal
-    open_ones = [
-        one
-        for one in candidates
-        if one.lacks and one.lacks.startswith("disturbed") and one.result.status == "ok"
-    ]
-    may_meet = [one for one in open_ones if ruled_out(one._replace(lacks=None), goal) is None]
+    disturbed = [one for one in candidates if (one.lacks or "").startswith("disturbed")]
+    may_meet = any(ruled_out(one._replace(lacks=None), goal) is None for one in disturbed)
     if may_meet or (chosen and chosen.provisional):
         return True
     if chosen is None or chosen.shape is None or goal.minimize not in TIMED:
@@ -319,7 +306,6 @@ def is_provisional(
 def rejections(
     results: Iterable[Result],
     candidates: Sequence[Candidate],
-    missed: Sequence[tuple[Candidate, list[Miss]]],
     chosen: Candidate | None,
     context: Context,
 ) -> list[Rejected]:
@@ -330,12 +316,11 @@ def rejections(
     """
     found: dict[str, tuple[tuple[int, float], str]] = {}
     at_best = chosen.value if chosen and chosen.value is not None else float("inf")
-    short_of = {id(one): short for one, short in missed}
     for one in candidates:
-        short = short_of.get(id(one), [])
         reason = ruled_out(one, context.goal)
         if reason is None:
-            reason = miss_words(max(short, key=how_far)) if short else against(one, chosen, context)
+            short = misses(one, context.goal, context.budget_points)
+            reason = miss_words(short[0]) if short else against(one, chosen, context)
         order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
         if one.variant not in found or order < found[one.variant][0]:
             found[one.variant] = order, reason
@@ -377,9 +362,9 @@ def for_goal(
     found: list[Recommendation] = []
     for one in recommendations:
         if decision := by_place.get((one.model, one.host, one.shape)):
-            told: dict[str, Any] = same(decision, "variant", "provisional", "rejected")
             if one.variant != decision.variant:
-                told |= {name: [] for name in ("equal", "open", "disturbed", "undecided")}
+                one = replace(one, equal=[], open=[], disturbed=[], undecided=[])
+            told = same(decision, "variant", "provisional", "rejected")
             one = replace(one, why=decision.sentence, **told)
         found.append(one)
     return found

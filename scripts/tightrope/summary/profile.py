@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import Bound, ProfiledShape, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
-from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, same
+from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, milliseconds, same
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
@@ -289,12 +289,6 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
                 yield f"{which} {verb} in {name}: {percent(share)} of the time."
 
 
-def milliseconds(seconds: float) -> str:
-    """Format seconds in milliseconds with three significant digits."""
-    value = 1e3 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
-
-
 def signed(seconds: float) -> str:
     """Format a difference of seconds in milliseconds with its sign."""
     return f"{'+' if seconds >= 0 else MINUS}{milliseconds(abs(seconds))}"
@@ -312,35 +306,30 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     baseline (`baselines` by model and place), and each other variant and the fastest. Variants
     whose operators are not timed are in none.
     """
-    found = []
-    for (model, host, shape), called in by_shape(profiles).items():
-        for one, other, relation in pairs(called, baselines.get(model, {})):
-            parts = parts_of(one.call, other.call)
-            found.append(
-                Explanation(
-                    model=model,
-                    host=host,
-                    shape=shape,
-                    variant=one.variant,
-                    against=other.variant,
-                    relation=relation,
-                    saved_s=other.call.call_s - one.call.call_s,
-                    parts=parts,
-                    sentences=sentences(one, other, parts),
-                )
-            )
-    return found
-
-
-def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Shape], list[Called]]:
-    """Return the calls whose operators are timed, by model, host and shape; the fastest first."""
-    found: dict[tuple[str, str, Shape], list[Called]] = {}
+    timed: dict[tuple[str, str, Shape], list[Called]] = {}
     for profile in profiles:
         for call in profile.shapes:
             if profile.status == "ok" and call.outside is not None:
                 one = Called(profile.variant, call, profile.emulated)
-                found.setdefault((profile.model, profile.host, call.shape), []).append(one)
-    return {key: sorted(ones, key=lambda one: one.call.call_s) for key, ones in found.items()}
+                timed.setdefault((profile.model, profile.host, call.shape), []).append(one)
+    found = []
+    for (model, host, shape), called in timed.items():
+        called.sort(key=lambda one: one.call.call_s)
+        for one, other, relation in pairs(called, baselines.get(model, {})):
+            parts = parts_of(one.call, other.call)
+            entry = Explanation(
+                model=model,
+                host=host,
+                shape=shape,
+                variant=one.variant,
+                against=other.variant,
+                relation=relation,
+                saved_s=other.call.call_s - one.call.call_s,
+                parts=parts,
+                sentences=sentences(one, other, parts),
+            )
+            found.append(entry)
+    return found
 
 
 def pairs(
@@ -380,16 +369,14 @@ def float_of(one: Called, called: Sequence[Called]) -> Called | None:
 
 def parts_of(one: ProfiledCall, other: ProfiledCall) -> list[Part]:
     """Return what each group of operators takes in both; what differs most is first."""
-    ours, theirs = seconds_by_group(one), seconds_by_group(other)
+    ours, theirs = (
+        {group.group: group.seconds for group in call.groups}
+        | {OUTSIDE: (call.outside or 0.0) * call.call_s}
+        for call in (one, other)
+    )
     parts = [
         Part(group, own, against, against - own)
         for group in {**ours, **theirs}
         for own, against in [(ours.get(group, 0.0), theirs.get(group, 0.0))]
     ]
     return sorted(parts, key=lambda part: -abs(part.saved_s))
-
-
-def seconds_by_group(call: ProfiledCall) -> dict[str, float]:
-    """Return the seconds of each group and of what no operator takes."""
-    groups = {group.group: group.seconds for group in call.groups}
-    return groups | {OUTSIDE: (call.outside or 0.0) * call.call_s}

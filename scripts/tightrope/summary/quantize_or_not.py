@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from tightrope.records.finalists import STANDINGS
-from tightrope.statistics import AccuracyVerdict, Interval
+from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
+from tightrope.summary.accuracy import Accuracy
 from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
 from tightrope.summary.races import Race, RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
@@ -151,18 +152,30 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
 
     Their speed-up is None if the two were not measured in the same rounds.
     """
-    name, accuracy, row = result.variant, result.accuracy, rows.get(result.variant)
+    name, row, ok = result.variant, rows.get(result.variant), result.status == "ok"
     paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup
     speedup = interval_of(paired)
+    why = [] if ok else [f"failed: {result.reason}"]
+    if speedup is not None:
+        word: str = speed_verdict(speedup)
+        if word == "tie":
+            word = "no faster" if speedup.high == 1 else "not significantly faster"
+        why.append(f"{word} than {plain.variant}")
+    elif ok:
+        why.append(why_not_raced(row, name, plain.variant, race))
+    if ok or result.accuracy is not None:
+        why.append(accuracy_reason(result.accuracy))
+    if standing := standing_of(plain):
+        why.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing]}")
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
-        why=reasons(result, plain, rows, race, speedup),
-        failed=None if result.status == "ok" else result.reason,
+        why=why,
+        failed=None if ok else result.reason,
         speedup=Ratio.of(speedup) if speedup else None,
-        accuracy=msgspec.convert(accuracy, QuantizedAccuracy | None, from_attributes=True),
+        accuracy=msgspec.convert(result.accuracy, QuantizedAccuracy | None, from_attributes=True),
     )
 
 
@@ -187,29 +200,11 @@ def standing_of(result: Result) -> int:
     return STANDINGS.index(verdict or "kept")
 
 
-def reasons(
-    result: Result, plain: Result, rows: Rows, race: Race | None, speedup: Interval | None
-) -> list[str]:
-    """List all reasons for and against the variant, in words."""
-    ok = result.status == "ok"
-    found = [] if ok else [f"failed: {result.reason}"]
-    if speedup is not None:
-        found.append(speed_reason(plain.variant, speedup))
-    elif ok:
-        found.append(why_not_raced(result, plain.variant, rows, race))
-    if ok or result.accuracy is not None:
-        found.append(accuracy_reason(result))
-    if standing_of(plain):
-        found.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing_of(plain)]}")
-    return found
-
-
-def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> str:
+def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> str:
     """Explain why there is no speed-up over the float variant."""
-    row = rows.get(result.variant)
     if row is None:
         return "not measured at this shape"
-    if race and {result.variant, plain} <= set(race.raced):
+    if race and {name, plain} <= set(race.raced):
         if race.heats > 1:
             return f"not raced with {plain}: the finalists did not fit in memory together"
         return f"too few undisturbed rounds paired with {plain}"
@@ -218,20 +213,8 @@ def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> 
     return f"not raced with {plain}: another quantized variant is faster"
 
 
-def speed_reason(plain: str, speedup: Interval) -> str:
-    """Describe in words whether the variant is faster than the float variant."""
-    if speedup.low > 1:
-        word = "faster"
-    elif speedup.high < 1:
-        word = "slower"
-    else:
-        word = "no faster" if speedup.high == 1 else "not significantly faster"
-    return f"{word} than {plain}"
-
-
-def accuracy_reason(result: Result) -> str:
+def accuracy_reason(accuracy: Accuracy | None) -> str:
     """Describe the accuracy verdict in words."""
-    accuracy = result.accuracy
     if accuracy is None:
         return "accuracy was not evaluated: speed alone decides"
     if accuracy.verdict != "undecided":

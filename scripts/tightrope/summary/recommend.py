@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape, interval_of
+from tightrope.summary.measured import Entry, Shape, interval_of, milliseconds
 from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
 from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
@@ -85,7 +85,7 @@ def unkept(result: Result) -> str | None:
 def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> str:
     """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race."""
     if parse(name).device != race.device:
-        ours, theirs = (milliseconds(rows[one]) for one in (name, chosen))
+        ours, theirs = (call_time(rows[one]) for one in (name, chosen))
         return f"slower: {ours} per call, {chosen} takes {theirs}"
     if name in race.left_out:
         return f"failed in the race: {race.left_out[name]}"
@@ -100,7 +100,7 @@ def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -
     own, best = (interval_of(rows[one].speedup) for one in (name, chosen))
     if len(race.raced) >= MOST and own and best and own.high >= best.low:
         return f"not raced: {MOST} variants are surely faster than the baseline by more"
-    told = times(own, "the baseline") if own else f"{milliseconds(rows[name])} per call"
+    told = times(own, "the baseline") if own else f"{call_time(rows[name])} per call"
     return f"slower: {told}"
 
 
@@ -172,10 +172,9 @@ def why_nothing(
     return "nothing could be measured"
 
 
-def milliseconds(row: LatencyRow) -> str:
+def call_time(row: LatencyRow) -> str:
     """Format the time per call by which variants are compared."""
-    seconds = row.paired_s
-    return "an unknown time" if seconds is None else f"{1000 * seconds:.3g} ms"
+    return "an unknown time" if row.paired_s is None else milliseconds(row.paired_s)
 
 
 def times(speedup: Interval, other: str) -> str:
