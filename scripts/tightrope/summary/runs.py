@@ -4,7 +4,6 @@ Each model is read in a process of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,8 +69,7 @@ class Host(Entry):
     """Of its kind of node, where the configuration gives one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Files of a run: manifests, and records by what they are of.
 
     `engines`, `latencies` and `accuracies` are in the same order, those of a model together,
@@ -99,8 +97,7 @@ class Inputs:
     prepared: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the plan knows of a run.
 
     `configuration` names its files, `overrides` the values of --config, `code` has the digest of
@@ -116,13 +113,13 @@ class Settings:
     budget_points: float
     configuration: Sequence[str] = ()
     overrides: Sequence[str] = ()
-    code: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = {}
     failed: Sequence[tuple[str, str, str]] = ()
-    references: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = {}
     accept_disturbed: bool = False
     goal: Goal | None = None
-    prices: Prices = field(default_factory=dict)
-    prepared: Prepared = field(default_factory=dict)
+    prices: Prices = {}
+    prepared: Prepared = {}
 
 
 def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
