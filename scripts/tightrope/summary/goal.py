@@ -168,9 +168,10 @@ class Decision:
         candidates: Sequence[Candidate],
     ) -> None:
         self.goal, self.unit, self.races, self.candidates = goal, unit, races, candidates
-        self.reasons = [ruled_out(one, goal) for one in candidates]
-        deployable = [one for one, why in zip(candidates, self.reasons, strict=True) if why is None]
-        self.missed = [(one, misses(one, goal, budget_points)) for one in deployable]
+        self.judged = [
+            (one, ruled_out(one, goal), misses(one, goal, budget_points)) for one in candidates
+        ]
+        self.missed = [(one, short) for one, reason, short in self.judged if reason is None]
         self.chosen = self.best([one for one, short in self.missed if not short])
 
     def entry(
@@ -221,10 +222,8 @@ class Decision:
         words = f"For the {goal_words(self.goal, chosen.shape if chosen else shape)}"
         if chosen is not None and chosen.value is not None:
             padding = f", padding {chosen.padding}" if chosen.padding else ""
-            value = f"{number(chosen.value)} {self.unit}{self.pace()}{padding}"
-            return "; ".join(
-                [f"{words}: {chosen.variant}, {value}", *(one.words for one in bounds)]
-            )
+            words += f": {chosen.variant}, {number(chosen.value)} {self.unit}{self.pace()}{padding}"
+            return "; ".join([words, *(one.words for one in bounds)])
         if nearest is None:
             return f"{words}: no variant qualifies"
         known = all(one.value is not None for one in nearest.misses)
@@ -267,12 +266,11 @@ class Decision:
     def nearest(self) -> Nearest | None:
         """Return the candidate whose most missed bound is missed by the smallest fraction."""
         known = [
-            (value, one, short) for one, short in self.missed if (value := one.value) is not None
+            Nearest(one.variant, one.value, short)
+            for one, short in self.missed
+            if one.value is not None
         ]
-        if not known:
-            return None
-        value, one, short = min(known, key=lambda found: (how_far(found[2][0]), found[0]))
-        return Nearest(one.variant, value, short)
+        return min(known, key=lambda one: (how_far(one.misses[0]), one.value), default=None)
 
     def is_provisional(self) -> bool:
         """Return whether other load may have changed the decision, or a race has no winner."""
@@ -294,10 +292,8 @@ class Decision:
         """
         chosen, found = self.chosen, dict[str, tuple[tuple[int, float], str]]()
         at_best = chosen.value if chosen and chosen.value is not None else float("inf")
-        missed = iter(self.missed)
-        for one, reason in zip(self.candidates, self.reasons, strict=True):
+        for one, reason, short in self.judged:
             if reason is None:
-                _, short = next(missed)
                 reason = miss_words(short[0]) if short else self.against(one)
             order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
             if one.variant not in found or order < found[one.variant][0]:
