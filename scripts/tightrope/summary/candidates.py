@@ -92,9 +92,7 @@ class Cost(Entry):
     """The same at the low end of the speed-up."""
 
 
-def prepare_seconds(
-    prepared: Prepared, files: Sequence[str]
-) -> dict[tuple[str, str], float | None]:
+def prepare_seconds(prepared: Prepared, files: Sequence[str]) -> PrepareSeconds:
     """Return the seconds of the jobs before the build of each variant, see `PrepareSeconds`.
 
     `files` hold them. Jobs that several variants share count for each of them.
@@ -104,8 +102,7 @@ def prepare_seconds(
     for model, variants in prepared.items():
         for variant, places in variants.items():
             known = [one for place in places if (one := seconds[place]) is not None]
-            total = math.fsum(known) if len(known) == len(places) else None
-            found[model, variant] = total
+            found[model, variant] = math.fsum(known) if len(known) == len(places) else None
     return found
 
 

@@ -37,7 +37,7 @@ from tightrope.summary.models import (
     model_entry,
     with_search,
 )
-from tightrope.summary.pairs import Activation, activation_entries, causes_entry, training_entries
+from tightrope.summary.pairs import activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.quantize_or_not import quantizations
 from tightrope.summary.races import Race, RaceKey, race_entries, with_races
@@ -190,7 +190,13 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         explanations=explanations(profiles, settings.baselines),
         causes=[causes_entry(one, **accept) for one in caused],
         training=training_entries(trained, **accept),
-        activations=activations_of(inputs, settings, runs),
+        activations=activation_entries(
+            [read_own(path, LatencyRecord, runs.engines) for path in inputs.activations],
+            runs.judged,
+            references=settings.references,
+            baselines=settings.baselines,
+            budget=budget / 100,
+        ),
         families=families_of(inputs, settings, runs, results),
         studies=studies,
         goal=asked,
@@ -230,17 +236,6 @@ def models_of(
         known = splits[name], own, settings.baselines[name]
         entries[name] = model_entry(path, *known, runs.judged, caches, searches)
     return entries
-
-
-def activations_of(inputs: Inputs, settings: Settings, runs: Runs) -> list[Activation]:
-    """Return the comparisons of models that differ only in their activation."""
-    return activation_entries(
-        [read_own(path, LatencyRecord, runs.engines) for path in inputs.activations],
-        runs.judged,
-        references=settings.references,
-        baselines=settings.baselines,
-        budget=settings.budget_points / 100,
-    )
 
 
 def families_of(
