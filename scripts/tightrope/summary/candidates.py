@@ -333,13 +333,11 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     """
     found: list[Miss] = []
     for bound, limit in given(goal):
-        match bound:
-            case "p99_ms":
-                value = candidate.p99_ms
-            case "memory_mb":
-                value = memory_mb(candidate.result)
-            case "accuracy_points":
-                value = points_lost(candidate.result, limit, budget_points)
+        value = {
+            "p99_ms": candidate.p99_ms,
+            "memory_mb": memory_mb(candidate.result),
+            "accuracy_points": points_lost(candidate.result, limit, budget_points),
+        }[bound]
         if value is None or value > limit:
             by = None if value is None else value - limit
             unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"

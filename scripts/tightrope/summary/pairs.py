@@ -11,7 +11,6 @@ from msgspec.structs import asdict, replace
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.kept import Kept, disturbed_while, kept, kept_of
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
@@ -147,34 +146,18 @@ def activation_entries(
         other, key = references[model], (model, host_key(record.host), place)
         if key not in found:
             own, theirs = (judged.get((one, baselines[one][place])) for one in (model, other))
-            accuracy = accuracy_vs_reference(own, theirs, budget)
+            accuracy, between = None, accuracy_between(own, theirs, budget)
+            if own and between:
+                change = asdict(between.change) if between.change else {}
+                accuracy = ComparedAccuracy(**asdict(top_one(own.right)), **change)
             found[key] = Activation(model, other, key[1], device_of(place), accuracy, [])
-        found[key].rows.extend(rows_of(record))
+        failed = record.baseline_failed
+        reason = f"the reference: {failed}" if failed else record.reason
+        places = range(len(record.shapes))
+        times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
+        told = record.variant, record.status, reason
+        found[key].rows.extend(ActivationRow(*told, one) for one in times or [None])
     return [*found.values()]
-
-
-def accuracy_vs_reference(
-    record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
-) -> ComparedAccuracy | None:
-    """Return a model's accuracy and its paired change against the reference model.
-
-    None without predictions or labels. The change is None if the two were not evaluated on the same
-    examples.
-    """
-    between = accuracy_between(record, reference, budget)
-    if record is None or between is None:
-        return None
-    change = asdict(between.change) if between.change else {}
-    return ComparedAccuracy(**asdict(top_one(record.right)), **change)
-
-
-def rows_of(record: LatencyRecord) -> list[ActivationRow]:
-    """Return a row per shape of a record, or one row without times if it failed."""
-    failed = record.baseline_failed
-    reason = f"the reference: {failed}" if failed else record.reason
-    places = range(len(record.shapes))
-    times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
-    return [ActivationRow(record.variant, record.status, reason, one) for one in times or [None]]
 
 
 # settings in which compared trainings may differ, and their values in a plain training

@@ -233,7 +233,8 @@ class Called(NamedTuple):
 def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
     """Return why the call of `one` differs from that of `other`, the largest causes first.
 
-    `parts` are those of `explain.parts_of`. Calls that differ by less than 3 % are called alike.
+    The groups that differ most are named: `products -0.9 ms, conversions +0.3 ms`. Calls that
+    differ by less than 3 % are called alike. `parts` are those of `parts_of`.
     """
     ours, theirs = one.call.call_s, other.call.call_s
     figures = f"{milliseconds(ours)} against {milliseconds(theirs)}"
@@ -241,15 +242,14 @@ def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
         return [f"As fast as {other.variant} within 3 %: {figures}."]
     word = "faster" if ours < theirs else "slower"
     first = f"{milliseconds(abs(ours - theirs))} {word} than {other.variant} ({figures})"
-    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
-    return [f"{first}: {differences(parts)}.", *causes(one, own)]
-
-
-def differences(parts: Sequence[Part]) -> str:
-    """Return the groups that differ most: `products -0.9 ms, conversions +0.3 ms`."""
     total = sum(abs(part.saved_s) for part in parts)
     named = [part for part in parts if abs(part.saved_s) >= NAMED * total][:MOST_NAMED]
-    return ", ".join(f"{part.group} {signed(-part.saved_s)}" for part in named)
+    differ = [
+        f"{part.group} {MINUS if part.saved_s > 0 else '+'}{milliseconds(abs(part.saved_s))}"
+        for part in named
+    ]
+    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
+    return [f"{first}: {', '.join(differ)}.", *causes(one, own)]
 
 
 def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
@@ -258,11 +258,10 @@ def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
     `parts` are those against another variant of its engine, else there are none: what quantization
     costs shows against the float of the same engine only.
     """
-    call = one.call
+    call, precision = one.call, parse(one.variant).precision
     if one.emulated:
-        precision = parse(one.variant).precision
         yield f"{precision} is emulated: {one.emulated}."
-    if parse(one.variant).precision in QUANTIZED:
+    if precision in QUANTIZED:
         yield from of_quantization(call, parts)
     if (call.padding or 0.0) >= NAMED:
         yield f"Padding: {percent(call.padding or 0.0)} of the tokens."
@@ -287,11 +286,6 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
                 verb = "stay" if group.group == PRODUCTS else "stays"
                 which = "Some products" if group.group == PRODUCTS else "Attention"
                 yield f"{which} {verb} in {name}: {percent(share)} of the time."
-
-
-def signed(seconds: float) -> str:
-    """Format a difference of seconds in milliseconds with its sign."""
-    return f"{'+' if seconds >= 0 else MINUS}{milliseconds(abs(seconds))}"
 
 
 def percent(share: float) -> str:
@@ -363,8 +357,7 @@ def float_of(one: Called, called: Sequence[Called]) -> Called | None:
         for other in called
         if parse(other.variant)[:2] == variant[:2] and parse(other.variant).precision in UNQUANTIZED
     ]
-    fp32 = [other for other in floats if parse(other.variant).precision == "fp32"]
-    return next(iter([*fp32, *floats]), None)
+    return min(floats, key=lambda one: parse(one.variant).precision != "fp32", default=None)
 
 
 def parts_of(one: ProfiledCall, other: ProfiledCall) -> list[Part]:

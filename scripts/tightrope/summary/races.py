@@ -231,34 +231,24 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
         scale = on_one_scale(rows, race, baseline) if race else {}
         seconds = baseline_seconds(rows, baseline)
         for name, row in rows.items():
-            found[key, name] = placed(row, scale.get(name), seconds, itself=name == baseline)
+            speedup, own = scale.get(name, row.speedup), own_seconds(row)
+            if seconds and speedup and speedup.ratio is not None:
+                own = seconds / speedup.ratio
+            elif own and name == baseline:
+                own = seconds
+            found[key, name] = replace(
+                row,
+                speedup=speedup,
+                raced=name in scale,
+                paired_s=own,
+                throughput_per_s=row.shape.batch / own if own else None,
+            )
 
     def rows_of(one: Result) -> list[LatencyRow]:
         keys = (RaceKey(one.model, one.host, one.device, row.shape) for row in one.latency)
         return [found[key, one.variant] for key in keys]
 
     return [replace(one, latency=rows_of(one)) for one in results]
-
-
-def placed(
-    row: LatencyRow, raced: Ratio | None, baseline_s: float | None, *, itself: bool
-) -> LatencyRow:
-    """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up.
-
-    `itself` says whether it is that of the baseline.
-    """
-    speedup, seconds = raced or row.speedup, own_seconds(row)
-    if baseline_s and speedup and speedup.ratio is not None:
-        seconds = baseline_s / speedup.ratio
-    elif seconds and itself:
-        seconds = baseline_s
-    return replace(
-        row,
-        speedup=speedup,
-        raced=raced is not None,
-        paired_s=seconds,
-        throughput_per_s=row.shape.batch / seconds if seconds else None,
-    )
 
 
 def own_seconds(row: LatencyRow) -> float | None:

@@ -11,7 +11,6 @@ from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
     LatencyRecord,
     MachineSpeed,
-    StreamBlocks,
     TimedShape,
     drift_std,
     joules_per_call,
@@ -246,33 +245,26 @@ def median(numbers: list[float]) -> float | None:
 
 
 def streams_entry(shape: TimedShape) -> Streams | None:
-    """Return `streams` of a latency row, None where the shape was timed on no number of them."""
-    rates = [rate(one, shape.batch) for one in shape.streams or ()]
+    """Return `streams` of a latency row, None where the shape was timed on no number of them.
+
+    The blocks do not count in which the GPU was slowed down or shared. The estimate and its
+    interval are those of `trimmed_mean`; the interval is None with fewer than two blocks.
+    """
+    rates = []
+    for one in shape.streams or ():
+        blocks = zip(one.calls, one.seconds, one.gpu, strict=True)
+        kept = [(calls, seconds) for calls, seconds, gpu in blocks if gpu_disturbance(gpu) is None]
+        values = [shape.batch * calls / seconds for calls, seconds in kept]
+        value, *ends = trimmed_mean(values) if values else (None, None, None)
+        low, high = ends if len(values) > 1 else (None, None)
+        reason = one.reason
+        if not values and reason is None:
+            reason = "the GPU was slowed down or shared in each block"
+        rates.append(StreamRate(one.streams, value, low, high, len(values), reason))
     if not rates:
         return None
     known = {one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None}
     return Streams(rates, best=max(known, key=lambda count: known[count], default=None))
-
-
-def rate(measured: StreamBlocks, batch: int) -> StreamRate:
-    """Return the samples per second on a number of streams, over the blocks that count.
-
-    Those do not in which the GPU was slowed down or shared. The estimate and its interval are those
-    of `trimmed_mean`; the interval is None with fewer than two blocks.
-    """
-    values = [
-        batch * calls / seconds
-        for calls, seconds, state in zip(
-            measured.calls, measured.seconds, measured.gpu, strict=True
-        )
-        if gpu_disturbance(state) is None
-    ]
-    value, *ends = trimmed_mean(values) if values else (None, None, None)
-    low, high = ends if len(values) > 1 else (None, None)
-    reason = measured.reason
-    if not values and reason is None:
-        reason = "the GPU was slowed down or shared in each block"
-    return StreamRate(measured.streams, value, low, high, len(values), reason)
 
 
 def result_entry(
