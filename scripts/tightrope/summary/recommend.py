@@ -235,14 +235,23 @@ def choose(
     fit = [result for result in results if reasons[result.variant] is None]
     decided = {race.variant: race for race in here if race.variant is not None}
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
-    disturbed = disturbed_variants(results, rows, list(winners))
+    lost = [one.variant for one in results if may_be_faster(one, rows)]
+    # by a winner that is significantly faster, measured in pairs
+    beaten_baselines = {
+        one.baseline
+        for one in results
+        if one.variant in winners
+        and (speedup := rows[one.variant].speedup)
+        and speedup.verdict == "faster"
+    }
+    disturbed = [name for name in lost if name not in beaten_baselines]
     undecided = [race for race in here if race.status != DECIDED]
     # devices do not race each other: compare times measured at different minutes
     chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf, default=None)
     race = winners[chosen] if chosen else None
     if chosen and race:
         sizes = {result.variant: result.size_bytes or 0 for result in fit}
-        keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
+        keeping = len({*sizes, *lost})
         reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
         del reasons[chosen]
         words = why(chosen, race, fit, sizes, keeping)
@@ -281,24 +290,6 @@ def faster_but_undecided(
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
-
-
-def disturbed_variants(
-    results: Sequence[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
-) -> list[str]:
-    """Return the disturbed variants that may be faster, without baselines that a winner beat.
-
-    It beat those than which it is significantly faster, measured in pairs.
-    """
-    behind = {
-        one.baseline
-        for one in results
-        if one.variant in winners
-        and (speedup := rows[one.variant].speedup)
-        and speedup.verdict == "faster"
-    }
-    found = [one.variant for one in results if may_be_faster(one, rows)]
-    return [name for name in found if name not in behind]
 
 
 def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
