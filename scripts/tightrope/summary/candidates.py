@@ -263,15 +263,12 @@ def value_of(
 
     `seconds` are those of a call, `energy_j` the joules of an inference.
     """
-    match goal.minimize:
-        case "latency":
-            return in_ms(seconds)
-        case "cost":
-            return cost_of_million(inferences_per_s, price)
-        case "memory":
-            return memory_mb(result)
-        case "energy":
-            return energy_j
+    return {
+        "latency": in_ms(seconds),
+        "cost": cost_of_million(inferences_per_s, price),
+        "memory": memory_mb(result),
+        "energy": energy_j,
+    }[goal.minimize]
 
 
 def why_no_p99(candidate: Candidate, limit_ms: float) -> str:

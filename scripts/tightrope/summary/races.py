@@ -91,44 +91,37 @@ def race_entries(
     found: dict[RaceKey, Race] = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
+        within = record.decision["equal_within"]
         for place in range(len(record.heats[-1].shapes)) if record.heats else ():
-            race = outcome_of(record, place, own, accept_disturbed)
+            heats = [one.shapes[place] for one in record.heats]
+            names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
+            last = heats[-1]
+            choice = race_choice(record, place, own, accept_disturbed=accept_disturbed)
+            still, first, close, chosen, provisional = choice
+            rivals = [one for one in close if chosen and one != chosen]
+            equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
+            race = Race(
+                **same(record, "model", "device"),
+                host=host_key(record.host),
+                shape=Shape(**last.sizes),
+                status=(DECIDED if first else DISTURBED) if still else "failed",
+                variant=chosen,
+                fastest=first,
+                equal=sorted(equal),
+                open=[one for one in still if one != chosen and one not in equal],
+                within=within,
+                provisional=provisional,
+                reason=why_not(record, last, still) if still and not chosen else None,
+                raced=names,
+                left_out={name: why for name, why in record.left_out.items() if name in names},
+                out={name: one.by for heat in heats for name, one in heat.out.items()},
+                rounds=sum(len(heat.loads) for heat in heats),
+                heats=len(heats),
+                stop=last.stop,
+                ratios=ratios(heats, names, all_rounds=provisional),
+            )
             found[RaceKey(race.model, race.host, race.device, race.shape)] = race
     return found
-
-
-def outcome_of(
-    record: RaceRecord, place: int, sizes: Mapping[str, int], accept_disturbed: bool
-) -> Race:
-    """Return the entry of a race at the shape with index `place`."""
-    within, heats = record.decision["equal_within"], [one.shapes[place] for one in record.heats]
-    names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
-    last = heats[-1]
-    found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
-    still, first, close, chosen, provisional = found
-    others = [one for one in still if one != chosen]
-    rivals = [one for one in close if chosen and one != chosen]
-    equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
-    return Race(
-        **same(record, "model", "device"),
-        host=host_key(record.host),
-        shape=Shape(**last.sizes),
-        status=(DECIDED if first else DISTURBED) if still else "failed",
-        variant=chosen,
-        fastest=first,
-        equal=sorted(equal),
-        open=[one for one in others if one not in equal],
-        within=within,
-        provisional=provisional,
-        reason=why_not(record, last, still) if still and not chosen else None,
-        raced=names,
-        left_out={name: why for name, why in record.left_out.items() if name in names},
-        out={name: one.by for heat in heats for name, one in heat.out.items()},
-        rounds=sum(len(heat.loads) for heat in heats),
-        heats=len(heats),
-        stop=last.stop,
-        ratios=ratios(heats, names, all_rounds=provisional),
-    )
 
 
 def is_undecided(record: RaceRecord) -> bool:

@@ -4,31 +4,22 @@ import statistics
 from functools import partial
 from typing import Any, Literal
 
-from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.host import host_key
 from tightrope.machine.interference import GpuState, gpu_disturbance
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
     LatencyRecord,
-    MachineSpeed,
     TimedShape,
     drift_std,
     joules_per_call,
     kept_pairs,
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
-from tightrope.summary.accuracy import Accuracy, ReferenceLogits, Search, Split, accuracy_entry
+from tightrope.summary.accuracy import Accuracy, Search
 from tightrope.summary.measured import Entry, Ratio, Shape, same, why_disturbed, why_noisy
 from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP = Ratio(verdict=DISTURBED)
-# fields of a result that are those of the latency record
-MEASURED = (
-    *("model", "engine_sha256", "measured", "threads", "baseline_failed"),
-    *("load_s", "first_call_s", "peak_rss_bytes"),
-)
 Status = Literal["ok", "failed", "unavailable"]
 
 
@@ -265,46 +256,6 @@ def streams_entry(shape: TimedShape) -> Streams | None:
         return None
     known = {one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None}
     return Streams(rates, best=max(known, key=lambda count: known[count], default=None))
-
-
-def result_entry(
-    engine: EngineManifest,
-    latency: LatencyRecord,
-    accuracy: AccuracyRecord,
-    baseline: AccuracyRecord | None,
-    *,
-    budget: float,
-    baseline_variant: str,
-    split: Split,
-    machine: MachineSpeed,
-    logits: ReferenceLogits | None = None,
-    accept_disturbed: bool = False,
-) -> Result:
-    """Return an entry of `results`, without what later steps of `summarize` add.
-
-    `baseline` is the accuracy record of `baseline_variant`. Both variants were evaluated on
-    `split`; `machine` gives the machine's speed variation over all latency records, `logits` are
-    those of `baseline`. For `accept_disturbed` see `latency_entry`.
-    """
-    told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
-    return Result(
-        **parts_of(latency.variant),
-        baseline=baseline_variant,
-        host=host_key(latency.host),
-        **same(told, "status", "reason"),
-        size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
-        build_s=engine["build_s"],
-        build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
-        executed=engine.get("executed"),
-        options=engine.get("options"),
-        **same(latency, *MEASURED),
-        accuracy=accuracy_entry(accuracy, baseline, budget, split, logits),
-        # as if the variant had not raced
-        latency=[
-            latency_entry(latency, place, machine.spread(latency, place), accept_disturbed)
-            for place in range(len(latency.shapes))
-        ],
-    )
 
 
 def not_planned_entry(

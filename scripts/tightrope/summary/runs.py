@@ -22,11 +22,11 @@ from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
-from tightrope.summary.accuracy import ReferenceLogits
+from tightrope.summary.accuracy import ReferenceLogits, accuracy_entry
 from tightrope.summary.candidates import Goal, Prepared, Prices
-from tightrope.summary.measured import Entry, engines_in_use, read_own
+from tightrope.summary.measured import Entry, engines_in_use, read_own, same
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.results import Result, result_entry
+from tightrope.summary.results import Result, latency_entry, parts_of
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -220,6 +220,7 @@ def read_model(model: ModelFiles) -> Runs:
     Raises ArtifactError as `read_own`, and for predictions on other data than the split.
     """
     settings, in_use = model.settings, engines_in_use(one.engine for one in model.files)
+    accept = settings.accept_disturbed
     latencies = [read_own(one.latency, LatencyRecord, in_use) for one in model.files]
     machine, split = MachineSpeed(latencies), evaluation_split(model.split)
 
@@ -241,17 +242,27 @@ def read_model(model: ModelFiles) -> Runs:
     runs = Runs([], {}, [], in_use)
     for latency, files, baseline in zip(latencies, model.files, baselines, strict=True):
         accuracy = references.get(latency.variant) or accuracy_in(files.accuracy)
-        result = result_entry(
-            open_manifest(files.engine, EngineManifest),
-            latency,
-            accuracy,
-            references.get(baseline),
-            budget=settings.budget_points / 100,
-            baseline_variant=baseline,
-            split=split,
-            machine=machine,
-            logits=logits.get(baseline),
-            accept_disturbed=settings.accept_disturbed,
+        told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
+        engine = open_manifest(files.engine, EngineManifest)
+        beside = references.get(baseline), settings.budget_points / 100, split, logits.get(baseline)
+        result = Result(
+            **same(latency, "model", "engine_sha256", "measured", "threads", "baseline_failed"),
+            **same(latency, "load_s", "first_call_s", "peak_rss_bytes"),
+            **same(told, "status", "reason"),
+            **parts_of(latency.variant),
+            baseline=baseline,
+            host=host_key(latency.host),
+            size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
+            build_s=engine["build_s"],
+            build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
+            executed=engine.get("executed"),
+            options=engine.get("options"),
+            accuracy=accuracy_entry(accuracy, *beside),
+            # as if the variant had not raced
+            latency=[
+                latency_entry(latency, place, machine.spread(latency, place), accept)
+                for place in range(len(latency.shapes))
+            ],
         )
         runs.results.append(result)
         runs.machines.extend(Machine.of(one) for one in (latency, accuracy))
