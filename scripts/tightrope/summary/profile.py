@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import asdict
 
 from tightrope.machine.lacks import missing_instructions
-from tightrope.records.profile import Bound, ProfiledShape, ProfileRecord, Work
+from tightrope.records.profile import Bound, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
 from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, milliseconds, same
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
@@ -173,40 +173,36 @@ def least_bytes(work: Work, name: str) -> float:
 
 
 def profile_entry(record: ProfileRecord) -> Profile:
-    """Return the entry of a profile record."""
+    """Return the entry of a profile record, with times scaled to the call by `profiler_factor`."""
+    calls = []
+    for shape in record.shapes:
+        call_s, scale = shape.call_s, shape.profiler_factor or 1.0
+        rest = None if shape.prepare_s is None else shape.prepare_s + shape.finish_s
+        groups, operators = [], []
+        for name, group in shape.groups.items():
+            seconds = scale * group.seconds
+            types = {kind: scale * value / call_s for kind, value in group.types.items()}
+            told = {**asdict(group), "seconds": seconds, "types": types}
+            groups.append(OperatorGroup(group=name, share=seconds / call_s, **told))
+        for one in shape.operators[:LONGEST]:
+            seconds, names = scale * one.seconds, (one.name, one.kind, one.group, one.type)
+            operators.append(LongOperator(*names, seconds, seconds / call_s))
+        call = ProfiledCall(
+            **same(shape, "call_s", "bound", "profiler_factor", "padding", "prepare_s", "finish_s"),
+            shape=Shape(**shape.sizes),
+            shares=shape.shares or None,
+            outside=None if shape.outside_s is None else shape.outside_s / call_s,
+            ceiling=None if rest is None else (rest + call_s) / rest,
+            roofline=roofline_entry(shape.work, call_s, record),
+            groups=groups,
+            operators=operators,
+        )
+        calls.append(call)
     return Profile(
         **measured_entry(record),
         unprofiled=record.unprofiled,
         emulated=missing_instructions(parse(record.variant), record.host),
-        shapes=[call_entry(shape, record) for shape in record.shapes],
-    )
-
-
-def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
-    """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
-    call_s, scale = shape.call_s, shape.profiler_factor or 1.0
-    rest = None if shape.prepare_s is None else shape.prepare_s + shape.finish_s
-    groups = []
-    for name, group in shape.groups.items():
-        types = {kind: scale * value / call_s for kind, value in group.types.items()}
-        scaled = {**asdict(group), "seconds": scale * group.seconds, "types": types}
-        groups.append(OperatorGroup(group=name, share=scale * group.seconds / call_s, **scaled))
-    return ProfiledCall(
-        **same(shape, "call_s", "bound", "profiler_factor", "padding", "prepare_s", "finish_s"),
-        shape=Shape(**shape.sizes),
-        shares=shape.shares or None,
-        outside=None if shape.outside_s is None else shape.outside_s / call_s,
-        ceiling=None if rest is None else (rest + call_s) / rest,
-        roofline=roofline_entry(shape.work, call_s, record),
-        groups=groups,
-        operators=[
-            LongOperator(
-                **same(one, "name", "kind", "group", "type"),
-                seconds=scale * one.seconds,
-                share=scale * one.seconds / call_s,
-            )
-            for one in shape.operators[:LONGEST]
-        ],
+        shapes=calls,
     )
 
 
