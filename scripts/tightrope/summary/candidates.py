@@ -297,14 +297,10 @@ def in_ms(seconds: float | None) -> float | None:
 
 
 def under_traffic(
-    goal: Goal,
-    scenario: Scenario,
-    results: Iterable[Result],
-    traffic: Iterable[StudyEntry],
-    price: float | None,
+    goal: Goal, results: Iterable[Result], traffic: Iterable[StudyEntry], price: float | None
 ) -> Iterator[Candidate]:
-    """Yield each variant with each padding with which it was measured under the traffic."""
-    entries = {entry.variant: entry for entry in traffic}
+    """Yield each variant with each padding with which it was measured under the goal's traffic."""
+    scenario, entries = goal.traffic, {entry.variant: entry for entry in traffic}
     for result in results:
         entry = entries.get(result.variant)
         for row in entry.rows if entry else ():

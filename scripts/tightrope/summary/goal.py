@@ -140,7 +140,7 @@ def decisions(
         about = goal, unit_of(goal, price), budget_points, {one.shape: one for one in known}
         if goal.traffic:
             loads = [one for one in traffic if (one.model, one.host) == (model, host)]
-            under = [*under_traffic(goal, goal.traffic, own, loads, price)]
+            under = [*under_traffic(goal, own, loads, price)]
             found += [Decision(*about, under).entry(model, host, own, None)] if loads else []
             continue
         shapes_here = [one for one in shapes_of(own) if goal.shape in (None, one)]

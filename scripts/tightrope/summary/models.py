@@ -158,27 +158,28 @@ class Encoded(TypedDict, total=False):
 def model_entry(
     checkpoint: Path | str,
     splits: Mapping[str, Path],
-    results: Sequence[Result],
     baselines: Mapping[str, str],
+    results: Iterable[Result],
     judged: Judged,
     caches: Records,
     searches: Records,
 ) -> Model:
     """Return the entry of a model from the manifests of its checkpoint and splits.
 
-    `results` are its own, `judged`, `caches` of calibrations and `searches` those of all models.
-    Raises ArtifactError for the checkpoint of another model.
+    `splits` and `baselines` are its own, `results`, accuracy records, `caches` of calibrations and
+    `searches` those of all models. Raises ArtifactError for the checkpoint of another model.
     """
     made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parents[1].name
     require_model(checkpoint, name)
     data = open_manifest(splits["evaluation"], SplitManifest)
     weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
-    tried = [one.variant for one in results if one.status != "unavailable"]
+    own = [one for one in results if one.model == name]
+    tried = [one.variant for one in own if one.status != "unavailable"]
     places = dict.fromkeys(parse(variant).place for variant in tried)
     records = [record for (model, _), record in judged.items() if model == name]
     cached = [cache for (model, _), cache in caches.items() if model == name]
     cached.sort(key=lambda cache: cache.get("samples") or 0)
-    indices = flipped_indices(results) if made["task"] == IMAGE else []
+    indices = flipped_indices(own) if made["task"] == IMAGE else []
     training = made["training"] or {}
     require_type(checkpoint, training, Encoded)
     encoded = {

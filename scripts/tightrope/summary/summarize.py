@@ -229,13 +229,12 @@ def models_of(
     searches: Records,
 ) -> dict[str, Model]:
     """Return the entry of each model by name."""
-    caches, entries = made_records(inputs.caches, Encoded), {}
-    for path in inputs.checkpoints:
-        name = Path(path).parents[1].name
-        own = [one for one in results if one.model == name]
-        known = splits[name], own, settings.baselines[name]
-        entries[name] = model_entry(path, *known, runs.judged, caches, searches)
-    return entries
+    known = results, runs.judged, made_records(inputs.caches, Encoded), searches
+    return {
+        name: model_entry(path, splits[name], settings.baselines[name], *known)
+        for path in inputs.checkpoints
+        for name in [Path(path).parents[1].name]
+    }
 
 
 def families_of(
