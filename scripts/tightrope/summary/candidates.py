@@ -199,7 +199,12 @@ MILLISECONDS = 1000.0
 P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
 WITH_PRICE, WITHOUT_PRICE = "per million inferences", "machine hours per million inferences"
-BOUNDS: tuple[Bound, ...] = ("p99_ms", "memory_mb", "accuracy_points")
+# name and unit of each
+BOUNDS: Mapping[Bound, tuple[str, str]] = {
+    "p99_ms": ("p99", "ms"),
+    "memory_mb": ("memory", "MB"),
+    "accuracy_points": ("accuracy loss", "points"),
+}
 
 
 class Candidate(NamedTuple):

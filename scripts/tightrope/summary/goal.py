@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from tightrope.summary.candidates import (
+    BOUNDS,
     Bound,
     Candidate,
     Goal,
@@ -24,12 +25,6 @@ from tightrope.summary.measured import Entry, Shape, StudyEntry, number, same
 from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
 from tightrope.summary.results import Result
 
-NAMES: Mapping[Bound, str] = {
-    "p99_ms": "p99",
-    "memory_mb": "memory",
-    "accuracy_points": "accuracy loss",
-}
-BOUND_UNITS: Mapping[Bound, str] = {"p99_ms": "ms", "memory_mb": "MB", "accuracy_points": "points"}
 # a bound that costs less than this is said to cost nothing
 NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant
@@ -92,7 +87,8 @@ class GoalDecision(Entry):
 
 def limit_words(bound: Bound, limit: float) -> str:
     """Format a bound: `p99 at most 5 ms`."""
-    return f"{NAMES[bound]} at most {number(limit)} {BOUND_UNITS[bound]}"
+    name, unit = BOUNDS[bound]
+    return f"{name} at most {number(limit)} {unit}"
 
 
 def goal_words(goal: Goal, shape: Shape | None) -> str:
@@ -107,7 +103,7 @@ def goal_words(goal: Goal, shape: Shape | None) -> str:
 
 def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
-    name, unit = NAMES[miss.bound], BOUND_UNITS[miss.bound]
+    name, unit = BOUNDS[miss.bound]
     if miss.value is None or miss.by is None:
         return f"{name} not known: {miss.why}"
     if miss.bound == "accuracy_points":

@@ -33,13 +33,7 @@ from tightrope.variants import AUTO, parse
 # splits, and the settings at whose number of tokens their texts are cut
 KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 # fields of a checkpoint's manifest with a change, by the key of the configuration
-CHANGES = {
-    "prune": "prune",
-    "activation": "activation",
-    "distill": "distill",
-    "qat": "qat",
-    "train": "recipe",
-}
+CHANGES = {name: name for name in ("prune", "activation", "distill", "qat")} | {"train": "recipe"}
 # pictures of images that are answered otherwise: how many a model has, and how they are made
 MOST = 40
 SIDE = 72  # pixels: noise of this size is 6 kB, a photograph 2 or 3
