@@ -136,11 +136,6 @@ def cost_of_million(inferences_per_s: float | None, price: float | None) -> floa
     return hours if price is None else hours * price
 
 
-def inferences_per_s(row: LatencyRow) -> float | None:
-    """Return the inputs per second of one call after another, None if the time is not known."""
-    return row.shape.batch / row.paired_s if row.paired_s else None
-
-
 def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
     """Return an entry per measured result and shape; without a price it has no cost."""
     found: list[Cost] = []
@@ -151,7 +146,7 @@ def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSec
         if build_s is not None and prepare_s is not None:
             spent = prepare_s + (search_s or 0.0) + build_s
         for row in result.latency:
-            rate, (saved, surely_saved) = inferences_per_s(row), saved_per_inference(row)
+            rate, (saved, surely_saved) = row.throughput_per_s, saved_per_inference(row)
             cost = Cost(
                 **same(result, "model", "variant", "host", "build_s"),
                 shape=row.shape,
@@ -248,7 +243,7 @@ def at_shapes(
     for result in results:
         for row in (one for one in result.latency if one.shape in wanted):
             energy_j = None if row.energy_j is None else row.energy_j / row.shape.batch
-            known = row.paired_s, inferences_per_s(row), energy_j
+            known = row.paired_s, row.throughput_per_s, energy_j
             value = value_of(goal, result, price, *known) if row.paired_s is not None else None
             lacks = f"disturbed: {row.disturbed}" if row.disturbed else unknown
             told = value, in_ms(row.p99_s), None if value is not None else lacks, row.provisional

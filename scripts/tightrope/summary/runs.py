@@ -170,13 +170,9 @@ def hosts_of(machines: Iterable[Machine]) -> dict[str, Host]:
         if key not in found:
             fields = {name: host[name] for name in Host.__struct_fields__ if name in host}
             found[key] = msgspec.convert({**fields, "libraries": {}, "gpu_uuids": []}, Host)
-        known = found[key]
-        uuids = {*known.gpu_uuids, host.get("gpu_uuid")}
-        found[key] = replace(
-            known,
-            libraries=known.libraries | libraries,
-            gpu_uuids=sorted(uuid for uuid in uuids if uuid),
-        )
+        known, uuid = found[key], host.get("gpu_uuid")
+        known.libraries |= libraries
+        known.gpu_uuids = sorted({*known.gpu_uuids, *([uuid] if uuid else [])})
     return found
 
 
