@@ -5,7 +5,7 @@ Times are in seconds; None means not known.
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -172,19 +172,12 @@ def engines_in_use(paths: Iterable[Path | str]) -> Engines:
     return {(Path(one).parents[2].name, Path(one).parent.name): sha256(one) for one in paths}
 
 
-def read_own(path: Path | str, kind: type[Kind], engines: Engines) -> Kind:
+def read_own(path: Path | str, read: Callable[[Path | str], Kind], engines: Engines) -> Kind:
     """Return the record `reports/{model}/{variant}.{kind}.json` of an engine in use.
 
-    Raises ArtifactError for a record of another model, variant or engine, and as `Record.read`.
+    Raises ArtifactError for a record of another model, variant or engine, and as `read`.
     """
-    record = kind.read(path)
-    require_own(path, record, engines)
-    return record
-
-
-def require_own(path: Path | str, record: Record, engines: Engines) -> None:
-    """Raise ArtifactError for a record of another model, variant or engine than its path says."""
-    model, variant = Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
+    record, model, variant = read(path), Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
     if record.variant == TRAINING:
         variant = TRAINING
     if (record.model, record.variant) != (model, variant):
@@ -193,6 +186,7 @@ def require_own(path: Path | str, record: Record, engines: Engines) -> None:
             f"{model}; delete it and run again"
         )
     require_engine(path, record.engine_sha256, engines.get((model, variant)))
+    return record
 
 
 def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
@@ -233,14 +227,12 @@ class StudyEntry(Measured):
 def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:
     """Return the records `reports/{model}/{variant}.{study}.json`, by study.
 
-    Raises ArtifactError as `Record.read` and `require_own` do.
+    Raises ArtifactError as `read_own` does.
     """
     found: dict[str, list[StudyRecord]] = {name: [] for name in STUDIES}
     for path in paths:
         name = Path(path).name.split(".")[-2]
-        record = STUDIES[name].read(path)
-        require_own(path, record, in_use)
-        found[name].append(record)
+        found[name].append(read_own(path, STUDIES[name].read, in_use))
     return found
 
 

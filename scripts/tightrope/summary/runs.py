@@ -217,11 +217,11 @@ def read_model(model: ModelFiles) -> Runs:
     """
     settings, in_use = model.settings, engines_in_use(one.engine for one in model.files)
     accept = settings.accept_disturbed
-    latencies = [read_own(one.latency, LatencyRecord, in_use) for one in model.files]
+    latencies = [read_own(one.latency, LatencyRecord.read, in_use) for one in model.files]
     machine, split = MachineSpeed(latencies), evaluation_split(model.split)
 
     def accuracy_in(path: Path | str) -> AccuracyRecord:
-        record = read_own(path, AccuracyRecord, in_use)
+        record = read_own(path, AccuracyRecord.read, in_use)
         if record.data_sha256 != split.sha256:
             raise ArtifactError(
                 f"{path}: predictions on other data than {model.split}; delete it and run again"

@@ -158,9 +158,9 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
     accept: Any = {"accept_disturbed": settings.accept_disturbed}
     searches = made_records(inputs.searches, Found)
     results, raced = raced_results(inputs, settings, runs, searches)
-    profiled = [read_own(path, ProfileRecord, runs.engines) for path in inputs.profiles]
-    caused = [read_own(path, CausesRecord, runs.engines) for path in inputs.causes]
-    trained = [read_own(path, TrainingRecord, runs.engines) for path in inputs.training]
+    profiled = [read_own(path, ProfileRecord.read, runs.engines) for path in inputs.profiles]
+    caused = [read_own(path, CausesRecord.read, runs.engines) for path in inputs.causes]
+    trained = [read_own(path, TrainingRecord.read, runs.engines) for path in inputs.training]
     studied = read_studies(inputs.studies, runs.engines)
     others = chain(profiled, caused, trained, *studied.values())
     fastest = recommendations(results, raced)
@@ -191,7 +191,7 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         causes=[causes_entry(one, **accept) for one in caused],
         training=training_entries(trained, **accept),
         activations=activation_entries(
-            [read_own(path, LatencyRecord, runs.engines) for path in inputs.activations],
+            [read_own(path, LatencyRecord.read, runs.engines) for path in inputs.activations],
             runs.judged,
             references=settings.references,
             baselines=settings.baselines,
