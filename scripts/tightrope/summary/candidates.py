@@ -242,33 +242,17 @@ def at_shapes(
         unknown = "the machine shows no energy of it"
     for result in results:
         for row in (one for one in result.latency if one.shape in wanted):
-            energy_j = None if row.energy_j is None else row.energy_j / row.shape.batch
-            known = row.paired_s, row.throughput_per_s, energy_j
-            value = value_of(goal, result, price, *known) if row.paired_s is not None else None
+            values = {
+                "latency": in_ms(row.paired_s),
+                "cost": cost_of_million(row.throughput_per_s, price),
+                "memory": memory_mb(result),
+                "energy": None if row.energy_j is None else row.energy_j / row.shape.batch,
+            }
+            value = None if row.paired_s is None else values[goal.minimize]
             lacks = f"disturbed: {row.disturbed}" if row.disturbed else unknown
             told = value, in_ms(row.p99_s), None if value is not None else lacks, row.provisional
             found.append(Candidate(result, row.shape, None, *told, row))
     return found
-
-
-def value_of(
-    goal: Goal,
-    result: Result,
-    price: float | None,
-    seconds: float | None,
-    inferences_per_s: float | None,
-    energy_j: float | None,
-) -> float | None:
-    """Return what the goal minimizes in its unit, None if it is not known.
-
-    `seconds` are those of a call, `energy_j` the joules of an inference.
-    """
-    return {
-        "latency": in_ms(seconds),
-        "cost": cost_of_million(inferences_per_s, price),
-        "memory": memory_mb(result),
-        "energy": energy_j,
-    }[goal.minimize]
 
 
 def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
@@ -305,7 +289,12 @@ def under_traffic(
         entry = entries.get(result.variant)
         for row in entry.rows if entry else ():
             rate = row["samples_per_s"] if scenario == "offline" else row["server_per_s"]
-            value = value_of(goal, result, price, row["single_stream_p90_s"], rate, None)
+            values = {
+                "latency": in_ms(row["single_stream_p90_s"]),
+                "cost": cost_of_million(rate, price),
+                "memory": memory_mb(result),
+            }
+            value = values.get(goal.minimize)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
             reason = row["server_reason"] if scenario == "server" else row["reason"]
             lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else reason

@@ -4,7 +4,7 @@ A training is compared with a plain one. Times are in seconds; None means not kn
 """
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -257,11 +257,10 @@ class Training(Entry):
 
 
 def training_entries(
-    records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
+    records: Sequence[TrainingRecord], *, accept_disturbed: bool = False
 ) -> list[Training]:
     """Return the entry of each record, compared with its plain training."""
-    known = list(records)
-    return [training_entry(one, reference_of(one, known), accept_disturbed) for one in known]
+    return [training_entry(one, reference_of(one, records), accept_disturbed) for one in records]
 
 
 def training_entry(
