@@ -329,9 +329,8 @@ class AtShape:
         found: dict[Against, Comparison] = {}
         for role, other in others.items():
             if other and other != name:
-                model, variant = model_and_variant(other)
-                speedup, accuracy = self.speedup(name, other), self.accuracy(name, other)
-                found[role] = Comparison(model, variant, speedup, accuracy)
+                both = self.speedup(name, other), self.accuracy(name, other)
+                found[role] = Comparison(*model_and_variant(other), *both)
         return found
 
     def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:

@@ -271,9 +271,8 @@ def not_planned_entry(
 
 def parts_of(variant: str) -> dict[str, Any]:
     """Return the name of a variant and its parts, as a result has them."""
-    parsed = parse(variant)
-    parts = same(parsed, "device", "engine", "precision", "calibration")
-    return {"variant": str(parsed), **parts}
+    parts = same(parse(variant), "device", "engine", "precision", "calibration")
+    return {"variant": variant, **parts}
 
 
 def latency_entry(
