@@ -213,6 +213,7 @@ NAMED = 0.1
 MOST_NAMED = 3
 MINUS = "\N{MINUS SIGN}"
 CONVERSIONS = "conversions"
+STAY = {PRODUCTS: "Some products stay", ATTENTION: "Attention stays"}
 # what no operator takes: dispatch, copies, Python
 OUTSIDE = "outside of operators"
 Baselines = Mapping[str, Mapping[str, str]]
@@ -275,13 +276,9 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
         times = f"{milliseconds(cost)}{word} the {milliseconds(gain)}"
         yield f"Conversions between types take {times} that products save."
     for group in call.groups:
-        if group.group not in (PRODUCTS, ATTENTION):
-            continue
-        for name, share in group.types.items():
+        for name, share in group.types.items() if group.group in STAY else ():
             if name not in ("int8", "fp8", "unknown") and share >= NAMED:
-                verb = "stay" if group.group == PRODUCTS else "stays"
-                which = "Some products" if group.group == PRODUCTS else "Attention"
-                yield f"{which} {verb} in {name}: {percent(share)} of the time."
+                yield f"{STAY[group.group]} in {name}: {percent(share)} of the time."
 
 
 def percent(share: float) -> str:
