@@ -26,6 +26,7 @@ def row(ms: float | None, ratio: float | None = None, shape: Shape = SHAPE, **ch
     """A row of `ms` per call, so many times as fast as the baseline, give or take 10 %."""
     seconds = ms and ms / 1000
     times = {"paired_s": seconds, "p50_s": seconds, "p99_s": seconds and 1.5 * seconds}
+    times["throughput_per_s"] = seconds and shape.batch / seconds
     ends = Interval(ratio, ratio / 1.1, ratio * 1.1) if ratio else None
     known = {"speedup": Ratio.of(ends) if ends else None, "samples": 1000, "stop": "minimum"}
     return LatencyRow(shape, **{**times, **known, **changes})

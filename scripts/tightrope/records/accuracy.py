@@ -155,10 +155,15 @@ def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) ->
 
 
 def equal_up_to_rounding(record: AccuracyRecord, baseline: AccuracyRecord) -> bool:
-    """Return whether an engine in float has the baseline's predictions, and logits to rounding."""
+    """Return whether an engine in float has the baseline's predictions, and logits to rounding.
+
+    It has not where the logits of the baseline are not at hand, as of one that is quantized.
+    """
     tolerance = ROUNDING.get(parse(record.variant).precision)
     count = min(len(record.predictions), len(baseline.predictions))
-    if tolerance is None or record.predictions[:count] != baseline.predictions[:count]:
+    if tolerance is None or len(baseline.logits) < count:
+        return False
+    if record.predictions[:count] != baseline.predictions[:count]:
         return False
     error = relative_error(record.logits[:count].tolist(), baseline.logits[:count].tolist())
     return error is not None and error <= tolerance

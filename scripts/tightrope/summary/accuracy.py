@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import asdict
@@ -26,6 +26,7 @@ UNCHANGED: dict[str, Any] = {
 MOST = 200
 LONGEST = 300
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+Kind = TypeVar("Kind", bound=Entry)
 # records by (model, file stem)
 Records = Mapping[tuple[str, str], dict[str, Any]]
 
@@ -169,13 +170,6 @@ class Search(Entry):
     """In their order."""
 
 
-class LogitDistance(NamedTuple):
-    """`error` as of `relative_error`, `divergence` as of `mean_divergence`, in nats."""
-
-    error: float | None
-    divergence: float
-
-
 class ReferenceLogits:
     """The logits of a baseline, [examples, classes], with what each comparison needs of them.
 
@@ -193,9 +187,10 @@ class ReferenceLogits:
         self.logarithms = log_softmax(self.array)
         self.shares = np.exp(self.logarithms)
 
-    def distance(self, logits: Logits, count: int) -> LogitDistance:
+    def distance(self, logits: Logits, count: int) -> tuple[float | None, float]:
         """Return the distance of the first `count` of these logits of a variant.
 
+        The error as of `relative_error`, and the divergence as of `mean_divergence`, in nats.
         Raises ValueError where they are of other classes than the baseline's.
         """
         own, theirs = by_class(logits[:count]), self.array[:, :count]
@@ -204,7 +199,7 @@ class ReferenceLogits:
         scale = self.scale(count)
         terms = self.shares[:, :count] * (self.logarithms[:, :count] - log_softmax(own))
         relative = None if scale is None else root_mean_square(own - theirs) / scale
-        return LogitDistance(relative, max(0.0, float(terms.sum(axis=0).mean())))
+        return relative, max(0.0, float(terms.sum(axis=0).mean()))
 
     def scale(self, count: int) -> float | None:
         """Return the root mean square of the first `count` rows about their means, None for 0."""
@@ -345,16 +340,14 @@ def made_records(paths: Iterable[Path | str], kind: Any) -> Records:
 
 def search_entry(record: Mapping[str, Any]) -> Search:
     """Return `search` of an int8-auto result; a trial has the number of operators left in float."""
-    trials = [
-        Trial(**picked(Trial, {**one, "in_float": len(one["in_float"])}))
-        for one in record["trials"]
-    ]
-    return Search(**{**picked(Search, record), "trials": trials})
+    trials = [entry_of(Trial, one, in_float=len(one["in_float"])) for one in record["trials"]]
+    return entry_of(Search, record, trials=trials)
 
 
-def picked(kind: type[Entry], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an entry from a mapping that has all of them."""
-    return {name: source[name] for name in kind.__struct_fields__}
+def entry_of(kind: type[Kind], source: Mapping[str, Any], **others: Any) -> Kind:
+    """Return an entry with the fields `others`, and all that remain from a mapping."""
+    names = (name for name in kind.__struct_fields__ if name not in others)
+    return kind(**{name: source[name] for name in names}, **others)
 
 
 def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]:
@@ -366,7 +359,7 @@ def sensitivity_entries(model: str, searches: Records) -> dict[str, Sensitivity]
     for (owner, name), record in searches.items():
         if owner == model and (measured := record["sensitivity"]):
             operators = [
-                OperatorSensitivity(**picked(OperatorSensitivity, {"operator": operator, **fields}))
+                entry_of(OperatorSensitivity, fields, operator=operator)
                 for operator, fields in measured["operators"].items()
             ]
             operators.sort(key=lambda operator: -operator.kl)

@@ -8,7 +8,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tightrope.artifacts.files import read_bytes
 from tightrope.artifacts.manifest import open_manifest
@@ -92,9 +92,7 @@ class Cost(Entry):
     """The same at the low end of the speed-up."""
 
 
-def prepare_seconds(
-    prepared: Prepared, files: Sequence[str]
-) -> dict[tuple[str, str], float | None]:
+def prepare_seconds(prepared: Prepared, files: Sequence[str]) -> PrepareSeconds:
     """Return the seconds of the jobs before the build of each variant, see `PrepareSeconds`.
 
     `files` hold them. Jobs that several variants share count for each of them.
@@ -104,8 +102,7 @@ def prepare_seconds(
     for model, variants in prepared.items():
         for variant, places in variants.items():
             known = [one for place in places if (one := seconds[place]) is not None]
-            total = math.fsum(known) if len(known) == len(places) else None
-            found[model, variant] = total
+            found[model, variant] = math.fsum(known) if len(known) == len(places) else None
     return found
 
 
@@ -131,53 +128,40 @@ def price_of(host: str | None, prices: Prices) -> float | None:
     return None if host is None else prices.get(host, prices.get(ANY_HOST))
 
 
-def hours_per_million(inferences_per_s: float) -> float:
-    """Return the hours of a machine that a million inferences take."""
-    return MILLION / inferences_per_s / SECONDS_PER_HOUR
-
-
-def inferences_per_s(row: LatencyRow) -> float | None:
-    """Return the inputs per second of one call after another, None if the time is not known."""
-    return row.shape.batch / row.paired_s if row.paired_s else None
+def cost_of_million(inferences_per_s: float | None, price: float | None) -> float | None:
+    """Return what a million inferences cost, without a price the hours of a machine."""
+    if not inferences_per_s:
+        return None
+    hours = MILLION / inferences_per_s / SECONDS_PER_HOUR
+    return hours if price is None else hours * price
 
 
 def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
     """Return an entry per measured result and shape; without a price it has no cost."""
-    return [
-        cost_entry(
-            result,
-            row,
-            price=price_of(result.host, prices),
-            prepare_s=prepare_seconds.get((result.model, result.variant)),
-        )
-        for result in results
-        if result.host is not None
-        for row in result.latency
-    ]
-
-
-def cost_entry(
-    result: Result, row: LatencyRow, *, price: float | None, prepare_s: float | None
-) -> Cost:
-    """Return costs and break-even of a result at the shape of a row."""
-    rate, build_s, spent = inferences_per_s(row), result.build_s, None
-    search_s = result.search.seconds if result.search else None
-    if build_s is not None and prepare_s is not None:
-        spent = prepare_s + (search_s or 0.0) + build_s
-    saved, surely_saved = saved_per_inference(row)
-    return Cost(
-        **same(result, "model", "variant", "host", "build_s"),
-        shape=row.shape,
-        inferences_per_s=rate,
-        price_per_hour=price,
-        cost_per_million=hours_per_million(rate) * price if rate and price else None,
-        prepare_s=prepare_s,
-        search_s=search_s,
-        spent_s=spent,
-        saved_s=saved,
-        break_even_inferences=break_even(spent, saved),
-        break_even_at_most=break_even(spent, surely_saved),
-    )
+    found: list[Cost] = []
+    for result in (one for one in results if one.host is not None):
+        price, build_s, spent = price_of(result.host, prices), result.build_s, None
+        prepare_s = prepare_seconds.get((result.model, result.variant))
+        search_s = result.search.seconds if result.search else None
+        if build_s is not None and prepare_s is not None:
+            spent = prepare_s + (search_s or 0.0) + build_s
+        for row in result.latency:
+            rate, (saved, surely_saved) = row.throughput_per_s, saved_per_inference(row)
+            cost = Cost(
+                **same(result, "model", "variant", "host", "build_s"),
+                shape=row.shape,
+                inferences_per_s=rate,
+                price_per_hour=price,
+                cost_per_million=cost_of_million(rate, price) if price else None,
+                prepare_s=prepare_s,
+                search_s=search_s,
+                spent_s=spent,
+                saved_s=saved,
+                break_even_inferences=break_even(spent, saved),
+                break_even_at_most=break_even(spent, surely_saved),
+            )
+            found.append(cost)
+    return found
 
 
 def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
@@ -210,7 +194,12 @@ MILLISECONDS = 1000.0
 P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
 WITH_PRICE, WITHOUT_PRICE = "per million inferences", "machine hours per million inferences"
-BOUNDS: tuple[Bound, ...] = ("p99_ms", "memory_mb", "accuracy_points")
+# name and unit of each
+BOUNDS: Mapping[Bound, tuple[str, str]] = {
+    "p99_ms": ("p99", "ms"),
+    "memory_mb": ("memory", "MB"),
+    "accuracy_points": ("accuracy loss", "points"),
+}
 
 
 class Candidate(NamedTuple):
@@ -248,36 +237,22 @@ def at_shapes(
 ) -> list[Candidate]:
     """Return each variant at each of the shapes at which it was measured."""
     wanted, found = list(shapes), []
+    unknown = f"its {goal.minimize} was not measured"
+    if goal.minimize == "energy":
+        unknown = "the machine shows no energy of it"
     for result in results:
         for row in (one for one in result.latency if one.shape in wanted):
-            value, p99, told = value_at(goal, result, row, price), in_ms(row.p99_s), row.provisional
-            lacks = None if value is not None else why_no_value(goal, row)
-            found.append(Candidate(result, row.shape, None, value, p99, lacks, told, row))
+            values = {
+                "latency": in_ms(row.paired_s),
+                "cost": cost_of_million(row.throughput_per_s, price),
+                "memory": memory_mb(result),
+                "energy": None if row.energy_j is None else row.energy_j / row.shape.batch,
+            }
+            value = None if row.paired_s is None else values[goal.minimize]
+            lacks = f"disturbed: {row.disturbed}" if row.disturbed else unknown
+            told = value, in_ms(row.p99_s), None if value is not None else lacks, row.provisional
+            found.append(Candidate(result, row.shape, None, *told, row))
     return found
-
-
-def value_at(goal: Goal, result: Result, row: LatencyRow, price: float | None) -> float | None:
-    """Return what the goal minimizes at the shape of a row, None if it is not known."""
-    if row.paired_s is None:
-        return None
-    match goal.minimize:
-        case "latency":
-            return in_ms(row.paired_s)
-        case "cost":
-            return priced(inferences_per_s(row), price)
-        case "memory":
-            return memory_mb(result)
-        case "energy":
-            return None if row.energy_j is None else row.energy_j / row.shape.batch
-
-
-def why_no_value(goal: Goal, row: LatencyRow) -> str:
-    """Return why a row lacks what the goal minimizes."""
-    if row.disturbed:
-        return f"disturbed: {row.disturbed}"
-    if goal.minimize == "energy":
-        return "the machine shows no energy of it"
-    return f"its {goal.minimize} was not measured"
 
 
 def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
@@ -295,11 +270,6 @@ def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
     return f"{row.samples} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
 
 
-def priced(rate: float | None, price: float | None) -> float | None:
-    """Return the cost of a million inferences at so many per second, or its machine hours."""
-    return hours_per_million(rate) * (1.0 if price is None else price) if rate else None
-
-
 def memory_mb(result: Result) -> float | None:
     """Return the peak resident memory of the process in MB (10^6 bytes), None if not known."""
     return None if result.peak_rss_bytes is None else result.peak_rss_bytes / MEGABYTE
@@ -311,41 +281,26 @@ def in_ms(seconds: float | None) -> float | None:
 
 
 def under_traffic(
-    goal: Goal,
-    scenario: Scenario,
-    results: Iterable[Result],
-    traffic: Iterable[StudyEntry],
-    price: float | None,
+    goal: Goal, results: Iterable[Result], traffic: Iterable[StudyEntry], price: float | None
 ) -> Iterator[Candidate]:
-    """Yield each variant with each padding with which it was measured under the traffic."""
-    entries = {entry.variant: entry for entry in traffic}
+    """Yield each variant with each padding with which it was measured under the goal's traffic."""
+    scenario, entries = goal.traffic, {entry.variant: entry for entry in traffic}
     for result in results:
         entry = entries.get(result.variant)
         for row in entry.rows if entry else ():
-            value = value_under(goal, scenario, result, row, price)
+            rate = row["samples_per_s"] if scenario == "offline" else row["server_per_s"]
+            values = {
+                "latency": in_ms(row["single_stream_p90_s"]),
+                "cost": cost_of_million(rate, price),
+                "memory": memory_mb(result),
+            }
+            value = values.get(goal.minimize)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
             reason = row["server_reason"] if scenario == "server" else row["reason"]
             lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else reason
             words = None if value is not None else lacks or f"not measured with {scenario}"
-            yield Candidate(
-                result, None, row["padding"], value, in_ms(p99), words, row["provisional"]
-            )
-
-
-def value_under(
-    goal: Goal, scenario: Scenario, result: Result, row: Mapping[str, Any], price: float | None
-) -> float | None:
-    """Return what the goal minimizes under traffic, None if it is not known."""
-    match goal.minimize:
-        case "latency":
-            return in_ms(row["single_stream_p90_s"])
-        case "cost":
-            rate = row["samples_per_s"] if scenario == "offline" else row["server_per_s"]
-            return priced(rate, price)
-        case "memory":
-            return memory_mb(result)
-        case "energy":
-            return None
+            told = value, in_ms(p99), words, row["provisional"]
+            yield Candidate(result, None, row["padding"], *told)
 
 
 def given(goal: Goal) -> list[tuple[Bound, float]]:
@@ -360,13 +315,11 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     """
     found: list[Miss] = []
     for bound, limit in given(goal):
-        match bound:
-            case "p99_ms":
-                value = candidate.p99_ms
-            case "memory_mb":
-                value = memory_mb(candidate.result)
-            case "accuracy_points":
-                value = points_lost(candidate.result, limit, budget_points)
+        value = {
+            "p99_ms": candidate.p99_ms,
+            "memory_mb": memory_mb(candidate.result),
+            "accuracy_points": points_lost(candidate.result, limit, budget_points),
+        }[bound]
         if value is None or value > limit:
             by = None if value is None else value - limit
             unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"

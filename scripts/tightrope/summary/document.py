@@ -8,12 +8,11 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
-from msgspec.structs import asdict, replace
 
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes, read_json
@@ -100,39 +99,28 @@ def write_summary(path: Path | str, summary: Summary) -> None:
     The bytes are those of `write_artifact`. Entries of lists are checked and written one by one:
     of many variants the whole text takes more memory than the summary itself.
     """
-    kinds, document = get_type_hints(Summary), asdict(summary)
-    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
-    # all that is not checked entry by entry
-    rest = replace(summary, **{key: [] for key in lists})
-    msgspec.convert(msgspec.to_builtins(rest), Summary)
+    kinds = get_type_hints(Summary)
     with writing_artifact(path) as stream:
-        for place, key in enumerate(sorted(document)):
-            stream.write(b" " if place == 0 else b",\n ")
-            stream.write(json.dumps(key).encode() + b": ")
-            if key in lists:
-                (kind,) = get_args(kinds[key])
-                write_entries(stream, lists[key], kind)
+        for place, key in enumerate(sorted(kinds)):
+            value, kind = getattr(summary, key), kinds[key]
+            stream.write((b",\n " if place else b" ") + json.dumps(key).encode() + b": ")
+            if isinstance(value, list) and value:
+                (kind,) = get_args(kind)
+                for index, entry in enumerate(value):
+                    stream.write((b",\n  " if index else b"[\n  ") + text_of(entry, kind, depth=2))
+                stream.write(b"\n ]")
             else:
-                stream.write(formatted(encoded(document[key]), depth=1))
+                stream.write(text_of(value, kind, depth=1))
         stream.write(b"\n}\n")
 
 
-def write_entries(stream: BinaryIO, entries: Iterable[Any], kind: Any) -> None:
-    """Write a list of entries of this type, each of which is checked."""
-    for place, entry in enumerate(entries):
-        text = encoded(entry)
-        msgspec.json.decode(text, type=kind)
-        stream.write((b",\n  " if place else b"[\n  ") + formatted(text, depth=2))
-    stream.write(b"\n ]")
+def text_of(value: Any, kind: Any, *, depth: int) -> bytes:
+    """Return a value as sorted JSON with a line per value, indented as at that depth of a document.
 
-
-def encoded(value: Any) -> bytes:
-    """Return a value as sorted JSON; raise ValueError for NaN or infinity."""
-    return SORTED.encode(msgspec.to_builtins(value)).encode()
-
-
-def formatted(text: bytes, *, depth: int) -> bytes:
-    """Return JSON with a line per value, indented as at that depth of a document."""
+    Raises msgspec.ValidationError if it is not of this type, ValueError for NaN or infinity.
+    """
+    text = SORTED.encode(msgspec.to_builtins(value)).encode()
+    msgspec.json.decode(text, type=kind)
     return msgspec.json.format(text, indent=1).replace(b"\n", b"\n" + b" " * depth)
 
 
@@ -195,12 +183,10 @@ class Outcomes(msgspec.Struct):
 
 def failures(summary: Summary | Outcomes) -> dict[str, str | None]:
     """Return the reasons of results and measured trainings that failed, by model and variant."""
-    found: list[tuple[str, str, str, str | None]] = [
-        *((one.status, one.model, one.variant, one.reason) for one in summary.results),
-        *((one.status, one.model, TRAINING, one.reason) for one in summary.training),
-    ]
     return {
-        f"{model}/{name}": reason for status, model, name, reason in found if status == "failed"
+        f"{one.model}/{getattr(one, 'variant', TRAINING)}": one.reason
+        for one in (*summary.results, *summary.training)
+        if one.status == "failed"
     }
 
 

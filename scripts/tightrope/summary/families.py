@@ -28,12 +28,17 @@ Against = Literal[
 Role = Literal["recommended", "baseline", "quantized"]
 
 
-class Comparison(Entry):
-    """An engine against another."""
+class FamilyChoice(Entry):
+    """A variant of a member."""
 
     model: str
     variant: str
-    """The other engine."""
+    """Its model and its name."""
+
+
+class Comparison(FamilyChoice):
+    """An engine against another, which is that of `model` and `variant`."""
+
     speedup: Ratio | None
     """From rounds of both; None where they did not run in the same ones."""
     accuracy: FamilyAccuracy | None
@@ -74,11 +79,9 @@ class FamilyEngine(Entry):
     `recommended`."""
 
 
-class FamilyPoint(Entry):
+class FamilyPoint(FamilyChoice):
     """A variant of a member that has a time, and a change of accuracy from the root's baseline."""
 
-    model: str
-    variant: str
     recommended: bool
     """Whether it is its model's recommended one."""
     raced: bool
@@ -95,14 +98,6 @@ class FamilyPoint(Entry):
     """Change of accuracy from the root's baseline."""
     front: bool
     """By these estimates no other is as fast and as accurate, and better in one."""
-
-
-class FamilyChoice(Entry):
-    """A variant of a member."""
-
-    model: str
-    variant: str
-    """Its model and its name."""
 
 
 class FamilyShape(Entry):
@@ -334,9 +329,8 @@ class AtShape:
         found: dict[Against, Comparison] = {}
         for role, other in others.items():
             if other and other != name:
-                model, variant = model_and_variant(other)
-                speedup, accuracy = self.speedup(name, other), self.accuracy(name, other)
-                found[role] = Comparison(model, variant, speedup, accuracy)
+                both = self.speedup(name, other), self.accuracy(name, other)
+                found[role] = Comparison(*model_and_variant(other), *both)
         return found
 
     def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:

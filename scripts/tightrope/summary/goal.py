@@ -1,11 +1,11 @@
 """The variant for a goal at each shape, with its reasons in words."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from tightrope.summary.candidates import (
+    BOUNDS,
     Bound,
     Candidate,
     Goal,
@@ -21,16 +21,10 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.measured import Entry, Shape, StudyEntry, same
-from tightrope.summary.recommend import Recommendation, Rejected, of_models, shapes_of
+from tightrope.summary.measured import Entry, Shape, StudyEntry, number, same
+from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
 from tightrope.summary.results import Result
 
-NAMES: Mapping[Bound, str] = {
-    "p99_ms": "p99",
-    "memory_mb": "memory",
-    "accuracy_points": "accuracy loss",
-}
-BOUND_UNITS: Mapping[Bound, str] = {"p99_ms": "ms", "memory_mb": "MB", "accuracy_points": "points"}
 # a bound that costs less than this is said to cost nothing
 NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant
@@ -91,14 +85,10 @@ class GoalDecision(Entry):
     """All other variants; those that would be better than the chosen one come first."""
 
 
-def number(value: float) -> str:
-    """Format a number with three significant digits, without an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def limit_words(bound: Bound, limit: float) -> str:
     """Format a bound: `p99 at most 5 ms`."""
-    return f"{NAMES[bound]} at most {number(limit)} {BOUND_UNITS[bound]}"
+    name, unit = BOUNDS[bound]
+    return f"{name} at most {number(limit)} {unit}"
 
 
 def goal_words(goal: Goal, shape: Shape | None) -> str:
@@ -111,56 +101,15 @@ def goal_words(goal: Goal, shape: Shape | None) -> str:
     return f"least {goal.minimize}{where}" + (f" with {bounds}" if bounds else "")
 
 
-def sentence(
-    goal: Goal,
-    shape: Shape | None,
-    unit: str,
-    chosen: Candidate | None,
-    bounds: Iterable[BoundCost],
-    nearest: Nearest | None,
-    pace: str,
-) -> str:
-    """Return the decision in one sentence, with its `pace` and with what each bound cost."""
-    words = f"For the {goal_words(goal, chosen.shape if chosen else shape)}"
-    if chosen is not None and chosen.value is not None:
-        padding = f", padding {chosen.padding}" if chosen.padding else ""
-        told = "; ".join(one.words for one in bounds)
-        value = f"{number(chosen.value)} {unit}{pace}"
-        return f"{words}: {chosen.variant}, {value}{padding}" + (f"; {told}" if told else "")
-    if nearest is None:
-        return f"{words}: no variant qualifies"
-    known = all(one.value is not None for one in nearest.misses)
-    meets = "meets it" if known else "is known to meet it"
-    missed = " and ".join(map(miss_words, nearest.misses))
-    return f"{words}: no variant {meets}; the nearest is {nearest.variant}: {missed}"
-
-
 def miss_words(miss: Miss) -> str:
     """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
-    name, unit = NAMES[miss.bound], BOUND_UNITS[miss.bound]
+    name, unit = BOUNDS[miss.bound]
     if miss.value is None or miss.by is None:
         return f"{name} not known: {miss.why}"
     if miss.bound == "accuracy_points":
         name = "accuracy loss may be"
     value, over, limit = (number(one) for one in (miss.value, miss.by, miss.limit))
     return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
-
-
-class Context(NamedTuple):
-    """What a decision needs besides its candidates.
-
-    `races` are the recommendations by shape that the race made, `budget_points` is the budget by
-    which the summary judged accuracy.
-    """
-
-    goal: Goal
-    unit: str
-    budget_points: float
-    races: Mapping[Shape, Recommendation]
-
-    def race_at(self, one: Candidate | None) -> Recommendation | None:
-        """Return the recommendation of the race at the shape of a candidate, None without one."""
-        return self.races.get(one.shape) if one and one.shape else None
 
 
 def decisions(
@@ -175,204 +124,201 @@ def decisions(
 
     Without a shape or traffic there is one per shape, as of recommendations; of `cost` only one, at
     the cheapest shape of each variant. Models that were not measured at the goal's shape, or under
-    its traffic, have none. `raced` are the recommendations by latency.
+    its traffic, have none. `raced` are the recommendations by latency, `budget_points` is the
+    budget by which the summary judged accuracy.
     """
+    if goal is None:
+        return []
     found: list[GoalDecision] = []
-    measured = of_models(results)
-    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
-    for model, host in places if goal else ():
-        if goal is None or host is None:
-            continue
-        own = [one for one in measured[model] if one.host in (host, None)]
+    for model, host, own in measured_places(results):
         price = price_of(host, prices)
         known = [one for one in raced if (one.model, one.host) == (model, host)]
-        races = {one.shape: one for one in known}
-        context = Context(goal, unit_of(goal, price), budget_points, races)
+        about = goal, unit_of(goal, price), budget_points, {one.shape: one for one in known}
         if goal.traffic:
             loads = [one for one in traffic if (one.model, one.host) == (model, host)]
-            under = list(under_traffic(goal, goal.traffic, own, loads, price))
-            found += [decide(model, host, own, under, None, context)] if loads else []
+            under = [*under_traffic(goal, own, loads, price)]
+            found += [Decision(*about, under).entry(model, host, own, None)] if loads else []
             continue
         shapes_here = [one for one in shapes_of(own) if goal.shape in (None, one)]
         together = goal.minimize == "cost" and not goal.shape
         for shapes in [shapes_here] if together else [[one] for one in shapes_here]:
-            at = at_shapes(goal, own, shapes, price)
+            decision = Decision(*about, at_shapes(goal, own, shapes, price))
             shape = shapes[0] if len(shapes) == 1 else None
-            found.append(decide(model, host, own, at, shape, context))
+            found.append(decision.entry(model, host, own, shape))
     return found
 
 
-def decide(
-    model: str,
-    host: str,
-    results: Sequence[Result],
-    candidates: Sequence[Candidate],
-    shape: Shape | None,
-    context: Context,
-) -> GoalDecision:
-    """Return the decision of one model on one host among the candidates."""
-    goal = context.goal
-    deployable = [one for one in candidates if ruled_out(one, goal) is None]
-    missed = [(one, misses(one, goal, context.budget_points)) for one in deployable]
-    chosen = best([one for one, without in missed if not without], context)
-    bounds = [bound_cost(bound, limit, missed, chosen, context) for bound, limit in given(goal)]
-    near = None if chosen else nearest(missed)
-    return GoalDecision(
-        model=model,
-        host=host,
-        shape=chosen.shape if chosen else shape,
-        traffic=goal.traffic,
-        padding=chosen.padding if chosen else None,
-        variant=chosen.variant if chosen else None,
-        value=chosen.value if chosen else None,
-        unit=context.unit,
-        sentence=sentence(
-            goal, shape, context.unit, chosen, bounds, near, pace(chosen, candidates, context)
-        ),
-        provisional=is_provisional(candidates, chosen, context),
-        bounds=bounds,
-        nearest=near,
-        rejected=rejections(results, candidates, missed, chosen, context),
-    )
+class Decision:
+    """The decision of one model on one host among the candidates.
 
-
-def best(candidates: Sequence[Candidate], context: Context) -> Candidate | None:
-    """Return the candidate with the lowest value, None without any.
-
-    Of times, the winner of the race at the shape of that candidate, if it is one of them: the race
-    measured all in the same rounds, and among equal ones it took the smallest files.
+    `unit` is that of their values, `races` are the recommendations by shape that the race made,
+    `budget_points` is the budget by which the summary judged accuracy.
     """
-    known = [(one.value, one) for one in candidates if one.value is not None]
-    if not known:
-        return None
-    lowest = min(known, key=lambda pair: pair[0])[1]
-    race = context.race_at(lowest) if context.goal.minimize in TIMED else None
-    won = (race.variant, lowest.shape) if race else None
-    return next((one for one in candidates if (one.variant, one.shape) == won), lowest)
 
+    def __init__(
+        self,
+        goal: Goal,
+        unit: str,
+        budget_points: float,
+        races: Mapping[Shape, Recommendation],
+        candidates: Sequence[Candidate],
+    ) -> None:
+        self.goal, self.unit, self.races, self.candidates = goal, unit, races, candidates
+        self.judged = [
+            (one, ruled_out(one, goal), misses(one, goal, budget_points)) for one in candidates
+        ]
+        self.missed = [(one, short) for one, reason, short in self.judged if reason is None]
+        self.chosen = self.best([one for one, short in self.missed if not short])
 
-def pace(chosen: Candidate | None, candidates: Sequence[Candidate], context: Context) -> str:
-    """Return how much slower a choice is than the winner of the race at its shape, in words.
+    def entry(
+        self, model: str, host: str, results: Iterable[Result], shape: Shape | None
+    ) -> GoalDecision:
+        """Return the decision; `results` are all of the model on the host."""
+        chosen, bounds = self.chosen, [self.bound_cost(*one) for one in given(self.goal)]
+        near = None if chosen else self.nearest()
+        return GoalDecision(
+            model=model,
+            host=host,
+            shape=chosen.shape if chosen else shape,
+            traffic=self.goal.traffic,
+            padding=chosen.padding if chosen else None,
+            variant=chosen.variant if chosen else None,
+            value=chosen.value if chosen else None,
+            unit=self.unit,
+            sentence=self.sentence(shape, bounds, near),
+            provisional=self.is_provisional(),
+            bounds=bounds,
+            nearest=near,
+            rejected=self.rejections(results),
+        )
 
-    Empty for a goal of time, which says it, and where one of the two times is not known.
-    """
-    race = context.race_at(chosen)
-    if chosen is None or race is None or context.goal.minimize in TIMED:
-        return ""
-    if chosen.variant == race.variant:
-        return ", the fastest"
-    winner = next((one.row for one in candidates if one.variant == race.variant), None)
-    own, best = (row.paired_s if row else None for row in (chosen.row, winner))
-    if own is None or best is None:
-        return ""
-    return f", with {number(own / best)} times the latency of {race.variant}, the fastest"
+    def race_at(self, one: Candidate | None) -> Recommendation | None:
+        """Return the recommendation of the race at the shape of a candidate, None without one."""
+        return self.races.get(one.shape) if one and one.shape else None
 
+    def best(self, candidates: Iterable[Candidate]) -> Candidate | None:
+        """Return the candidate with the lowest value, None without any.
 
-def bound_cost(
-    bound: Bound,
-    limit: float,
-    missed: Sequence[tuple[Candidate, list[Miss]]],
-    chosen: Candidate | None,
-    context: Context,
-) -> BoundCost:
-    """Return what a bound cost: the best candidate without it against the chosen one."""
-    others = [one for one, without in missed if {miss.bound for miss in without} <= {bound}]
-    free = best(others, context)
-    more, words = None, limit_words(bound, limit)
-    if chosen and free and chosen.value is not None and free.value:
-        more = max(0.0, chosen.value / free.value - 1)
-    if more is None or free is None:
-        words += ": what it costs is not known"
-    elif more < NOTHING:
-        words += " costs nothing"
-    else:
-        words += f" costs {number(100 * more)} % more {context.goal.minimize} than {free.variant}"
-    return BoundCost(
-        bound=bound,
-        limit=limit,
-        variant=free.variant if free else None,
-        value=free.value if free else None,
-        more=more,
-        words=words,
-    )
+        Of times, the winner of the race at the shape of that candidate, if it is one of them: the
+        race measured all in the same rounds, and among equal ones it took the smallest files.
+        """
+        known = [one for one in candidates if one.value is not None]
+        if not known:
+            return None
+        lowest = min(known, key=lambda one: one.value or 0.0)
+        race = self.race_at(lowest) if self.goal.minimize in TIMED else None
+        won = (race.variant, lowest.shape) if race else None
+        return next((one for one in known if (one.variant, one.shape) == won), lowest)
 
+    def sentence(
+        self, shape: Shape | None, bounds: Iterable[BoundCost], nearest: Nearest | None
+    ) -> str:
+        """Return the decision in one sentence, with its pace and with what each bound cost."""
+        chosen = self.chosen
+        words = f"For the {goal_words(self.goal, chosen.shape if chosen else shape)}"
+        if chosen is not None and chosen.value is not None:
+            padding = f", padding {chosen.padding}" if chosen.padding else ""
+            words += f": {chosen.variant}, {number(chosen.value)} {self.unit}{self.pace()}{padding}"
+            return "; ".join([words, *(one.words for one in bounds)])
+        if nearest is None:
+            return f"{words}: no variant qualifies"
+        known = all(one.value is not None for one in nearest.misses)
+        meets = "meets it" if known else "is known to meet it"
+        missed = " and ".join(map(miss_words, nearest.misses))
+        return f"{words}: no variant {meets}; the nearest is {nearest.variant}: {missed}"
 
-def nearest(missed: Iterable[tuple[Candidate, list[Miss]]]) -> Nearest | None:
-    """Return the candidate whose most missed bound is missed by the smallest fraction."""
-    known = [(value, one, short) for one, short in missed if (value := one.value) is not None]
-    if not known:
-        return None
-    value, one, short = min(known, key=lambda found: (how_far(found[2][0]), found[0]))
-    return Nearest(one.variant, value, short)
+    def pace(self) -> str:
+        """Return how much slower a choice is than the winner of the race at its shape, in words.
 
+        Empty for a goal of time, which says it, and where one of the two times is not known.
+        """
+        chosen, race = self.chosen, self.race_at(self.chosen)
+        if chosen is None or race is None or self.goal.minimize in TIMED:
+            return ""
+        if chosen.variant == race.variant:
+            return ", the fastest"
+        winner = next((one.row for one in self.candidates if one.variant == race.variant), None)
+        own, best = (row.paired_s if row else None for row in (chosen.row, winner))
+        if own is None or best is None:
+            return ""
+        return f", with {number(own / best)} times the latency of {race.variant}, the fastest"
 
-def is_provisional(
-    candidates: Iterable[Candidate], chosen: Candidate | None, context: Context
-) -> bool:
-    """Return whether other load may have changed the decision, or a race has no winner."""
-    goal = context.goal
-    open_ones = [
-        one
-        for one in candidates
-        if one.lacks and one.lacks.startswith("disturbed") and one.result.status == "ok"
-    ]
-    may_meet = [one for one in open_ones if ruled_out(one._replace(lacks=None), goal) is None]
-    if may_meet or (chosen and chosen.provisional):
-        return True
-    if chosen is None or chosen.shape is None or goal.minimize not in TIMED:
-        return False
-    race = context.race_at(chosen)
-    return race is None or race.variant is None or race.provisional
+    def bound_cost(self, bound: Bound, limit: float) -> BoundCost:
+        """Return what a bound cost: the best candidate without it against the chosen one."""
+        chosen, words = self.chosen, limit_words(bound, limit)
+        others = (one for one, short in self.missed if {miss.bound for miss in short} <= {bound})
+        free, more = self.best(others), None
+        if chosen and free and chosen.value is not None and free.value:
+            more = max(0.0, chosen.value / free.value - 1)
+        if more is None or free is None:
+            words += ": what it costs is not known"
+        elif more < NOTHING:
+            words += " costs nothing"
+        else:
+            words += f" costs {number(100 * more)} % more {self.goal.minimize} than {free.variant}"
+        name, value = (free.variant, free.value) if free else (None, None)
+        return BoundCost(bound, limit, name, value, more, words)
 
+    def nearest(self) -> Nearest | None:
+        """Return the candidate whose most missed bound is missed by the smallest fraction."""
+        known = [
+            Nearest(one.variant, one.value, short)
+            for one, short in self.missed
+            if one.value is not None
+        ]
+        return min(known, key=lambda one: (how_far(one.misses[0]), one.value), default=None)
 
-def rejections(
-    results: Iterable[Result],
-    candidates: Sequence[Candidate],
-    missed: Sequence[tuple[Candidate, list[Miss]]],
-    chosen: Candidate | None,
-    context: Context,
-) -> list[Rejected]:
-    """Return each other variant with one reason; those that a bound kept from being chosen first.
+    def is_provisional(self) -> bool:
+        """Return whether other load may have changed the decision, or a race has no winner."""
+        chosen, goal = self.chosen, self.goal
+        disturbed = [one for one in self.candidates if (one.lacks or "").startswith("disturbed")]
+        may_meet = any(ruled_out(one._replace(lacks=None), goal) is None for one in disturbed)
+        if may_meet or (chosen and chosen.provisional):
+            return True
+        if chosen is None or chosen.shape is None or goal.minimize not in TIMED:
+            return False
+        race = self.race_at(chosen)
+        return race is None or race.variant is None or race.provisional
 
-    Each group has the lowest value first: those that are better than the chosen one, those that
-    are worse, those without a value.
-    """
-    found: dict[str, tuple[tuple[int, float], str]] = {}
-    at_best = chosen.value if chosen and chosen.value is not None else float("inf")
-    short_of = {id(one): short for one, short in missed}
-    for one in candidates:
-        short = short_of.get(id(one), [])
-        reason = ruled_out(one, context.goal)
-        if reason is None:
-            reason = miss_words(max(short, key=how_far)) if short else against(one, chosen, context)
-        order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
-        if one.variant not in found or order < found[one.variant][0]:
-            found[one.variant] = order, reason
-    where = "under this traffic" if context.goal.traffic else "at this shape"
-    for result in results:
-        failed = f"{result.status}: {result.reason}"
-        why = f"not measured {where}" if result.status == "ok" else failed
-        found.setdefault(result.variant, ((3, 0.0), why))
-    found.pop(chosen.variant if chosen else "", None)
-    ordered = sorted(found.items(), key=lambda item: item[1][0])
-    return [Rejected(name, reason) for name, (_, reason) in ordered]
+    def rejections(self, results: Iterable[Result]) -> list[Rejected]:
+        """Return each other variant with one reason; those that a bound kept from it come first.
 
+        Each group has the lowest value first: those that are better than the chosen one, those that
+        are worse, those without a value.
+        """
+        chosen, found = self.chosen, dict[str, tuple[tuple[int, float], str]]()
+        at_best = chosen.value if chosen and chosen.value is not None else float("inf")
+        for one, reason, short in self.judged:
+            if reason is None:
+                reason = miss_words(short[0]) if short else self.against(one)
+            order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
+            if one.variant not in found or order < found[one.variant][0]:
+                found[one.variant] = order, reason
+        where = "under this traffic" if self.goal.traffic else "at this shape"
+        for result in results:
+            failed = f"{result.status}: {result.reason}"
+            why = f"not measured {where}" if result.status == "ok" else failed
+            found.setdefault(result.variant, ((3, 0.0), why))
+        found.pop(chosen.variant if chosen else "", None)
+        ordered = sorted(found.items(), key=lambda item: item[1][0])
+        return [Rejected(name, reason) for name, (_, reason) in ordered]
 
-def against(candidate: Candidate, chosen: Candidate | None, context: Context) -> str:
-    """Return why a candidate that meets the goal is not chosen; the race's reason if it won."""
-    if chosen is None:
-        return "not chosen"
-    race, minimize = context.race_at(chosen), context.goal.minimize
-    if minimize == "latency" and race and race.variant == chosen.variant:
-        told = {one.variant: one.reason for one in race.rejected}
-        if candidate.variant in told:
-            return told[candidate.variant]
-    if candidate.value is None or chosen.value is None:
-        return f"its {minimize} was not measured"
-    if candidate.value <= chosen.value:
-        return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
-    own, best = number(candidate.value), number(chosen.value)
-    return f"more {minimize}: {own} {context.unit}, {chosen.variant} has {best}"
+    def against(self, candidate: Candidate) -> str:
+        """Return why a candidate that meets the goal is not chosen; the race's reason if it won."""
+        chosen, minimize = self.chosen, self.goal.minimize
+        if chosen is None:
+            return "not chosen"
+        race = self.race_at(chosen)
+        if minimize == "latency" and race and race.variant == chosen.variant:
+            told = {one.variant: one.reason for one in race.rejected}
+            if candidate.variant in told:
+                return told[candidate.variant]
+        if candidate.value is None or chosen.value is None:
+            return f"its {minimize} was not measured"
+        if candidate.value <= chosen.value:
+            return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
+        own, best = number(candidate.value), number(chosen.value)
+        return f"more {minimize}: {own} {self.unit}, {chosen.variant} has {best}"
 
 
 def for_goal(
@@ -386,9 +332,9 @@ def for_goal(
     found: list[Recommendation] = []
     for one in recommendations:
         if decision := by_place.get((one.model, one.host, one.shape)):
-            told: dict[str, Any] = same(decision, "variant", "provisional", "rejected")
             if one.variant != decision.variant:
-                told |= {name: [] for name in ("equal", "open", "disturbed", "undecided")}
+                one = replace(one, equal=[], open=[], disturbed=[], undecided=[])
+            told = same(decision, "variant", "provisional", "rejected")
             one = replace(one, why=decision.sentence, **told)
         found.append(one)
     return found

@@ -5,9 +5,9 @@ Times are in seconds; None means not known.
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -78,9 +78,10 @@ class Ratio(Entry, kw_only=True):
     where other load left no measurement."""
 
     @classmethod
-    def of(cls, found: Interval) -> "Ratio":
-        """Return a ratio of times with its interval and verdict."""
-        return cls(ratio=found.value, low=found.low, high=found.high, verdict=speed_verdict(found))
+    def of(cls, found: Interval, **more: Any) -> Self:
+        """Return a ratio of times with its interval and verdict, and `more` fields of its kind."""
+        value, low, high = found
+        return cls(ratio=value, low=low, high=high, verdict=speed_verdict(found), **more)
 
 
 def interval_of(found: Ratio | None) -> Interval | None:
@@ -88,6 +89,16 @@ def interval_of(found: Ratio | None) -> Interval | None:
     if found is None or found.ratio is None or found.low is None or found.high is None:
         return None
     return Interval(found.ratio, found.low, found.high)
+
+
+def number(value: float) -> str:
+    """Format a number with three significant digits, without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def milliseconds(seconds: float) -> str:
+    """Format seconds in milliseconds with three significant digits."""
+    return f"{number(1e3 * seconds)} ms"
 
 
 class Measured(Entry):
@@ -153,7 +164,7 @@ def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
 Kind = TypeVar("Kind", bound=Record)
 Raced = TypeVar("Raced", bound=RaceRecord)
 # SHA-256 of each engine.json in use, by model and variant
-Engines = Mapping[tuple[str, str], str]
+Engines = dict[tuple[str, str], str]
 
 
 def engines_in_use(paths: Iterable[Path | str]) -> Engines:
@@ -161,19 +172,12 @@ def engines_in_use(paths: Iterable[Path | str]) -> Engines:
     return {(Path(one).parents[2].name, Path(one).parent.name): sha256(one) for one in paths}
 
 
-def read_own(path: Path | str, kind: type[Kind], engines: Engines) -> Kind:
+def read_own(path: Path | str, read: Callable[[Path | str], Kind], engines: Engines) -> Kind:
     """Return the record `reports/{model}/{variant}.{kind}.json` of an engine in use.
 
-    Raises ArtifactError for a record of another model, variant or engine, and as `Record.read`.
+    Raises ArtifactError for a record of another model, variant or engine, and as `read`.
     """
-    record = kind.read(path)
-    require_own(path, record, engines)
-    return record
-
-
-def require_own(path: Path | str, record: Record, engines: Engines) -> None:
-    """Raise ArtifactError for a record of another model, variant or engine than its path says."""
-    model, variant = Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
+    record, model, variant = read(path), Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
     if record.variant == TRAINING:
         variant = TRAINING
     if (record.model, record.variant) != (model, variant):
@@ -182,6 +186,7 @@ def require_own(path: Path | str, record: Record, engines: Engines) -> None:
             f"{model}; delete it and run again"
         )
     require_engine(path, record.engine_sha256, engines.get((model, variant)))
+    return record
 
 
 def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
@@ -222,14 +227,12 @@ class StudyEntry(Measured):
 def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:
     """Return the records `reports/{model}/{variant}.{study}.json`, by study.
 
-    Raises ArtifactError as `Record.read` and `require_own` do.
+    Raises ArtifactError as `read_own` does.
     """
     found: dict[str, list[StudyRecord]] = {name: [] for name in STUDIES}
     for path in paths:
         name = Path(path).name.split(".")[-2]
-        record = STUDIES[name].read(path)
-        require_own(path, record, in_use)
-        found[name].append(record)
+        found[name].append(read_own(path, STUDIES[name].read, in_use))
     return found
 
 

@@ -1,7 +1,10 @@
 """Models of summary.json: splits, weights, how many texts were cut, searches of int8-auto."""
 
+import base64
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -11,14 +14,15 @@ from tightrope.artifacts.descent import parent_of, require_model
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
-from tightrope.inputs.encode import read_split, require_split
+from tightrope.errors import TightropeError
+from tightrope.inputs.encode import Example, read_split, require_split
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
+from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import (
     Records,
     Sensitivity,
     Split,
-    made_records,
     search_entry,
     sensitivity_entries,
 )
@@ -29,13 +33,11 @@ from tightrope.variants import AUTO, parse
 # splits, and the settings at whose number of tokens their texts are cut
 KEYS = {"evaluation": "max_sequence", "calibration": "max_sequence", "train": "train.sequence"}
 # fields of a checkpoint's manifest with a change, by the key of the configuration
-CHANGES = {
-    "prune": "prune",
-    "activation": "activation",
-    "distill": "distill",
-    "qat": "qat",
-    "train": "recipe",
-}
+CHANGES = {name: name for name in ("prune", "activation", "distill", "qat")} | {"train": "recipe"}
+# pictures of images that are answered otherwise: how many a model has, and how they are made
+MOST = 40
+SIDE = 72  # pixels: noise of this size is 6 kB, a photograph 2 or 3
+QUALITY = 75
 # manifests of checkpoints by model
 Checkpoints = Mapping[str, CheckpointManifest]
 
@@ -113,7 +115,6 @@ def with_search(result: Result, searches: Records) -> Result:
 
 # manifests of splits by model and split
 SplitsByModel = dict[str, dict[str, Path]]
-Paths = Iterable[Path | str]
 Judged = Mapping[tuple[str, str], AccuracyRecord]
 
 
@@ -131,7 +132,7 @@ def evaluation_split(manifest: Path | str) -> Split:
     return Split(sha256(manifest), texts, open_manifest(manifest, SplitManifest)["labels"])
 
 
-def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
+def data_entry(splits: Mapping[str, Path]) -> dict[str, str | int | None]:
     """Return the source of a model's data and the size of each split that is not empty."""
     manifests = {split: open_manifest(path, SplitManifest) for split, path in splits.items()}
     for split, path in splits.items():
@@ -141,41 +142,6 @@ def data_entry(splits: dict[str, Path]) -> dict[str, str | int | None]:
     return {"source": manifests["evaluation"]["source"], **filled}
 
 
-def model_entry(
-    checkpoint: Path | str,
-    splits: SplitsByModel,
-    results: Mapping[str, Sequence[Result]],
-    baselines: Mapping[str, Mapping[str, str]],
-    searches: Records,
-) -> tuple[str, Model]:
-    """Return name and entry of a model from the manifests of its checkpoint and splits.
-
-    Raises ArtifactError for the checkpoint of another model.
-    """
-    made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parent.parent.name
-    require_model(checkpoint, name)
-    data = open_manifest(splits[name]["evaluation"], SplitManifest)
-    weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
-    own = [one for one in results.get(name, ()) if one.status != "unavailable"]
-    places = dict.fromkeys(parse(one.variant).place for one in own)
-    return name, Model(
-        task=made["task"],
-        activation=activation_of(Path(checkpoint).with_name("config.json")),
-        parameters=made["parameters"],
-        reference=made.get("reference"),
-        matched=made.get("matched"),
-        checkpoint_sha256=weights["sha256"],
-        labels=data["labels"],
-        data=data_entry(splits[name]),
-        left_out=data.get("left_out") or {},
-        truncation={},
-        baselines={place: baselines[name][place] for place in places},
-        sensitivity=sensitivity_entries(name, searches),
-        chance=None,
-        thumbnails={},
-    )
-
-
 class Encoded(TypedDict, total=False):
     """What a calibration cache or a training says of the texts that it encoded."""
 
@@ -183,30 +149,99 @@ class Encoded(TypedDict, total=False):
     truncation: Truncation | None
 
 
-def with_truncations(
-    models: Mapping[str, Model], judged: Judged, caches: Paths, checkpoints: Paths
-) -> dict[str, Model]:
-    """Return the models with the truncation of each split that was encoded; empty for images.
+def model_entry(
+    checkpoint: Path | str,
+    splits: Mapping[str, Path],
+    baselines: Mapping[str, str],
+    results: Iterable[Result],
+    judged: Judged,
+    caches: Records,
+    searches: Records,
+) -> Model:
+    """Return the entry of a model from the manifests of its checkpoint and splits.
 
-    `judged` are the accuracy records by (model, variant), `caches` those of calibrations (the one
-    with the most samples counts), `checkpoints` the manifests of trained or untrained models.
+    `splits` and `baselines` are its own, `results`, accuracy records, `caches` of calibrations and
+    `searches` those of all models. Raises ArtifactError for the checkpoint of another model.
     """
-    found: dict[str, dict[str, Any]] = {name: {} for name in models}
-    for (model, _), record in judged.items():
+    made, name = read_manifest(checkpoint, CheckpointManifest), Path(checkpoint).parents[1].name
+    require_model(checkpoint, name)
+    data = open_manifest(splits["evaluation"], SplitManifest)
+    weights = made["files"].get("model.safetensors") or made["files"]["model.onnx"]
+    own = [one for one in results if one.model == name]
+    tried = [one.variant for one in own if one.status != "unavailable"]
+    places = dict.fromkeys(parse(variant).place for variant in tried)
+    records = [record for (model, _), record in judged.items() if model == name]
+    cached = [cache for (model, _), cache in caches.items() if model == name]
+    cached.sort(key=lambda cache: cache.get("samples") or 0)
+    indices = flipped_indices(own) if made["task"] == IMAGE else []
+    training = made["training"] or {}
+    require_type(checkpoint, training, Encoded)
+    encoded = {
         # all variants of a model encode the same texts
-        found[model]["evaluation"] = found[model].get("evaluation") or record.truncation
-    cached = made_records(caches, Encoded).items()
-    for (name, _), cache in sorted(cached, key=lambda item: item[1].get("samples") or 0):
-        found[name]["calibration"] = cache.get("truncation") or found[name].get("calibration")
-    for path in checkpoints:
-        training = read_manifest(path, CheckpointManifest)["training"] or {}
-        require_type(path, training, Encoded)
-        found[Path(path).parent.parent.name]["train"] = training.get("truncation")
-    return {
-        name: replace(model, truncation={key: own[key] for key in KEYS if own.get(key)})
-        for name, model in models.items()
-        for own in [found[name]]
+        "evaluation": [record.truncation for record in records],
+        "calibration": [one.get("truncation") for one in reversed(cached)],
+        "train": [training.get("truncation")],
     }
+    cut = {split: next(filter(None, found), None) for split, found in encoded.items()}
+    return Model(
+        task=made["task"],
+        activation=activation_of(Path(checkpoint).with_name("config.json")),
+        parameters=made["parameters"],
+        reference=made.get("reference"),
+        matched=made.get("matched"),
+        checkpoint_sha256=weights["sha256"],
+        labels=data["labels"],
+        data=data_entry(splits),
+        left_out=data.get("left_out") or {},
+        truncation={split: found for split, found in cut.items() if found},
+        baselines={place: baselines[place] for place in places},
+        sensitivity=sensitivity_entries(name, searches),
+        chance=chance_of(records),
+        thumbnails=thumbnails(read_split(splits["evaluation"]), indices) if indices else {},
+    )
+
+
+def thumbnails(split: Sequence[Example], indices: Iterable[int]) -> dict[str, str]:
+    """Return data URIs of these images of a split, by index.
+
+    Images that cannot be decoded are left out.
+    """
+    examples = {index: split[index] for index in indices}
+    pictures = {
+        str(index): thumbnail(example["image"], example["name"])
+        for index, example in examples.items()
+        if "image" in example
+    }
+    return {index: picture for index, picture in pictures.items() if picture}
+
+
+def flipped_indices(results: Iterable[Result]) -> list[int]:
+    """Return at most MOST examples to show: the first flipped ones of each result in turn.
+
+    Those of records made on another split are left out.
+    """
+    lists: list[Sequence[int]] = [
+        [example.index for example in accuracy.flipped or () if example.text is not None]
+        for result in results
+        if (accuracy := result.accuracy)
+    ]
+    turns = chain.from_iterable(zip_longest(*lists))
+    return list(dict.fromkeys(index for index in turns if index is not None))[:MOST]
+
+
+def thumbnail(image: bytes, name: str) -> str | None:
+    """Return an encoded image as a small JPEG in a data URI, None if it cannot be decoded."""
+    # imports Pillow, which texts do not need
+    from tightrope.inputs.images import decode_rgb
+
+    try:
+        picture = decode_rgb(image, name=name)
+    except TightropeError:
+        return None
+    picture.thumbnail((SIDE, SIDE))
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
 def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:
@@ -240,14 +275,13 @@ def truncation_words(splits: Mapping[str, Truncation]) -> str | None:
     return "; ".join(words) or None
 
 
-def chance_of(model: str, judged: Mapping[tuple[str, str], AccuracyRecord]) -> float | None:
+def chance_of(records: Iterable[AccuracyRecord]) -> float | None:
     """Return the share of the most frequent label among a model's evaluation examples.
 
     It is the accuracy of always answering this label, and no less than that of guessing. None
     without labels.
     """
-    found = [record.labels or () for (name, _), record in judged.items() if name == model]
-    labels = max(found, key=len, default=())
+    labels = max((record.labels or () for record in records), key=len, default=())
     return max(Counter(labels).values()) / len(labels) if labels else None
 
 

@@ -4,14 +4,13 @@ A training is compared with a plain one. Times are in seconds; None means not kn
 """
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict, replace
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.accuracy import AccuracyRecord, change, comparable
 from tightrope.records.kept import Kept, disturbed_while, kept, kept_of
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
@@ -20,7 +19,7 @@ from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_secon
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
-from tightrope.summary.accuracy import ComparedAccuracy, top_one
+from tightrope.summary.accuracy import ComparedAccuracy, accuracy_between, top_one
 from tightrope.summary.measured import Attempt, Entry, Measured, Ratio, Shape, measured_entry, same
 from tightrope.summary.models import Judged
 from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
@@ -67,34 +66,29 @@ def causes_entry(record: CausesRecord, *, accept_disturbed: bool = False) -> Cau
     A cause that other load left too few rounds has no saving; with `accept_disturbed` all rounds
     count for it, and it is `provisional`.
     """
-    causes = [removed(record, one, accept_disturbed) for one in record.causes]
+    causes = []
+    for cause in record.causes:
+        counted = counted_rounds(record, cause, accept_disturbed)
+        saved = call_s = None
+        if len(counted.calls) >= FEWEST_ROUNDS:
+            own, without = (blocks_of(counted.calls, engine) for engine in (0, 1))
+            call_s, ratio = call_seconds(own).value, time_ratio(without, own)
+            saved = Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
+        low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
+        entry = RemovedCause(
+            **same(cause, "cause", "setting", "reason"),
+            **same(counted, "disturbed", "provisional"),
+            shape=Shape(**cause.sizes),
+            predicted_low=low,
+            predicted_high=high,
+            call_s=call_s,
+            saved=saved,
+            within=saved.low <= high and saved.high >= low if saved else None,
+            rounds=len(counted.calls),
+            disturbed_rounds=counted.disturbed_calls,
+        )
+        causes.append(entry)
     return Causes(**measured_entry(record), causes=causes)
-
-
-def removed(record: CausesRecord, cause: RecordedCause, accept_disturbed: bool) -> RemovedCause:
-    """Return the entry of one cause."""
-    counted = counted_rounds(record, cause, accept_disturbed)
-    saved = call_s = None
-    if len(counted.calls) >= FEWEST_ROUNDS:
-        own, without = (blocks_of(counted.calls, engine) for engine in (0, 1))
-        call_s, ratio = call_seconds(own).value, time_ratio(without, own)
-        saved = Estimate(*(call_s * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
-    low, high = (share * (call_s or cause.profiled_s) for share in (cause.low, cause.high))
-    return RemovedCause(
-        shape=Shape(**cause.sizes),
-        cause=cause.cause,
-        setting=cause.setting,
-        predicted_low=low,
-        predicted_high=high,
-        call_s=call_s,
-        saved=saved,
-        within=saved.low <= high and saved.high >= low if saved else None,
-        rounds=len(counted.calls),
-        disturbed_rounds=counted.disturbed_calls,
-        disturbed=counted.disturbed,
-        provisional=counted.provisional,
-        reason=cause.reason,
-    )
 
 
 def counted_rounds(record: CausesRecord, cause: RecordedCause, accept: bool) -> Kept[Round]:
@@ -146,50 +140,24 @@ def activation_entries(
     model that `references` names. `judged` holds the accuracy records by (model, variant); the
     accuracies of the baseline variants are compared. `budget` is a fraction.
     """
-    groups: dict[tuple[str, str, str], list[LatencyRecord]] = {}
+    found: dict[tuple[str, str, str], Activation] = {}
     for record in records:
-        place = parse(record.variant).place
-        groups.setdefault((record.model, host_key(record.host), place), []).append(record)
-    return [
-        Activation(
-            model=model,
-            reference=references[model],
-            host=host,
-            device=device_of(place),
-            accuracy=accuracy_vs_reference(
-                judged.get((model, baselines[model][place])),
-                judged.get((references[model], baselines[references[model]][place])),
-                budget,
-            ),
-            rows=[row for record in group for row in rows_of(record)],
-        )
-        for (model, host, place), group in groups.items()
-    ]
-
-
-def accuracy_vs_reference(
-    record: AccuracyRecord | None, reference: AccuracyRecord | None, budget: float
-) -> ComparedAccuracy | None:
-    """Return a model's accuracy and its paired change against the reference model.
-
-    None without predictions or labels. The change is None if the two were not evaluated on the same
-    examples.
-    """
-    if record is None or not record.predictions or record.labels is None:
-        return None
-    right = asdict(top_one(record.right))
-    if reference is None or reference.labels is None or not comparable(record, reference):
-        return ComparedAccuracy(**right)
-    return ComparedAccuracy(**right, **asdict(change(record.right, reference.right, budget)))
-
-
-def rows_of(record: LatencyRecord) -> list[ActivationRow]:
-    """Return a row per shape of a record, or one row without times if it failed."""
-    failed = record.baseline_failed
-    reason = f"the reference: {failed}" if failed else record.reason
-    places = range(len(record.shapes))
-    times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
-    return [ActivationRow(record.variant, record.status, reason, one) for one in times or [None]]
+        model, place = record.model, parse(record.variant).place
+        other, key = references[model], (model, host_key(record.host), place)
+        if key not in found:
+            own, theirs = (judged.get((one, baselines[one][place])) for one in (model, other))
+            accuracy, between = None, accuracy_between(own, theirs, budget)
+            if own and between:
+                change = asdict(between.change) if between.change else {}
+                accuracy = ComparedAccuracy(**asdict(top_one(own.right)), **change)
+            found[key] = Activation(model, other, key[1], device_of(place), accuracy, [])
+        failed = record.baseline_failed
+        reason = f"the reference: {failed}" if failed else record.reason
+        places = range(len(record.shapes))
+        times: list[LatencyRow | None] = [latency_entry(record, place) for place in places]
+        told = record.variant, record.status, reason
+        found[key].rows.extend(ActivationRow(*told, one) for one in times or [None])
+    return [*found.values()]
 
 
 # settings in which compared trainings may differ, and their values in a plain training
@@ -289,11 +257,10 @@ class Training(Entry):
 
 
 def training_entries(
-    records: Iterable[TrainingRecord], *, accept_disturbed: bool = False
+    records: Sequence[TrainingRecord], *, accept_disturbed: bool = False
 ) -> list[Training]:
     """Return the entry of each record, compared with its plain training."""
-    known = list(records)
-    return [training_entry(one, reference_of(one, known), accept_disturbed) for one in known]
+    return [training_entry(one, reference_of(one, records), accept_disturbed) for one in records]
 
 
 def training_entry(

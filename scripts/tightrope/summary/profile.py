@@ -9,17 +9,9 @@ from typing import Literal, NamedTuple
 from msgspec.structs import asdict
 
 from tightrope.machine.lacks import missing_instructions
-from tightrope.records.profile import (
-    Bound,
-    Group,
-    OperatorTime,
-    Peaks,
-    ProfiledShape,
-    ProfileRecord,
-    Work,
-)
+from tightrope.records.profile import Bound, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
-from tightrope.summary.measured import Entry, Measured, Shape, measured_entry
+from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, milliseconds, same
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest
@@ -151,14 +143,13 @@ class Explanation(Entry):
     """The same in words, the largest causes first."""
 
 
-def roofline_entry(
-    work: Work | None, call_s: float, precision: str, peaks: Peaks | None
-) -> Roofline | None:
+def roofline_entry(work: Work | None, call_s: float, record: ProfileRecord) -> Roofline | None:
     """Return the point of a call of `call_s` seconds, None where the model's work is not known.
 
     The roof is the peak of the variant's type, or the copy bandwidth times the operations per byte
     where that is lower. Both are None for a type whose peak was not measured.
     """
+    peaks, precision = record.peaks, parse(record.variant).precision
     if work is None or peaks is None:
         return None
     name = precision.partition("-")[0]
@@ -181,60 +172,38 @@ def least_bytes(work: Work, name: str) -> float:
     return work.weights * (OTHER_WIDTHS.get(name) or WIDTHS[name]) + work.other_bytes
 
 
-def ceiling_of(shape: ProfiledShape) -> float | None:
-    """Return how many times faster a request gets if the call takes no time (Amdahl's law).
-
-    None where the time to prepare the inputs is not known.
-    """
-    if shape.prepare_s is None:
-        return None
-    rest = shape.prepare_s + shape.finish_s
-    return (rest + shape.call_s) / rest
-
-
 def profile_entry(record: ProfileRecord) -> Profile:
-    """Return the entry of a profile record."""
+    """Return the entry of a profile record, with times scaled to the call by `profiler_factor`."""
+    calls = []
+    for shape in record.shapes:
+        call_s, scale = shape.call_s, shape.profiler_factor or 1.0
+        rest = None if shape.prepare_s is None else shape.prepare_s + shape.finish_s
+        groups, operators = [], []
+        for name, group in shape.groups.items():
+            seconds = scale * group.seconds
+            types = {kind: scale * value / call_s for kind, value in group.types.items()}
+            told = {**asdict(group), "seconds": seconds, "types": types}
+            groups.append(OperatorGroup(group=name, share=seconds / call_s, **told))
+        for one in shape.operators[:LONGEST]:
+            seconds, names = scale * one.seconds, (one.name, one.kind, one.group, one.type)
+            operators.append(LongOperator(*names, seconds, seconds / call_s))
+        call = ProfiledCall(
+            **same(shape, "call_s", "bound", "profiler_factor", "padding", "prepare_s", "finish_s"),
+            shape=Shape(**shape.sizes),
+            shares=shape.shares or None,
+            outside=None if shape.outside_s is None else shape.outside_s / call_s,
+            ceiling=None if rest is None else (rest + call_s) / rest,
+            roofline=roofline_entry(shape.work, call_s, record),
+            groups=groups,
+            operators=operators,
+        )
+        calls.append(call)
     return Profile(
         **measured_entry(record),
         unprofiled=record.unprofiled,
         emulated=missing_instructions(parse(record.variant), record.host),
-        shapes=[call_entry(shape, record) for shape in record.shapes],
+        shapes=calls,
     )
-
-
-def call_entry(shape: ProfiledShape, record: ProfileRecord) -> ProfiledCall:
-    """Return the entry of a shape, with times scaled to the call by `profiler_factor`."""
-    call_s, scale = shape.call_s, shape.profiler_factor or 1.0
-    precision = parse(record.variant).precision
-    return ProfiledCall(
-        shape=Shape(**shape.sizes),
-        call_s=call_s,
-        bound=shape.bound,
-        shares=shape.shares or None,
-        outside=None if shape.outside_s is None else shape.outside_s / call_s,
-        profiler_factor=shape.profiler_factor,
-        padding=shape.padding,
-        prepare_s=shape.prepare_s,
-        finish_s=shape.finish_s,
-        ceiling=ceiling_of(shape),
-        roofline=roofline_entry(shape.work, call_s, precision, record.peaks),
-        groups=[group_entry(name, group, scale, call_s) for name, group in shape.groups.items()],
-        operators=[operator_entry(one, scale, call_s) for one in shape.operators[:LONGEST]],
-    )
-
-
-def group_entry(name: str, group: Group, scale: float, call_s: float) -> OperatorGroup:
-    """Return the entry of a group of operators."""
-    seconds = scale * group.seconds
-    types = {kind: scale * value / call_s for kind, value in group.types.items()}
-    scaled = {**asdict(group), "seconds": seconds, "types": types}
-    return OperatorGroup(group=name, share=seconds / call_s, **scaled)
-
-
-def operator_entry(one: OperatorTime, scale: float, call_s: float) -> LongOperator:
-    """Return the entry of an operator."""
-    seconds = scale * one.seconds
-    return LongOperator(one.name, one.kind, one.group, one.type, seconds, seconds / call_s)
 
 
 # a smaller difference of two calls is not explained
@@ -244,6 +213,7 @@ NAMED = 0.1
 MOST_NAMED = 3
 MINUS = "\N{MINUS SIGN}"
 CONVERSIONS = "conversions"
+STAY = {PRODUCTS: "Some products stay", ATTENTION: "Attention stays"}
 # what no operator takes: dispatch, copies, Python
 OUTSIDE = "outside of operators"
 Baselines = Mapping[str, Mapping[str, str]]
@@ -260,7 +230,8 @@ class Called(NamedTuple):
 def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
     """Return why the call of `one` differs from that of `other`, the largest causes first.
 
-    `parts` are those of `explain.parts_of`. Calls that differ by less than 3 % are called alike.
+    The groups that differ most are named: `products -0.9 ms, conversions +0.3 ms`. Calls that
+    differ by less than 3 % are called alike. `parts` are those of `parts_of`.
     """
     ours, theirs = one.call.call_s, other.call.call_s
     figures = f"{milliseconds(ours)} against {milliseconds(theirs)}"
@@ -268,15 +239,14 @@ def sentences(one: Called, other: Called, parts: Sequence[Part]) -> list[str]:
         return [f"As fast as {other.variant} within 3 %: {figures}."]
     word = "faster" if ours < theirs else "slower"
     first = f"{milliseconds(abs(ours - theirs))} {word} than {other.variant} ({figures})"
-    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
-    return [f"{first}: {differences(parts)}.", *causes(one, own)]
-
-
-def differences(parts: Sequence[Part]) -> str:
-    """Return the groups that differ most: `products -0.9 ms, conversions +0.3 ms`."""
     total = sum(abs(part.saved_s) for part in parts)
     named = [part for part in parts if abs(part.saved_s) >= NAMED * total][:MOST_NAMED]
-    return ", ".join(f"{part.group} {signed(-part.saved_s)}" for part in named)
+    differ = [
+        f"{part.group} {MINUS if part.saved_s > 0 else '+'}{milliseconds(abs(part.saved_s))}"
+        for part in named
+    ]
+    own = parts if parse(one.variant)[:2] == parse(other.variant)[:2] else []
+    return [f"{first}: {', '.join(differ)}.", *causes(one, own)]
 
 
 def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
@@ -285,11 +255,10 @@ def causes(one: Called, parts: Sequence[Part]) -> Iterator[str]:
     `parts` are those against another variant of its engine, else there are none: what quantization
     costs shows against the float of the same engine only.
     """
-    call = one.call
+    call, precision = one.call, parse(one.variant).precision
     if one.emulated:
-        precision = parse(one.variant).precision
         yield f"{precision} is emulated: {one.emulated}."
-    if parse(one.variant).precision in QUANTIZED:
+    if precision in QUANTIZED:
         yield from of_quantization(call, parts)
     if (call.padding or 0.0) >= NAMED:
         yield f"Padding: {percent(call.padding or 0.0)} of the tokens."
@@ -307,24 +276,9 @@ def of_quantization(call: ProfiledCall, parts: Sequence[Part]) -> Iterator[str]:
         times = f"{milliseconds(cost)}{word} the {milliseconds(gain)}"
         yield f"Conversions between types take {times} that products save."
     for group in call.groups:
-        if group.group not in (PRODUCTS, ATTENTION):
-            continue
-        for name, share in group.types.items():
+        for name, share in group.types.items() if group.group in STAY else ():
             if name not in ("int8", "fp8", "unknown") and share >= NAMED:
-                verb = "stay" if group.group == PRODUCTS else "stays"
-                which = "Some products" if group.group == PRODUCTS else "Attention"
-                yield f"{which} {verb} in {name}: {percent(share)} of the time."
-
-
-def milliseconds(seconds: float) -> str:
-    """Format seconds in milliseconds with three significant digits."""
-    value = 1e3 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
-
-
-def signed(seconds: float) -> str:
-    """Format a difference of seconds in milliseconds with its sign."""
-    return f"{'+' if seconds >= 0 else MINUS}{milliseconds(abs(seconds))}"
+                yield f"{STAY[group.group]} in {name}: {percent(share)} of the time."
 
 
 def percent(share: float) -> str:
@@ -339,35 +293,30 @@ def explanations(profiles: Iterable[Profile], baselines: Baselines) -> list[Expl
     baseline (`baselines` by model and place), and each other variant and the fastest. Variants
     whose operators are not timed are in none.
     """
-    found = []
-    for (model, host, shape), called in by_shape(profiles).items():
-        for one, other, relation in pairs(called, baselines.get(model, {})):
-            parts = parts_of(one.call, other.call)
-            found.append(
-                Explanation(
-                    model=model,
-                    host=host,
-                    shape=shape,
-                    variant=one.variant,
-                    against=other.variant,
-                    relation=relation,
-                    saved_s=other.call.call_s - one.call.call_s,
-                    parts=parts,
-                    sentences=sentences(one, other, parts),
-                )
-            )
-    return found
-
-
-def by_shape(profiles: Iterable[Profile]) -> dict[tuple[str, str, Shape], list[Called]]:
-    """Return the calls whose operators are timed, by model, host and shape; the fastest first."""
-    found: dict[tuple[str, str, Shape], list[Called]] = {}
+    timed: dict[tuple[str, str, Shape], list[Called]] = {}
     for profile in profiles:
         for call in profile.shapes:
             if profile.status == "ok" and call.outside is not None:
                 one = Called(profile.variant, call, profile.emulated)
-                found.setdefault((profile.model, profile.host, call.shape), []).append(one)
-    return {key: sorted(ones, key=lambda one: one.call.call_s) for key, ones in found.items()}
+                timed.setdefault((profile.model, profile.host, call.shape), []).append(one)
+    found = []
+    for (model, host, shape), called in timed.items():
+        called.sort(key=lambda one: one.call.call_s)
+        for one, other, relation in pairs(called, baselines.get(model, {})):
+            parts = parts_of(one.call, other.call)
+            entry = Explanation(
+                model=model,
+                host=host,
+                shape=shape,
+                variant=one.variant,
+                against=other.variant,
+                relation=relation,
+                saved_s=other.call.call_s - one.call.call_s,
+                parts=parts,
+                sentences=sentences(one, other, parts),
+            )
+            found.append(entry)
+    return found
 
 
 def pairs(
@@ -401,22 +350,19 @@ def float_of(one: Called, called: Sequence[Called]) -> Called | None:
         for other in called
         if parse(other.variant)[:2] == variant[:2] and parse(other.variant).precision in UNQUANTIZED
     ]
-    fp32 = [other for other in floats if parse(other.variant).precision == "fp32"]
-    return next(iter([*fp32, *floats]), None)
+    return min(floats, key=lambda one: parse(one.variant).precision != "fp32", default=None)
 
 
 def parts_of(one: ProfiledCall, other: ProfiledCall) -> list[Part]:
     """Return what each group of operators takes in both; what differs most is first."""
-    ours, theirs = seconds_by_group(one), seconds_by_group(other)
+    ours, theirs = (
+        {group.group: group.seconds for group in call.groups}
+        | {OUTSIDE: (call.outside or 0.0) * call.call_s}
+        for call in (one, other)
+    )
     parts = [
         Part(group, own, against, against - own)
         for group in {**ours, **theirs}
         for own, against in [(ours.get(group, 0.0), theirs.get(group, 0.0))]
     ]
     return sorted(parts, key=lambda part: -abs(part.saved_s))
-
-
-def seconds_by_group(call: ProfiledCall) -> dict[str, float]:
-    """Return the seconds of each group and of what no operator takes."""
-    groups = {group.group: group.seconds for group in call.groups}
-    return groups | {OUTSIDE: (call.outside or 0.0) * call.call_s}

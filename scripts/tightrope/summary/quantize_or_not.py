@@ -4,10 +4,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import asdict
 
-from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.measured import Entry, Ratio, Shape, interval_of, same
+from tightrope.records.finalists import STANDINGS
+from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
+from tightrope.summary.accuracy import Accuracy
+from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
 from tightrope.summary.races import Race, RaceKey, ratio_between
 from tightrope.summary.recommend import rows_at, shapes_of
 from tightrope.summary.results import LatencyRow, Result
@@ -18,8 +21,6 @@ QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
 QUANTIZE, UNDECIDED, DO_NOT = VERDICTS
-# accuracy verdicts from deployable to not deployable
-STANDINGS = ("kept", "undecided", "dropped")
 
 
 class QuantizedAccuracy(Entry):
@@ -110,14 +111,12 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     latency.
     """
     raced = race.raced if race else ()
-    ranks = [
-        ((one.variant not in raced, standing_of(one), seconds), one)
-        for one in results
-        if one.precision in UNQUANTIZED
-        and one.status == "ok"
-        and (seconds := seconds_of(one.variant, rows)) < math.inf
-    ]
-    return min(ranks, key=lambda pair: pair[0])[1] if ranks else None
+    known = [one for one in results if one.precision in UNQUANTIZED and one.status == "ok"]
+    return min(
+        (one for one in known if seconds_of(one.variant, rows) < math.inf),
+        key=lambda one: (one.variant not in raced, standing_of(one), seconds_of(one.variant, rows)),
+        default=None,
+    )
 
 
 def seconds_of(name: str, rows: Rows) -> float:
@@ -153,18 +152,30 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
 
     Their speed-up is None if the two were not measured in the same rounds.
     """
-    name, accuracy, row = result.variant, result.accuracy, rows.get(result.variant)
+    name, row, ok = result.variant, rows.get(result.variant), result.status == "ok"
     paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup
-    speedup, fields = interval_of(paired), QuantizedAccuracy.__struct_fields__
+    speedup = interval_of(paired)
+    why = [] if ok else [f"failed: {result.reason}"]
+    if speedup is not None:
+        word: str = speed_verdict(speedup)
+        if word == "tie":
+            word = "no faster" if speedup.high == 1 else "not significantly faster"
+        why.append(f"{word} than {plain.variant}")
+    elif ok:
+        why.append(why_not_raced(row, name, plain.variant, race))
+    if ok or result.accuracy is not None:
+        why.append(accuracy_reason(result.accuracy))
+    if standing := standing_of(plain):
+        why.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing]}")
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
-        why=reasons(result, plain, rows, race, speedup),
-        failed=None if result.status == "ok" else result.reason,
+        why=why,
+        failed=None if ok else result.reason,
         speedup=Ratio.of(speedup) if speedup else None,
-        accuracy=QuantizedAccuracy(**same(accuracy, *fields)) if accuracy else None,
+        accuracy=msgspec.convert(result.accuracy, QuantizedAccuracy | None, from_attributes=True),
     )
 
 
@@ -174,7 +185,7 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
     A slower variant is not rejected if the float variant has a worse accuracy verdict, since that
     float variant may not be deployable.
     """
-    if result.status != "ok" or verdict_of(result) == "dropped":
+    if result.status != "ok" or standing_of(result) == STANDINGS.index("dropped"):
         return DO_NOT
     if speedup is None:
         return UNDECIDED
@@ -183,39 +194,17 @@ def advice(result: Result, plain: Result, speedup: Interval | None) -> QuantizeV
     return QUANTIZE if speedup.low > 1 and standing_of(result) == 0 else UNDECIDED
 
 
-def verdict_of(result: Result) -> str | None:
-    """Return the accuracy verdict, None if accuracy was not evaluated."""
-    return result.accuracy.verdict if result.accuracy else None
-
-
 def standing_of(result: Result) -> int:
     """Return the rank of the accuracy verdict: 0 if kept or not evaluated, higher if worse."""
-    return STANDINGS.index(verdict_of(result) or "kept")
+    verdict = result.accuracy.verdict if result.accuracy else None
+    return STANDINGS.index(verdict or "kept")
 
 
-def reasons(
-    result: Result, plain: Result, rows: Rows, race: Race | None, speedup: Interval | None
-) -> list[str]:
-    """List all reasons for and against the variant, in words."""
-    ok = result.status == "ok"
-    found = [] if ok else [f"failed: {result.reason}"]
-    if speedup is not None:
-        found.append(speed_reason(plain.variant, speedup))
-    elif ok:
-        found.append(why_not_raced(result, plain.variant, rows, race))
-    if ok or result.accuracy is not None:
-        found.append(accuracy_reason(result))
-    if standing_of(plain):
-        found.append(f"the accuracy of {plain.variant} itself is {verdict_of(plain)}")
-    return found
-
-
-def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> str:
+def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> str:
     """Explain why there is no speed-up over the float variant."""
-    row = rows.get(result.variant)
     if row is None:
         return "not measured at this shape"
-    if race and {result.variant, plain} <= set(race.raced):
+    if race and {name, plain} <= set(race.raced):
         if race.heats > 1:
             return f"not raced with {plain}: the finalists did not fit in memory together"
         return f"too few undisturbed rounds paired with {plain}"
@@ -224,20 +213,8 @@ def why_not_raced(result: Result, plain: str, rows: Rows, race: Race | None) -> 
     return f"not raced with {plain}: another quantized variant is faster"
 
 
-def speed_reason(plain: str, speedup: Interval) -> str:
-    """Describe in words whether the variant is faster than the float variant."""
-    if speedup.low > 1:
-        word = "faster"
-    elif speedup.high < 1:
-        word = "slower"
-    else:
-        word = "no faster" if speedup.high == 1 else "not significantly faster"
-    return f"{word} than {plain}"
-
-
-def accuracy_reason(result: Result) -> str:
+def accuracy_reason(accuracy: Accuracy | None) -> str:
     """Describe the accuracy verdict in words."""
-    accuracy = result.accuracy
     if accuracy is None:
         return "accuracy was not evaluated: speed alone decides"
     if accuracy.verdict != "undecided":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tightrope.machine.host import host_key
 from tightrope.records.race import (
@@ -91,50 +91,37 @@ def race_entries(
     found: dict[RaceKey, Race] = {}
     for record in records:
         own = {variant: size for (model, variant), size in sizes.items() if model == record.model}
-        places = range(len(record.heats[-1].shapes)) if record.heats else ()
-        for place in places:
-            heats = [heat.shapes[place] for heat in record.heats]
-            race = outcome_of(record, heats, place, own, accept_disturbed)
+        within = record.decision["equal_within"]
+        for place in range(len(record.heats[-1].shapes)) if record.heats else ():
+            heats = [one.shapes[place] for one in record.heats]
+            names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
+            last = heats[-1]
+            choice = race_choice(record, place, own, accept_disturbed=accept_disturbed)
+            still, first, close, chosen, provisional = choice
+            rivals = [one for one in close if chosen and one != chosen]
+            equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
+            race = Race(
+                **same(record, "model", "device"),
+                host=host_key(record.host),
+                shape=Shape(**last.sizes),
+                status=(DECIDED if first else DISTURBED) if still else "failed",
+                variant=chosen,
+                fastest=first,
+                equal=sorted(equal),
+                open=[one for one in still if one != chosen and one not in equal],
+                within=within,
+                provisional=provisional,
+                reason=why_not(record, last, still) if still and not chosen else None,
+                raced=names,
+                left_out={name: why for name, why in record.left_out.items() if name in names},
+                out={name: one.by for heat in heats for name, one in heat.out.items()},
+                rounds=sum(len(heat.loads) for heat in heats),
+                heats=len(heats),
+                stop=last.stop,
+                ratios=ratios(heats, names, all_rounds=provisional),
+            )
             found[RaceKey(race.model, race.host, race.device, race.shape)] = race
     return found
-
-
-def outcome_of(
-    record: RaceRecord,
-    heats: list[RacedShape],
-    place: int,
-    sizes: Mapping[str, int],
-    accept_disturbed: bool,
-) -> Race:
-    """Return the entry of a race at the shape with index `place`, whose rounds are in `heats`."""
-    within = record.decision["equal_within"]
-    names = list(dict.fromkeys(name for heat in heats for name in heat.blocks_s))
-    last = heats[-1]
-    found = race_choice(record, place, sizes, accept_disturbed=accept_disturbed)
-    still, first, close, chosen, provisional = found
-    others = [one for one in still if one != chosen]
-    rivals = [one for one in close if chosen and one != chosen]
-    equal = [one for one in rivals if chosen and is_equal(ratio(last, chosen, one), within)]
-    return Race(
-        **same(record, "model", "device"),
-        host=host_key(record.host),
-        shape=Shape(**last.sizes),
-        status=(DECIDED if first else DISTURBED) if still else "failed",
-        variant=chosen,
-        fastest=first,
-        equal=sorted(equal),
-        open=[one for one in others if one not in equal],
-        within=within,
-        provisional=provisional,
-        reason=why_not(record, last, still) if still and not chosen else None,
-        raced=names,
-        left_out={name: why for name, why in record.left_out.items() if name in names},
-        out={name: one.by for heat in heats for name, one in heat.out.items()},
-        rounds=sum(len(heat.loads) for heat in heats),
-        heats=len(heats),
-        stop=last.stop,
-        ratios=ratios(heats, names, all_rounds=provisional),
-    )
 
 
 def is_undecided(record: RaceRecord) -> bool:
@@ -155,19 +142,15 @@ def why_not(record: RaceRecord, shape: RacedShape, still: list[str]) -> str:
 
 def ratios(heats: Iterable[RacedShape], names: list[str], *, all_rounds: bool) -> list[RaceRatio]:
     """Return the speed-up of `variant` over `other` for all pairs with enough rounds."""
-    found: dict[tuple[str, str], Ratio] = {}
+    found: dict[tuple[str, str], RaceRatio] = {}
     for heat in heats:
         here = [name for name in names if name in heat.blocks_s]
         for one, other in combinations(here, 2):
-            measured = ratio(heat, one, other, all_rounds=all_rounds)
-            if measured is not None:
-                found[one, other] = Ratio.of(measured)
+            if measured := ratio(heat, one, other, all_rounds=all_rounds):
                 turned = Interval(1 / measured.value, 1 / measured.high, 1 / measured.low)
-                found[other, one] = Ratio.of(turned)
-    return [
-        RaceRatio(variant=one, other=other, **asdict(entry))
-        for (one, other), entry in found.items()
-    ]
+                found[one, other] = RaceRatio.of(measured, variant=one, other=other)
+                found[other, one] = RaceRatio.of(turned, variant=other, other=one)
+    return [*found.values()]
 
 
 def ratio_between(race: Race, one: str, other: str) -> RaceRatio | None:
@@ -241,34 +224,24 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
         scale = on_one_scale(rows, race, baseline) if race else {}
         seconds = baseline_seconds(rows, baseline)
         for name, row in rows.items():
-            found[key, name] = placed(row, scale.get(name), seconds, itself=name == baseline)
+            speedup, own = scale.get(name, row.speedup), own_seconds(row)
+            if seconds and speedup and speedup.ratio is not None:
+                own = seconds / speedup.ratio
+            elif own and name == baseline:
+                own = seconds
+            found[key, name] = replace(
+                row,
+                speedup=speedup,
+                raced=name in scale,
+                paired_s=own,
+                throughput_per_s=row.shape.batch / own if own else None,
+            )
 
     def rows_of(one: Result) -> list[LatencyRow]:
         keys = (RaceKey(one.model, one.host, one.device, row.shape) for row in one.latency)
         return [found[key, one.variant] for key in keys]
 
     return [replace(one, latency=rows_of(one)) for one in results]
-
-
-def placed(
-    row: LatencyRow, raced: Ratio | None, baseline_s: float | None, *, itself: bool
-) -> LatencyRow:
-    """Return a row with `raced`, `paired_s` and, if it raced, the race's speed-up.
-
-    `itself` says whether it is that of the baseline.
-    """
-    speedup, seconds = raced or row.speedup, own_seconds(row)
-    if baseline_s and speedup and speedup.ratio is not None:
-        seconds = baseline_s / speedup.ratio
-    elif seconds and itself:
-        seconds = baseline_s
-    return replace(
-        row,
-        speedup=speedup,
-        raced=raced is not None,
-        paired_s=seconds,
-        throughput_per_s=row.shape.batch / seconds if seconds else None,
-    )
 
 
 def own_seconds(row: LatencyRow) -> float | None:

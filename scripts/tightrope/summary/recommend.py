@@ -1,12 +1,12 @@
 """Which variant to deploy at each shape, and why not the others."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tightrope.records.finalists import MOST
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape, interval_of
+from tightrope.summary.measured import Entry, Shape, interval_of, milliseconds
 from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
 from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
@@ -85,7 +85,7 @@ def unkept(result: Result) -> str | None:
 def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> str:
     """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race."""
     if parse(name).device != race.device:
-        ours, theirs = (milliseconds(rows[one]) for one in (name, chosen))
+        ours, theirs = (call_time(rows[one]) for one in (name, chosen))
         return f"slower: {ours} per call, {chosen} takes {theirs}"
     if name in race.left_out:
         return f"failed in the race: {race.left_out[name]}"
@@ -100,7 +100,7 @@ def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -
     own, best = (interval_of(rows[one].speedup) for one in (name, chosen))
     if len(race.raced) >= MOST and own and best and own.high >= best.low:
         return f"not raced: {MOST} variants are surely faster than the baseline by more"
-    told = times(own, "the baseline") if own else f"{milliseconds(rows[name])} per call"
+    told = times(own, "the baseline") if own else f"{call_time(rows[name])} per call"
     return f"slower: {told}"
 
 
@@ -172,10 +172,9 @@ def why_nothing(
     return "nothing could be measured"
 
 
-def milliseconds(row: LatencyRow) -> str:
+def call_time(row: LatencyRow) -> str:
     """Format the time per call by which variants are compared."""
-    seconds = row.paired_s
-    return "an unknown time" if seconds is None else f"{1000 * seconds:.3g} ms"
+    return "an unknown time" if row.paired_s is None else milliseconds(row.paired_s)
 
 
 def times(speedup: Interval, other: str) -> str:
@@ -195,29 +194,22 @@ def recommendations(results: Sequence[Result], races: Races) -> list[Recommendat
 
     Times of different hosts are never compared.
     """
-    found: list[Recommendation] = []
-    known = of_models(results)
-    places = dict.fromkeys((one.model, one.host) for one in results if one.latency)
-    for model, host in places:
-        if host is None:
-            continue
-        own = [one for one in known[model] if one.host in (host, None)]
-        for shape in shapes_of(own):
-            here = {
-                device: races[key]
-                for device in dict.fromkeys(one.device for one in own)
-                if (key := RaceKey(model, host, device, shape)) in races
-            }
-            found.append(choose(model, host, own, shape, here))
-    return found
+    return [
+        choose(model, host, own, shape, races)
+        for model, host, own in measured_places(results)
+        for shape in shapes_of(own)
+    ]
 
 
-def of_models(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the results of each model, in their order."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(result.model, []).append(result)
-    return found
+def measured_places(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
+    """Yield each model and host with latencies, and the model's results there and nowhere."""
+    for model, host in dict.fromkeys((one.model, one.host) for one in results if one.latency):
+        if host is not None:
+            yield (
+                model,
+                host,
+                [one for one in results if one.model == model and one.host in (host, None)],
+            )
 
 
 def shapes_of(results: Iterable[Result]) -> list[Shape]:
@@ -233,25 +225,33 @@ def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
 
 
 def choose(
-    model: str, host: str, results: Sequence[Result], shape: Shape, races: Mapping[str, Race]
+    model: str, host: str, results: Sequence[Result], shape: Shape, races: Races
 ) -> Recommendation:
-    """Return what to deploy of a model on a host at a shape, why, and how certain that is.
-
-    `races` are by device.
-    """
-    rows = rows_at(results, shape)
+    """Return what to deploy of a model on a host at a shape, why, and how certain that is."""
+    devices = dict.fromkeys(one.device for one in results)
+    keys = (RaceKey(model, host, device, shape) for device in devices)
+    here, rows = [races[key] for key in keys if key in races], rows_at(results, shape)
     reasons = {result.variant: disqualified(result, rows) for result in results}
     fit = [result for result in results if reasons[result.variant] is None]
-    decided = {race.variant: race for race in races.values() if race.variant is not None}
+    decided = {race.variant: race for race in here if race.variant is not None}
     winners = {name: race for name, race in decided.items() if reasons[name] is None}
-    disturbed = disturbed_variants(results, rows, list(winners))
-    undecided = [race for race in races.values() if race.status != DECIDED]
+    lost = [one.variant for one in results if may_be_faster(one, rows)]
+    # by a winner that is significantly faster, measured in pairs
+    beaten_baselines = {
+        one.baseline
+        for one in results
+        if one.variant in winners
+        and (speedup := rows[one.variant].speedup)
+        and speedup.verdict == "faster"
+    }
+    disturbed = [name for name in lost if name not in beaten_baselines]
+    undecided = [race for race in here if race.status != DECIDED]
     # devices do not race each other: compare times measured at different minutes
     chosen = min(winners, key=lambda name: rows[name].paired_s or math.inf, default=None)
     race = winners[chosen] if chosen else None
     if chosen and race:
         sizes = {result.variant: result.size_bytes or 0 for result in fit}
-        keeping = len(fit) + sum(may_be_faster(one, rows) for one in results if one not in fit)
+        keeping = len({*sizes, *lost})
         reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
         del reasons[chosen]
         words = why(chosen, race, fit, sizes, keeping)
@@ -290,24 +290,6 @@ def faster_but_undecided(
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
-
-
-def disturbed_variants(
-    results: Sequence[Result], rows: Mapping[str, LatencyRow], winners: Sequence[str]
-) -> list[str]:
-    """Return the disturbed variants that may be faster, without baselines that a winner beat.
-
-    It beat those than which it is significantly faster, measured in pairs.
-    """
-    behind = {
-        one.baseline
-        for one in results
-        if one.variant in winners
-        and (speedup := rows[one.variant].speedup)
-        and speedup.verdict == "faster"
-    }
-    found = [one.variant for one in results if may_be_faster(one, rows)]
-    return [name for name in found if name not in behind]
 
 
 def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:

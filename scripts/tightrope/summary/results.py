@@ -1,37 +1,25 @@
 """Results of summary.json, one per variant of a model."""
 
-import math
 import statistics
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
-from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.machine.host import host_key
 from tightrope.machine.interference import GpuState, gpu_disturbance
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import (
     LatencyRecord,
-    MachineSpeed,
-    StreamBlocks,
     TimedShape,
     drift_std,
     joules_per_call,
     kept_pairs,
 )
 from tightrope.statistics import percentile, speedup, trimmed_mean
-from tightrope.summary.accuracy import Accuracy, ReferenceLogits, Search, Split, accuracy_entry
+from tightrope.summary.accuracy import Accuracy, Search
 from tightrope.summary.measured import Entry, Ratio, Shape, same, why_disturbed, why_noisy
 from tightrope.variants import parse
 
 # verdict in place of a speed verdict: other load left no measurement
 DISTURBED: Literal["disturbed"] = "disturbed"
 NO_SPEEDUP = Ratio(verdict=DISTURBED)
-# fields of a result that are those of the latency record
-MEASURED = (
-    *("model", "engine_sha256", "measured", "threads", "baseline_failed"),
-    *("load_s", "first_call_s", "peak_rss_bytes"),
-)
 Status = Literal["ok", "failed", "unavailable"]
 
 
@@ -248,81 +236,26 @@ def median(numbers: list[float]) -> float | None:
 
 
 def streams_entry(shape: TimedShape) -> Streams | None:
-    """Return `streams` of a latency row, None where the shape was timed on no number of them."""
-    rates = [rate(one, shape.batch) for one in shape.streams or ()]
+    """Return `streams` of a latency row, None where the shape was timed on no number of them.
+
+    The blocks do not count in which the GPU was slowed down or shared. The estimate and its
+    interval are those of `trimmed_mean`; the interval is None with fewer than two blocks.
+    """
+    rates = []
+    for one in shape.streams or ():
+        blocks = zip(one.calls, one.seconds, one.gpu, strict=True)
+        kept = [(calls, seconds) for calls, seconds, gpu in blocks if gpu_disturbance(gpu) is None]
+        values = [shape.batch * calls / seconds for calls, seconds in kept]
+        value, *ends = trimmed_mean(values) if values else (None, None, None)
+        low, high = ends if len(values) > 1 else (None, None)
+        reason = one.reason
+        if not values and reason is None:
+            reason = "the GPU was slowed down or shared in each block"
+        rates.append(StreamRate(one.streams, value, low, high, len(values), reason))
     if not rates:
         return None
     known = {one.streams: one.throughput_per_s for one in rates if one.throughput_per_s is not None}
     return Streams(rates, best=max(known, key=lambda count: known[count], default=None))
-
-
-def rate(measured: StreamBlocks, batch: int) -> StreamRate:
-    """Return the samples per second on a number of streams, over the blocks that count.
-
-    Those do not in which the GPU was slowed down or shared. The estimate and its interval are those
-    of `trimmed_mean`; the interval is None with fewer than two blocks.
-    """
-    values = [
-        batch * calls / seconds
-        for calls, seconds, state in zip(
-            measured.calls, measured.seconds, measured.gpu, strict=True
-        )
-        if gpu_disturbance(state) is None
-    ]
-    middle = trimmed_mean(values) if values else None
-    bounded = middle is not None and math.isfinite(middle.low)
-    reason = measured.reason
-    if middle is None and reason is None:
-        reason = "the GPU was slowed down or shared in each block"
-    return StreamRate(
-        streams=measured.streams,
-        throughput_per_s=middle.value if middle else None,
-        low=middle.low if middle and bounded else None,
-        high=middle.high if middle and bounded else None,
-        blocks=len(values),
-        reason=reason,
-    )
-
-
-def result_entry(
-    engine: EngineManifest,
-    latency: LatencyRecord,
-    accuracy: AccuracyRecord,
-    baseline: AccuracyRecord | None,
-    *,
-    budget: float,
-    baseline_variant: str,
-    split: Split,
-    machine: MachineSpeed,
-    logits: ReferenceLogits | None = None,
-    accept_disturbed: bool = False,
-) -> Result:
-    """Return an entry of `results`, without what later steps of `summarize` add.
-
-    `baseline` is the accuracy record of `baseline_variant`. Both variants were evaluated on
-    `split`; `machine` gives the machine's speed variation over all latency records, `logits` are
-    those of `baseline`. For `accept_disturbed` see `latency_entry`.
-    """
-    failed = next((record for record in (latency, accuracy) if record.status != "ok"), None)
-    return Result(
-        **parts_of(latency.variant),
-        baseline=baseline_variant,
-        host=host_key(latency.host),
-        status=failed.status if failed else "ok",
-        reason=failed.reason if failed else None,
-        size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
-        build_s=engine["build_s"],
-        build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
-        executed=engine.get("executed"),
-        options=engine.get("options"),
-        **same(latency, *MEASURED),
-        accuracy=accuracy_entry(accuracy, baseline, budget, split, logits),
-        # as if the variant had not raced
-        latency=[
-            latency_entry(latency, place, machine.spread(latency, place), accept_disturbed)
-            for place in range(len(latency.shapes))
-        ],
-    )
 
 
 def not_planned_entry(
@@ -338,9 +271,8 @@ def not_planned_entry(
 
 def parts_of(variant: str) -> dict[str, Any]:
     """Return the name of a variant and its parts, as a result has them."""
-    parsed = parse(variant)
-    parts = same(parsed, "device", "engine", "precision", "calibration")
-    return {"variant": str(parsed), **parts}
+    parts = same(parse(variant), "device", "engine", "precision", "calibration")
+    return {"variant": variant, **parts}
 
 
 def latency_entry(
@@ -352,10 +284,18 @@ def latency_entry(
     undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
     None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    shape = record.shapes[place]
+    shape, loads = record.shapes[place], record.plan["loads"]
     why = partial(why_disturbed, shape, record.busiest)
     kept = kept_pairs(record, place, why, accept=accept_disturbed)
     calls = [] if kept.disturbed and not kept.provisional else kept.calls
+    samples = [sample for index in calls for sample in shape.blocks_s[index]]
+    mean, device = statistics.fmean(samples) if samples else None, shape.device_s
+    faster = None if shape.baseline_blocks_s is None else NO_SPEEDUP
+    if shape.baseline_blocks_s is not None and calls:
+        both = (shape.blocks_s, shape.baseline_blocks_s)
+        own, theirs = ([blocks[index] for index in calls] for blocks in both)
+        unsteady = drift_std(spread, loads)
+        faster = Ratio.of(speedup(own, theirs, loads=loads, unsteady=unsteady))
     reasons = why_noisy(shape, record.reference)
     return LatencyRow(
         shape=Shape(**shape.sizes),
@@ -364,41 +304,18 @@ def latency_entry(
         disturbed=kept.disturbed,
         provisional=kept.provisional,
         **same(shape, "stop", "first_call_s", "threads_busy", "cores_used"),
-        **times(shape, calls),
-        speedup=speedup_entry(shape, calls, record.plan["loads"], spread),
+        samples=len(samples),
+        p50_s=percentile(samples, 50),
+        p90_s=percentile(samples, 90),
+        p99_s=percentile(samples, 99),
+        mean_s=mean,
+        throughput_per_s=shape.batch / mean if mean else None,
+        device_p50_s=percentile(device, 50) if device and samples else None,
+        streams=streams_entry(shape) if samples else None,
+        energy_j=joules_per_call(shape, calls),
+        speedup=faster,
         machine_spread=spread,
         gpu=gpu_entry(shape),
         noise=reasons,
         noisy=bool(reasons),
     )
-
-
-def times(shape: TimedShape, kept: Sequence[int]) -> dict[str, Any]:
-    """Return statistics over the calls in these blocks, None without blocks."""
-    samples = [sample for index in kept for sample in shape.blocks_s[index]]
-    mean = statistics.fmean(samples) if samples else None
-    device = shape.device_s
-    return {
-        "samples": len(samples),
-        "p50_s": percentile(samples, 50),
-        "p90_s": percentile(samples, 90),
-        "p99_s": percentile(samples, 99),
-        "mean_s": mean,
-        "throughput_per_s": shape.batch / mean if mean else None,
-        "device_p50_s": percentile(device, 50) if device and samples else None,
-        "streams": streams_entry(shape) if samples else None,
-        "energy_j": joules_per_call(shape, kept),
-    }
-
-
-def speedup_entry(
-    shape: TimedShape, kept: Sequence[int], loads: int, spread: float
-) -> Ratio | None:
-    """Return the speed-up over these pairs, None without a baseline, `disturbed` without pairs."""
-    if shape.baseline_blocks_s is None:
-        return None
-    if not kept:
-        return NO_SPEEDUP
-    own = [shape.blocks_s[index] for index in kept]
-    theirs = [shape.baseline_blocks_s[index] for index in kept]
-    return Ratio.of(speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads)))

@@ -4,8 +4,7 @@ Each model is read in a process of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +22,11 @@ from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
-from tightrope.summary.accuracy import ReferenceLogits
+from tightrope.summary.accuracy import ReferenceLogits, accuracy_entry
 from tightrope.summary.candidates import Goal, Prepared, Prices
-from tightrope.summary.measured import Engines, Entry, engines_in_use, read_own
+from tightrope.summary.measured import Entry, engines_in_use, read_own, same
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.results import Result, result_entry
+from tightrope.summary.results import Result, latency_entry, parts_of
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -70,14 +69,14 @@ class Host(Entry):
     """Of its kind of node, where the configuration gives one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Files of a run: manifests, and records by what they are of.
 
-    `engines`, `latencies` and `accuracies` are in the same order, `logits` are read with the
-    latter; `checkpoints` has one per model, `splits` those of each model, `searches` those in
-    `artifacts/{model}/`. `activations` are latencies of models paired with a reference, `caches`
-    those of calibrations, `prepared` hold the seconds of jobs before builds.
+    `engines`, `latencies` and `accuracies` are in the same order, those of a model together,
+    `logits` are read with the latter; `checkpoints` has one per model, `splits` those of each
+    model, `searches` those in `artifacts/{model}/`. `activations` are latencies of models paired
+    with a reference, `caches` those of calibrations, `prepared` hold the seconds of jobs before
+    builds.
     """
 
     engines: Paths
@@ -98,8 +97,7 @@ class Inputs:
     prepared: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the plan knows of a run.
 
     `configuration` names its files, `overrides` the values of --config, `code` has the digest of
@@ -115,13 +113,13 @@ class Settings:
     budget_points: float
     configuration: Sequence[str] = ()
     overrides: Sequence[str] = ()
-    code: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = {}
     failed: Sequence[tuple[str, str, str]] = ()
-    references: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = {}
     accept_disturbed: bool = False
     goal: Goal | None = None
-    prices: Prices = field(default_factory=dict)
-    prepared: Prepared = field(default_factory=dict)
+    prices: Prices = {}
+    prepared: Prepared = {}
 
 
 def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
@@ -158,12 +156,13 @@ class Machine(NamedTuple):
         return cls(record.host, record.libraries, record.status)
 
 
-def add_hosts(found: dict[str, Host], machines: Iterable[Machine]) -> None:
-    """Add the hosts of more records, with their libraries and GPUs.
+def hosts_of(machines: Iterable[Machine]) -> dict[str, Host]:
+    """Return the hosts of records, with their libraries and GPUs.
 
     A failure of a named host does not describe it: where the scheduler ended the job, another
     machine wrote the record.
     """
+    found: dict[str, Host] = {}
     for host, libraries, status in machines:
         key = host_key(host)
         if key not in found and "name" in host and status != "ok":
@@ -171,41 +170,35 @@ def add_hosts(found: dict[str, Host], machines: Iterable[Machine]) -> None:
         if key not in found:
             fields = {name: host[name] for name in Host.__struct_fields__ if name in host}
             found[key] = msgspec.convert({**fields, "libraries": {}, "gpu_uuids": []}, Host)
-        known = found[key]
-        uuids = {*known.gpu_uuids, host.get("gpu_uuid")}
-        found[key] = replace(
-            known,
-            libraries=known.libraries | libraries,
-            gpu_uuids=sorted(uuid for uuid in uuids if uuid),
-        )
+        known, uuid = found[key], host.get("gpu_uuid")
+        known.libraries |= libraries
+        known.gpu_uuids = sorted({*known.gpu_uuids, *([uuid] if uuid else [])})
+    return found
 
 
 class RunFiles(NamedTuple):
     """Manifest of an engine, and its two records."""
 
-    engine: Path
-    latency: Path
-    accuracy: Path
+    engine: Path | str
+    latency: Path | str
+    accuracy: Path | str
 
 
 class ModelFiles(NamedTuple):
     """The files of the variants of a model, and what their results depend on besides.
 
-    `split` is the manifest of its evaluation split, `baselines` are its baseline variants by
-    place, `predictions` and `logits` say whether models are compared with each other.
+    `split` is the manifest of its evaluation split, `compared` says whether models are compared
+    with each other.
     """
 
     files: Sequence[RunFiles]
     split: Path
-    baselines: Mapping[str, str]
-    budget_points: float
-    accept_disturbed: bool
-    predictions: bool
-    logits: bool
+    settings: Settings
+    compared: bool
 
 
-class ModelRuns(NamedTuple):
-    """What the records of the variants of a model say, in their order.
+class Runs(NamedTuple):
+    """What the records of variants say, in their order.
 
     `judged` are the accuracy records without what `kept` leaves out, `machines` those of the
     records as they follow each other, `engines` the digests of the engines in use.
@@ -214,111 +207,95 @@ class ModelRuns(NamedTuple):
     results: list[Result]
     judged: dict[Name, AccuracyRecord]
     machines: list[Machine]
-    engines: Engines
+    engines: dict[Name, str]
 
 
-def read_model(model: ModelFiles) -> ModelRuns:
+def read_model(model: ModelFiles) -> Runs:
     """Return what the records of a model say.
 
     Raises ArtifactError as `read_own`, and for predictions on other data than the split.
     """
-    in_use = engines_in_use(one.engine for one in model.files)
-    latencies = [read_own(one.latency, LatencyRecord, in_use) for one in model.files]
+    settings, in_use = model.settings, engines_in_use(one.engine for one in model.files)
+    accept = settings.accept_disturbed
+    latencies = [read_own(one.latency, LatencyRecord.read, in_use) for one in model.files]
     machine, split = MachineSpeed(latencies), evaluation_split(model.split)
 
-    def accuracy_in(path: Path) -> AccuracyRecord:
-        record = read_own(path, AccuracyRecord, in_use)
+    def accuracy_in(path: Path | str) -> AccuracyRecord:
+        record = read_own(path, AccuracyRecord.read, in_use)
         if record.data_sha256 != split.sha256:
             raise ArtifactError(
                 f"{path}: predictions on other data than {model.split}; delete it and run again"
             )
         return record
 
-    baselines = [model.baselines[parse(one.variant).place] for one in latencies]
+    baselines = [settings.baselines[one.model][parse(one.variant).place] for one in latencies]
     references = {
         latency.variant: accuracy_in(files.accuracy)
         for latency, files in zip(latencies, model.files, strict=True)
         if latency.variant in baselines
     }
     logits = {name: ReferenceLogits(record.logits) for name, record in references.items()}
-    runs = ModelRuns([], {}, [], in_use)
+    runs = Runs([], {}, [], in_use)
     for latency, files, baseline in zip(latencies, model.files, baselines, strict=True):
         accuracy = references.get(latency.variant) or accuracy_in(files.accuracy)
-        result = result_entry(
-            open_manifest(files.engine, EngineManifest),
-            latency,
-            accuracy,
-            references.get(baseline),
-            budget=model.budget_points / 100,
-            baseline_variant=baseline,
-            split=split,
-            machine=machine,
-            logits=logits.get(baseline),
-            accept_disturbed=model.accept_disturbed,
+        told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
+        engine = open_manifest(files.engine, EngineManifest)
+        beside = references.get(baseline), settings.budget_points / 100, split, logits.get(baseline)
+        result = Result(
+            **same(latency, "model", "engine_sha256", "measured", "threads", "baseline_failed"),
+            **same(latency, "load_s", "first_call_s", "peak_rss_bytes"),
+            **same(told, "status", "reason"),
+            **parts_of(latency.variant),
+            baseline=baseline,
+            host=host_key(latency.host),
+            size_bytes=sum(file["size_bytes"] for file in engine["files"].values()),
+            build_s=engine["build_s"],
+            build_peak_rss_bytes=engine.get("build_peak_rss_bytes"),
+            executed=engine.get("executed"),
+            options=engine.get("options"),
+            accuracy=accuracy_entry(accuracy, *beside),
+            # as if the variant had not raced
+            latency=[
+                latency_entry(latency, place, machine.spread(latency, place), accept)
+                for place in range(len(latency.shapes))
+            ],
         )
         runs.results.append(result)
         runs.machines.extend(Machine.of(one) for one in (latency, accuracy))
-        record = kept(accuracy, model.predictions, model.logits)
-        runs.judged[accuracy.model, accuracy.variant] = record
+        runs.judged[accuracy.model, accuracy.variant] = kept(accuracy, model.compared)
     return runs._replace(machines=[one for one, _ in groupby(runs.machines)])
 
 
-def kept(record: AccuracyRecord, predictions: bool, logits: bool) -> AccuracyRecord:
+def kept(record: AccuracyRecord, compared: bool) -> AccuracyRecord:
     """Return a record without margins, and without what no later comparison needs.
 
-    `predictions` and `logits` say whether models are compared with each other; the logits only of
-    engines in float are, see `equal_up_to_rounding`.
+    `compared` says whether models are compared with each other; the logits only of engines in
+    float are, see `equal_up_to_rounding`.
     """
-    less = replace(record, margins=[], predictions=record.predictions if predictions else [])
-    if logits and parse(record.variant).precision in ROUNDING:
+    less = replace(record, margins=[], predictions=record.predictions if compared else [])
+    if compared and parse(record.variant).precision in ROUNDING:
         less.logits = record.logits
     return less
-
-
-class Runs(NamedTuple):
-    """What the records of all variants say, in their order.
-
-    `judged` are the accuracy records without what `kept` leaves out, `engines` the digests of the
-    engines in use.
-    """
-
-    results: list[Result]
-    judged: dict[Name, AccuracyRecord]
-    hosts: dict[str, Host]
-    engines: dict[Name, str]
 
 
 def read_runs(
     inputs: Inputs, splits: SplitsByModel, settings: Settings, *, processes: int = 1
 ) -> Runs:
-    """Return the results of all variants, the same from any number of processes.
+    """Return what the records of all variants say, the same from any number of processes.
 
     Each has the records of one model at a time in memory.
     """
     paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
-    files = [RunFiles(*map(Path, run)) for run in paths]
-    models: dict[str, list[int]] = {}
-    for place, run in enumerate(files):
-        models.setdefault(run.latency.parent.name, []).append(place)
-    predictions, logits = bool([*inputs.families, *inputs.activations]), bool([*inputs.families])
+    by_model = groupby(starmap(RunFiles, paths), lambda run: Path(run.latency).parent.name)
+    compared = bool([*inputs.families, *inputs.activations])
     tasks = [
-        ModelFiles(
-            [files[place] for place in places],
-            splits[model]["evaluation"],
-            settings.baselines[model],
-            settings.budget_points,
-            settings.accept_disturbed,
-            predictions,
-            logits,
-        )
-        for model, places in models.items()
+        ModelFiles([*files], splits[model]["evaluation"], settings, compared)
+        for model, files in by_model
     ]
-    results: dict[int, Result] = {}
-    runs = Runs([], {}, {}, {})
-    read = spread(read_model, tasks, processes=processes)
-    for places, own in zip(models.values(), read, strict=True):
-        results |= zip(places, own.results, strict=True)
+    runs = Runs([], {}, [], {})
+    for own in spread(read_model, tasks, processes=processes):
+        runs.results.extend(own.results)
         runs.judged.update(own.judged)
+        runs.machines.extend(own.machines)
         runs.engines.update(own.engines)
-        add_hosts(runs.hosts, own.machines)
-    return runs._replace(results=[results[place] for place in range(len(files))])
+    return runs

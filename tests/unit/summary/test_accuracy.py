@@ -8,7 +8,8 @@ from msgspec.structs import astuple
 from raced import HOST
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.statistics import detectable_drop, paired_difference, share
-from tightrope.summary.accuracy import Accuracy, Split, accuracy_entry, flipped
+from tightrope.summary.accuracy import Accuracy, Split, accuracy_between, accuracy_entry, flipped
+from tightrope.summary.runs import kept
 
 # softmax: (1/2, 1/4, 1/4), and so on
 LOGITS = [[math.log(2), 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]]
@@ -184,3 +185,10 @@ def test_others_have_the_verdict_of_their_interval() -> None:
         (few(FLOAT, samples=20), 0.01, "kept"),
     ):
         assert accuracy_entry(changed, EAGER, budget, SPLIT).verdict == verdict
+
+
+def test_a_float_engine_is_compared_with_a_quantized_one_whose_logits_are_not_kept() -> None:
+    own, quantized = (kept(few(name), True) for name in (FLOAT, INT8))
+    found = accuracy_between(own, quantized, 0.01)
+    assert (found.change.verdict, found.flips) == ("undecided", 0)
+    assert accuracy_between(own, kept(EAGER, True), 0.01).change.verdict == "kept"

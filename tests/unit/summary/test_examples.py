@@ -8,25 +8,23 @@ from typing import Any
 import numpy as np
 from accuracy_records import accuracy_record
 from PIL import Image
-from report_pages import summary_of
 from results import result
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
+from tightrope.inputs.encode import read_split
 from tightrope.signature import IMAGE
 from tightrope.summary.accuracy import Accuracy, FlippedExample
-from tightrope.summary.models import chance_of
+from tightrope.summary.models import MOST, SIDE, chance_of, flipped_indices, thumbnails
 from tightrope.summary.results import Result
-from tightrope.summary.summarize import MOST, SIDE, flipped_indices, thumbnails, with_examples
 
 PREFIX = "data:image/jpeg;base64,"
 VARIANT = "cpu-openvino-int8-nncf-8"
 
 
 def test_chance_is_the_share_of_the_most_frequent_label_of_the_longest_record() -> None:
-    labels = {"ma": [0, 0], "mb": [0, 1, 1, 2, 1], "na": [2] * 9, "oa": None}
-    judged = {tuple(key): accuracy_record(model=key[0], labels=one) for key, one in labels.items()}
-    assert [chance_of(name, judged) for name in "mno"] == [0.6, 1.0, None]
-    assert chance_of("none", judged) is None
+    records = [accuracy_record(labels=one) for one in ([0, 0], [0, 1, 1, 2, 1], None)]
+    assert chance_of(records) == 0.6
+    assert chance_of(records[2:]) is chance_of([]) is None
 
 
 def example(image: bytes) -> dict[str, Any]:
@@ -64,22 +62,11 @@ def test_a_thumbnail_is_a_small_picture_of_its_example() -> None:
     assert thumbnails([{"label": 0, "text": "words"}], [0]) == {}
 
 
-def with_flips(task: str, split: Path, labels: list[int] | None, *indices: int) -> Any:
-    """The model m with the flips of a variant."""
-    record = accuracy_record(variant=VARIANT, labels=labels)
-    summary = summary_of({"models": {"m": {"task": task}}, "results": [flips(*indices)]})
-    found = with_examples(summary, {("m", VARIANT): record}, {"m": {"evaluation": split}})
-    return found.models["m"]
-
-
-def test_images_whose_predictions_changed_have_thumbnails_and_texts_have_none(tmp_path):
+def test_images_of_a_split_whose_predictions_changed_have_thumbnails(tmp_path: Path) -> None:
     data, sizes = tmp_path / "data/data.json", {"train": 80, "evaluation": 20}
     prepare_splits(data, source="digits", columns={}, splits=sizes, pool=20, seed=0, task=IMAGE)
-    split = split_of(data, "evaluation")
-    model = with_flips(IMAGE, split, [0, 1, 1, 1], 2, 0)
-    assert model.chance == 0.75
-    assert set(model.thumbnails) == {"0", "2"}
-    assert len(set(model.thumbnails.values())) == 2
-    assert all(uri.startswith(PREFIX) for uri in model.thumbnails.values())
-    model = with_flips("text-classification", split, None, 1)
-    assert (model.thumbnails, model.chance) == ({}, None)
+    split = read_split(split_of(data, "evaluation"))
+    found = thumbnails(split, flipped_indices([flips(2, 0)]))
+    assert set(found) == {"0", "2"}
+    assert len(set(found.values())) == 2
+    assert all(uri.startswith(PREFIX) for uri in found.values())

@@ -30,7 +30,7 @@ from tightrope.summary.document import TRAINING, Summary, exit_with_failures, fa
 from tightrope.summary.measured import Shape, engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
 from tightrope.summary.results import Result, not_planned_entry
-from tightrope.summary.runs import Host, Inputs, Machine, Settings, add_hosts
+from tightrope.summary.runs import Host, Inputs, Machine, Settings, hosts_of
 from tightrope.summary.summarize import summarize, table
 
 Document = dict[str, Any]
@@ -428,23 +428,20 @@ def test_what_was_measured_under_traffic_is_in_it_with_its_host(full: Summary) -
     assert full.hosts[fingerprint(OTHER)].libraries == {"mlcommons-loadgen": "6.0.17"}
 
 
-def hosts_of(*hosts: Document, **last: Any) -> Document:
+def found_hosts(*hosts: Document, **last: Any) -> dict[str, Host]:
     """The hosts of records of these, the last of which has more fields."""
     records = [Record(model="m", variant="v", host=one, libraries={}) for one in hosts]
-    found: Document = {}
-    for name, value in last.items():
-        setattr(records[-1], name, value)
-    add_hosts(found, map(Machine.of, records))
-    return found
+    records[-1] = replace(records[-1], **last)
+    return hosts_of(map(Machine.of, records))
 
 
 def test_cards_of_one_kind_are_one_host_with_their_uuids_and_hosts_with_names_are_apart() -> None:
     cards = [{**HOST, "gpu": "NVIDIA L4", "gpu_uuid": uuid} for uuid in ("GPU-b", "GPU-a", "GPU-b")]
-    (host,) = hosts_of(*cards).values()
+    (host,) = found_hosts(*cards).values()
     assert (host.gpu, host.gpu_uuids) == ("NVIDIA L4", ["GPU-a", "GPU-b"])
     # what ended a job on the third may have been written elsewhere
     alike = [named(HOST, name) for name in ("genoa", "rome", "h100")]
-    found = hosts_of(*alike, status="failed")
+    found = found_hosts(*alike, status="failed")
     assert {key: one.name for key, one in found.items()} == {"genoa": "genoa", "rome": "rome"}
     reason = "not supported by this CPU"
     entry = not_planned_entry("m", "cpu@rome-openvino-bf16", reason, "unavailable")
