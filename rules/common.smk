@@ -37,7 +37,7 @@ from tightrope.plan.wildcards import of_wildcards, one_of
 from tightrope.studies.table import STUDIES
 from tightrope.terminal import decision, plugin
 from tightrope.terminal.ended import EndedJobs
-from tightrope.variants import CALIBRATION, METHODS, SCHEMES
+from tightrope.variants import CALIBRATION, METHODS, SCHEMES, device_of
 
 LOCATION = or_exit(Location.of, workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
@@ -82,17 +82,27 @@ def given(function, *arguments):
     return of_wildcards(LOCATION.given, function, config, *arguments)
 
 
-at_place = partial(of, wildcards.of_place)
-gpus, environment = at_place(wildcards.gpus), at_place(wildcards.environment)
+def at_place(function):
+    return lambda wildcards: function(place_of(wildcards))
+
+
+place_of = of(wildcards.place_of)
+ENVIRONMENTS = {"cpu": "cpu", "cuda": "gpu"}
+gpus = at_place(lambda place: int(device_of(place) == "cuda"))
+environment = at_place(lambda place: f"../envs/{ENVIRONMENTS[device_of(place)]}.yaml")
 constraint = at_place(partial(hosts.constraint_of, config, CONSTRAINT))
 host, numerics = at_place(PLAN.host.__getitem__), at_place(PLAN.numerics.__getitem__)
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
+# resources of jobs where the variant runs, and of those that time it
+PLACED = {"gpu": gpus, "constraint": constraint, "last_attempt": last_attempt}
+TIMED = {**PLACED, "mem_mb": 16000, "quiet_seconds": QUIET_SECONDS}
 
 # take a function that names the variants which a job runs
 code_with = partial(of_wildcards, job_params.variants_code, SCRIPTS)
 libraries_with = partial(of_wildcards, job_params.variants_libraries)
 own_variant = plan.own_variant
 with_baseline = of_plan(plan.with_baseline)
+baseline = lambda wildcards: PLAN.baselines[wildcards.model][wildcards.device]
 all_raced = of_plan(plan.raced, "{variant}")
 all_of_family = of_plan(plan.of_family, "{variant}")
 

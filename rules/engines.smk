@@ -14,11 +14,9 @@ for engine in ENGINES:
             environment
         threads: WHOLE_MACHINE
         resources:
+            **PLACED,
             mem_mb=BUILD_JOBS.get(engine, BuildJob()).mem_mb,
             runtime=BUILD_JOBS.get(engine, BuildJob()).minutes,
-            gpu=gpus,
-            constraint=constraint,
-            last_attempt=last_attempt,
         params:
             code=code_of("build_engine.py", f"tightrope/engines/{engine}.py:build"),
             variant=f"{{device}}-{engine}-{{rest}}",

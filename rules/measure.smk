@@ -18,12 +18,8 @@ rule measure_latency:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_with("measure_latency.py", with_baseline),
         host=host,
@@ -80,11 +76,9 @@ rule measure_accuracy:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=16000,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
         code=code_with("measure_accuracy.py", own_variant),
         host=numerics,
@@ -118,16 +112,12 @@ rule race_finalists:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_with("race_finalists.py", all_raced),
         host=host,
-        baseline=of_plan(plan.baseline_of_device),
+        baseline=baseline,
         shapes=of(shapes.shapes_of_model),
         latency=job_params.latency_settings(config),
         decision=config["decision"],
@@ -164,16 +154,12 @@ rule race_family:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_with("race_family.py", all_of_family),
         host=host,
-        baseline=of_plan(plan.baseline_of_device),
+        baseline=baseline,
         shapes=of(shapes.shapes_of_model),
         latency=job_params.latency_settings(config),
         decision=config["decision"],

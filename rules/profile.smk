@@ -7,11 +7,9 @@ rule measure_peaks:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=8000,
         runtime=10,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
         code=code_of("measure_peaks.py"),
         host=host,
@@ -54,8 +52,8 @@ rule measure_requests:
 rule measure_profile:
     input:
         engine="artifacts/{model}/engines/{variant}/engine.json",
-        requests=job_inputs.requests_of_variant,
-        peaks=at_place(job_inputs.peaks_file),
+        requests=lambda wildcards: f"artifacts/{wildcards.model}/{place_of(wildcards)}.requests.json",
+        peaks=at_place("artifacts/machine/{}.peaks.json".format),
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/timing.json",
     output:
@@ -71,11 +69,9 @@ rule measure_profile:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=16000,
         runtime=30,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
         code=code_with("measure_profile.py", own_variant),
         host=host,
@@ -107,12 +103,8 @@ rule verify_causes:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_with("verify_causes.py", own_variant),
         host=host,

@@ -36,12 +36,10 @@ rule train_model:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
+        # only to check that the model takes them: as a param, others would train it again
         mem_mb=16000,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
-        # only to check that the model takes them: as a param, others would train it again
         sizes=of(shapes.sizes_in_words),
     params:
         code=of(job_params.training_code, SCRIPTS),
@@ -78,12 +76,8 @@ rule measure_training:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_of("measure_training.py"),
         host=host,

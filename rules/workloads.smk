@@ -21,12 +21,8 @@ for study in STUDIES:
             environment
         threads: WHOLE_MACHINE
         resources:
-            mem_mb=16000,
+            **TIMED,
             runtime=60,
-            gpu=gpus,
-            constraint=constraint,
-            quiet_seconds=QUIET_SECONDS,
-            last_attempt=last_attempt,
         params:
             code=code_of_study(study),
             host=host,
