@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from functools import partial
 
@@ -69,6 +70,17 @@ os.environ.setdefault(hosts.ATTEMPTS, "1")
 cores.let_threads_sleep()
 
 
+# A record in Snakemake's own report, with the caption of its kind.
+def reported(path, category, caption=None):
+    labels = {name: f"{{{name}}}" for name in ("model", "variant", "device")}
+    return report(
+        path,
+        caption=f"captions/{caption or re.split('[./]', path)[-2]}.rst",
+        category=category,
+        labels={name: label for name, label in labels.items() if label in path},
+    )
+
+
 # Functions of the wildcards, for the rules: `of(function, ...)` is function(config, ..., wildcards).
 def of(function, *arguments):
     return of_wildcards(function, config, *arguments)
@@ -102,7 +114,6 @@ code_with = partial(of_wildcards, job_params.variants_code, SCRIPTS)
 libraries_with = partial(of_wildcards, job_params.variants_libraries)
 own_variant = plan.own_variant
 with_baseline = of_plan(plan.with_baseline)
-baseline = lambda wildcards: PLAN.baselines[wildcards.model][wildcards.device]
 all_raced = of_plan(plan.raced, "{variant}")
 all_of_family = of_plan(plan.of_family, "{variant}")
 
@@ -119,6 +130,14 @@ paths_of = partial(of_wildcards, wildcards.paths)
 code_of_study = partial(of_wildcards, job_params.study_code, SCRIPTS)
 libraries_of_study = partial(of_wildcards, job_params.study_libraries)
 settings_of_study = partial(of, studies.study_settings)
+
+# inputs of what times a model, or an engine of it, and params of what runs one
+TIMED_MODEL = {
+    "checkpoint": "artifacts/{model}/checkpoint/checkpoint.json",
+    "data": "artifacts/{model}/splits/timing.json",
+}
+TIMED_ENGINE = {"engine": "artifacts/{model}/engines/{variant}/engine.json", **TIMED_MODEL}
+RUN = {"host": host, "max_sequence": of_model("max_sequence"), "threads": config["threads"]}
 
 
 wildcard_constraints:

@@ -23,8 +23,7 @@ rule measure_peaks:
 rule measure_requests:
     input:
         unpack(of(job_inputs.counted_inputs, PLAN.variants)),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
+        **TIMED_MODEL,
     output:
         requests="artifacts/{model}/{device}.requests.json",
     log:
@@ -38,11 +37,9 @@ rule measure_requests:
         constraint=constraint,
         last_attempt=last_attempt,
     params:
+        **RUN,
         code=code_of("measure_requests.py"),
-        host=host,
         shapes=of(shapes.full_shapes_of_model),
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/measure_requests.py"
@@ -51,18 +48,11 @@ rule measure_requests:
 # Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
-        engine="artifacts/{model}/engines/{variant}/engine.json",
+        **TIMED_ENGINE,
         requests=lambda wildcards: f"artifacts/{wildcards.model}/{place_of(wildcards)}.requests.json",
         peaks=at_place("artifacts/machine/{}.peaks.json".format),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.profile.json",
-            caption="captions/profile.rst",
-            category="Profiles",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.profile.json", "Profiles"),
     log:
         "<logs>/measure_profile/{model}-{variant}.log",
     conda:
@@ -73,10 +63,8 @@ rule measure_profile:
         mem_mb=16000,
         runtime=30,
     params:
+        **RUN,
         code=code_with("measure_profile.py", own_variant),
-        host=host,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_profile.py"
@@ -86,17 +74,10 @@ rule measure_profile:
 rule verify_causes:
     input:
         unpack(of(job_inputs.build_inputs)),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
+        **TIMED_ENGINE,
         profile="reports/{model}/{variant}.profile.json",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.causes.json",
-            caption="captions/causes.rst",
-            category="Causes",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.causes.json", "Causes"),
     log:
         "<logs>/verify_causes/{model}-{variant}.log",
     conda:
@@ -106,10 +87,8 @@ rule verify_causes:
         **TIMED,
         runtime=240,
     params:
+        **RUN,
         code=code_with("verify_causes.py", own_variant),
-        host=host,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=of(job_params.build_libraries),
     script:
         "../scripts/verify_causes.py"

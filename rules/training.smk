@@ -64,12 +64,7 @@ rule measure_training:
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
-        record=report(
-            "reports/{model}/training.json",
-            caption="captions/training.rst",
-            category="Training",
-            labels={"model": "{model}"},
-        ),
+        record=reported("reports/{model}/training.json", "Training"),
     log:
         "<logs>/measure_training/{model}.log",
     conda:

@@ -5,15 +5,10 @@ for study in STUDIES:
         name:
             f"measure_{study}"
         input:
-            engine="artifacts/{model}/engines/{variant}/engine.json",
-            checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-            data="artifacts/{model}/splits/timing.json",
+            **TIMED_ENGINE,
         output:
-            record=report(
-                f"reports/{{model}}/{{variant}}.{study}.json",
-                caption="captions/study.rst",
-                category=study.capitalize(),
-                labels={"model": "{model}", "variant": "{variant}"},
+            record=reported(
+                f"reports/{{model}}/{{variant}}.{study}.json", study.capitalize(), caption="study"
             ),
         log:
             f"<logs>/measure_{study}/{{model}}-{{variant}}.log",
@@ -24,12 +19,10 @@ for study in STUDIES:
             **TIMED,
             runtime=60,
         params:
+            **RUN,
             code=code_of_study(study),
-            host=host,
             study=study,
             settings=settings_of_study(study),
-            max_sequence=of_model("max_sequence"),
-            threads=config["threads"],
             libraries=libraries_of_study(study),
         script:
             "../scripts/measure_study.py"
