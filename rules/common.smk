@@ -117,19 +117,13 @@ with_baseline = of_plan(plan.with_baseline)
 all_raced = of_plan(plan.raced, "{variant}")
 all_of_family = of_plan(plan.of_family, "{variant}")
 
-# take an engine, libraries, a split, a key, a path or a study
-inputs_of = partial(of, job_inputs.of_build, job_inputs.engine_inputs)
-options_of = partial(of, job_inputs.of_build, job_params.engine_options)
+# take libraries, a key or a path
 encoding_with = partial(of, job_inputs.encoding_libraries)
-size_of = partial(of, job_params.size_of)
 of_model = partial(of, wildcards.of_model)
 of_raced = partial(of_plan, plan.raced)
 of_family = partial(of_plan, plan.of_family)
 of_members = partial(of_plan, plan.of_members)
 paths_of = partial(of_wildcards, wildcards.paths)
-code_of_study = partial(of_wildcards, job_params.study_code, SCRIPTS)
-libraries_of_study = partial(of_wildcards, job_params.study_libraries)
-settings_of_study = partial(of, studies.study_settings)
 
 # inputs of what times a model, or an engine of it, and params of what runs one
 TIMED_MODEL = {

@@ -1,5 +1,8 @@
 # only to check that the examples are enough: as params, they would make the data stale
-SIZES = {f"{split}_size": size_of(split) for split in ("train", "evaluation", "calibration")}
+SIZES = {
+    f"{split}_size": of(job_params.size_of, split)
+    for split in ("train", "evaluation", "calibration")
+}
 
 
 rule prepare_data:

@@ -20,9 +20,9 @@ for study in STUDIES:
             runtime=60,
         params:
             **RUN,
-            code=code_of_study(study),
+            code=of_wildcards(job_params.study_code, SCRIPTS, study),
             study=study,
-            settings=settings_of_study(study),
-            libraries=libraries_of_study(study),
+            settings=of(studies.study_settings, study),
+            libraries=of_wildcards(job_params.study_libraries, study),
         script:
             "../scripts/measure_study.py"
