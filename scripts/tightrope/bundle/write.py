@@ -123,7 +123,7 @@ def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
     examples = read_split(data) if record.predictions else []
     most = IMAGES if examples and "image" in examples[0] else TEXTS
     for index, (one, answer) in enumerate(zip(examples[:most], answers, strict=False)):
-        told = dict(zip(("label", "prediction", "margin"), answer, strict=True))
+        told: dict[str, Any] = dict(zip(("label", "prediction", "margin"), answer, strict=True))
         if "image" in one:
             from PIL import Image
 

@@ -147,7 +147,7 @@ def with_types(value: Any, schema: Document) -> Any:
     if takes_list(value, schema):
         value = [value]  # samples: 256 for samples: [256]
     if isinstance(value, list):
-        items = next((one["items"] for one in options(schema) if "items" in one), {})
+        items: Document = next((one["items"] for one in options(schema) if "items" in one), {})
         return [with_types(item, items) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
