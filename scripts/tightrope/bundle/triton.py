@@ -309,11 +309,13 @@ def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
 
 def curve_of_latency(result: Result, rows: Sequence[LatencyRow]) -> Curve:
     """Return the points of the shape with most batches, of several such that with most tokens."""
-    groups: dict[Shape, list[LatencyRow]] = {}
+    groups: dict[Shape, dict[Point, LatencyRow]] = {}
     for row in rows:
-        groups.setdefault(replace(row.shape, batch=1), []).append(row)
+        rate, batch = row.throughput_per_s or 0.0, row.shape.batch
+        point = Point(batch, rate, row.paired_s or batch / rate, row.p99_s, row.provisional)
+        groups.setdefault(replace(row.shape, batch=1), {})[point] = row
     shape = max(groups, key=lambda one: (len(groups[one]), one.sequence or 0))
-    points = {point_of(row): row for row in groups[shape]}
+    points = groups[shape]
     chosen = max(points, key=lambda one: one.samples_per_s)
     streams = points[chosen].streams
     instances = (streams.best if streams else None) or 1
@@ -333,12 +335,6 @@ def rows_of(result: Result, limit: float) -> list[LatencyRow]:
             "could be set up; measure it again on a quiet machine"
         )
     return rows
-
-
-def point_of(row: LatencyRow) -> Point:
-    """Return a row of `latency` as a point."""
-    rate, batch = row.throughput_per_s or 0.0, row.shape.batch
-    return Point(batch, rate, row.paired_s or batch / rate, row.p99_s, row.provisional)
 
 
 def delay_of(curve: Curve) -> tuple[int, bool]:
