@@ -44,7 +44,8 @@ rule all:
 
 
 onstart:
-    plugin.stop_jobs_on_signals(workflow)
+    if workflow.is_main_process:
+        plugin.watch_signals(local=workflow.local_exec)
     announce.announce(workflow, config, PLAN)
 
 

@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from functools import partial
 
@@ -37,7 +38,7 @@ from tightrope.plan.wildcards import of_wildcards, one_of
 from tightrope.studies.table import STUDIES
 from tightrope.terminal import decision, plugin
 from tightrope.terminal.ended import EndedJobs
-from tightrope.variants import CALIBRATION, METHODS, SCHEMES
+from tightrope.variants import CALIBRATION, METHODS, SCHEMES, device_of
 
 LOCATION = or_exit(Location.of, workflow, PROJECT)
 SCRIPTS = LOCATION.scripts
@@ -69,6 +70,17 @@ os.environ.setdefault(hosts.ATTEMPTS, "1")
 cores.let_threads_sleep()
 
 
+# A record in Snakemake's own report, with the caption of its kind.
+def reported(path, category, caption=None):
+    labels = {name: f"{{{name}}}" for name in ("model", "variant", "device")}
+    return report(
+        path,
+        caption=f"captions/{caption or re.split('[./]', path)[-2]}.rst",
+        category=category,
+        labels={name: label for name, label in labels.items() if label in path},
+    )
+
+
 # Functions of the wildcards, for the rules: `of(function, ...)` is function(config, ..., wildcards).
 def of(function, *arguments):
     return of_wildcards(function, config, *arguments)
@@ -82,11 +94,20 @@ def given(function, *arguments):
     return of_wildcards(LOCATION.given, function, config, *arguments)
 
 
-at_place = partial(of, wildcards.of_place)
-gpus, environment = at_place(wildcards.gpus), at_place(wildcards.environment)
+def at_place(function):
+    return lambda wildcards: function(place_of(wildcards))
+
+
+place_of = of(wildcards.place_of)
+ENVIRONMENTS = {"cpu": "cpu", "cuda": "gpu"}
+gpus = at_place(lambda place: int(device_of(place) == "cuda"))
+environment = at_place(lambda place: f"../envs/{ENVIRONMENTS[device_of(place)]}.yaml")
 constraint = at_place(partial(hosts.constraint_of, config, CONSTRAINT))
 host, numerics = at_place(PLAN.host.__getitem__), at_place(PLAN.numerics.__getitem__)
 last_attempt = of_wildcards(hosts.last_attempt, workflow)
+# resources of jobs where the variant runs, and of those that time it
+PLACED = {"gpu": gpus, "constraint": constraint, "last_attempt": last_attempt}
+TIMED = {**PLACED, "mem_mb": 16000, "quiet_seconds": QUIET_SECONDS}
 
 # take a function that names the variants which a job runs
 code_with = partial(of_wildcards, job_params.variants_code, SCRIPTS)
@@ -96,19 +117,21 @@ with_baseline = of_plan(plan.with_baseline)
 all_raced = of_plan(plan.raced, "{variant}")
 all_of_family = of_plan(plan.of_family, "{variant}")
 
-# take an engine, libraries, a split, a key, a path or a study
-inputs_of = partial(of, job_inputs.of_build, job_inputs.engine_inputs)
-options_of = partial(of, job_inputs.of_build, job_params.engine_options)
+# take libraries, a key or a path
 encoding_with = partial(of, job_inputs.encoding_libraries)
-size_of = partial(of, job_params.size_of)
 of_model = partial(of, wildcards.of_model)
 of_raced = partial(of_plan, plan.raced)
 of_family = partial(of_plan, plan.of_family)
 of_members = partial(of_plan, plan.of_members)
 paths_of = partial(of_wildcards, wildcards.paths)
-code_of_study = partial(of_wildcards, job_params.study_code, SCRIPTS)
-libraries_of_study = partial(of_wildcards, job_params.study_libraries)
-settings_of_study = partial(of, studies.study_settings)
+
+# inputs of what times a model, or an engine of it, and params of what runs one
+TIMED_MODEL = {
+    "checkpoint": "artifacts/{model}/checkpoint/checkpoint.json",
+    "data": "artifacts/{model}/splits/timing.json",
+}
+TIMED_ENGINE = {"engine": "artifacts/{model}/engines/{variant}/engine.json", **TIMED_MODEL}
+RUN = {"host": host, "max_sequence": of_model("max_sequence"), "threads": config["threads"]}
 
 
 wildcard_constraints:

@@ -1,3 +1,10 @@
+# only to check that the examples are enough: as params, they would make the data stale
+SIZES = {
+    f"{split}_size": of(job_params.size_of, split)
+    for split in ("train", "evaluation", "calibration")
+}
+
+
 rule prepare_data:
     input:
         files=given(job_inputs.of_data, data_sources.local_files),
@@ -9,12 +16,9 @@ rule prepare_data:
     conda:
         "../envs/cpu.yaml"
     resources:
+        **SIZES,
         mem_mb=8000,
         runtime=30,
-        # only to check that the examples are enough: as params, they would make the data stale
-        train_size=size_of("train"),
-        evaluation_size=size_of("evaluation"),
-        calibration_size=size_of("calibration"),
     params:
         code=of(job_params.data_code, SCRIPTS),
         task=of_model("task"),
@@ -40,11 +44,9 @@ rule split_data:
     conda:
         "../envs/cpu.yaml"
     resources:
+        **SIZES,
         mem_mb=2000,
         runtime=10,
-        train_size=size_of("train"),
-        evaluation_size=size_of("evaluation"),
-        calibration_size=size_of("calibration"),
     params:
         code=code_of("split_data.py"),
         sizes=of(job_params.deciding_sizes),

@@ -5,7 +5,7 @@ for engine in ENGINES:
         name:
             f"build_{engine}"
         input:
-            unpack(inputs_of(engine)),
+            unpack(of(job_inputs.of_build, job_inputs.engine_inputs, engine)),
         output:
             manifest=f"artifacts/{{model}}/engines/{{device}}-{engine}-{{rest}}/engine.json",
         log:
@@ -14,17 +14,15 @@ for engine in ENGINES:
             environment
         threads: WHOLE_MACHINE
         resources:
+            **PLACED,
             mem_mb=BUILD_JOBS.get(engine, BuildJob()).mem_mb,
             runtime=BUILD_JOBS.get(engine, BuildJob()).minutes,
-            gpu=gpus,
-            constraint=constraint,
-            last_attempt=last_attempt,
         params:
             code=code_of("build_engine.py", f"tightrope/engines/{engine}.py:build"),
             variant=f"{{device}}-{engine}-{{rest}}",
             host=numerics,
             threads=config["threads"],
-            options=options_of(engine),
+            options=of(job_inputs.of_build, job_params.engine_options, engine),
             libraries=versions_of(*job_params.libraries_of(config, engine)),
             state=LOCATION.made(f"artifacts/{{model}}/work/{engine}"),
         script:

@@ -1,37 +1,24 @@
 rule measure_latency:
     input:
         unpack(job_inputs.judged_input),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
+        **TIMED_ENGINE,
         baseline=of_plan(plan.baseline_engine),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.latency.json",
-            caption="captions/latency.rst",
-            category="Latency",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.latency.json", "Latency"),
     log:
         "<logs>/measure_latency/{model}-{variant}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
+        **RUN,
         code=code_with("measure_latency.py", with_baseline),
-        host=host,
         shapes=of(shapes.shapes_of_model),
         streams=of(job_params.streams_of),
         latency=of(job_params.latency_of_model),
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=libraries_with(with_baseline),
     script:
         "../scripts/measure_latency.py"
@@ -41,17 +28,10 @@ rule measure_latency:
 use rule measure_latency as compare_activation with:
     input:
         unpack(job_inputs.judged_input),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
+        **TIMED_ENGINE,
         baseline=of_plan(plan.reference_engine),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.activation.json",
-            caption="captions/activation.rst",
-            category="Activations",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.activation.json", "Activations"),
     log:
         "<logs>/compare_activation/{model}-{variant}.log",
     params:
@@ -67,12 +47,7 @@ rule measure_accuracy:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/evaluation.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.accuracy.json",
-            caption="captions/accuracy.rst",
-            category="Accuracy",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.accuracy.json", "Accuracy"),
         logits="reports/{model}/{variant}.logits.npy",
     log:
         "<logs>/measure_accuracy/{model}-{variant}.log",
@@ -80,11 +55,9 @@ rule measure_accuracy:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=16000,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
         code=code_with("measure_accuracy.py", own_variant),
         host=numerics,
@@ -96,46 +69,39 @@ rule measure_accuracy:
         "../scripts/measure_accuracy.py"
 
 
+RACE = {
+    **RUN,
+    "baseline": lambda wildcards: PLAN.baselines[wildcards.model][wildcards.device],
+    "shapes": of(shapes.shapes_of_model),
+    "latency": job_params.latency_settings(config),
+    "decision": config["decision"],
+    "budget_points": config["accuracy_budget_points"],
+    "accept_disturbed": config["latency"]["accept_disturbed"],
+}
+
+
 # Decide which finalist is the fastest, in rounds that all finalists share.
 rule race_finalists:
     input:
+        **TIMED_MODEL,
         engines=of_raced("artifacts/{model}/engines/{variant}/engine.json"),
         latencies=of_raced("reports/{model}/{variant}.latency.json"),
         accuracies=of_raced("reports/{model}/{variant}.accuracy.json"),
         logits=of_raced("reports/{model}/{variant}.logits.npy"),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{device}.race.json",
-            caption="captions/race.rst",
-            category="Races",
-            labels={"model": "{model}", "device": "{device}"},
-        ),
+        record=reported("reports/{model}/{device}.race.json", "Races"),
     log:
         "<logs>/race_finalists/{model}-{device}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
+        **RACE,
         code=code_with("race_finalists.py", all_raced),
-        host=host,
-        baseline=of_plan(plan.baseline_of_device),
-        shapes=of(shapes.shapes_of_model),
-        latency=job_params.latency_settings(config),
-        decision=config["decision"],
-        budget_points=config["accuracy_budget_points"],
         goal=of(job_params.goal_of_race),
-        accept_disturbed=config["latency"]["accept_disturbed"],
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=libraries_with(all_raced),
     script:
         "../scripts/race_finalists.py"
@@ -152,35 +118,18 @@ rule race_family:
         checkpoints=of_members("artifacts/{model}/checkpoint/checkpoint.json"),
         data=of_members("artifacts/{model}/splits/timing.json"),
     output:
-        record=report(
-            "reports/{model}/{device}.family.json",
-            caption="captions/family.rst",
-            category="Families",
-            labels={"model": "{model}", "device": "{device}"},
-        ),
+        record=reported("reports/{model}/{device}.family.json", "Families"),
     log:
         "<logs>/race_family/{model}-{device}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=60,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
+        **RACE,
         code=code_with("race_family.py", all_of_family),
-        host=host,
-        baseline=of_plan(plan.baseline_of_device),
-        shapes=of(shapes.shapes_of_model),
-        latency=job_params.latency_settings(config),
-        decision=config["decision"],
-        budget_points=config["accuracy_budget_points"],
-        accept_disturbed=config["latency"]["accept_disturbed"],
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=libraries_with(all_of_family),
     script:
         "../scripts/race_family.py"

@@ -7,11 +7,9 @@ rule measure_peaks:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=8000,
         runtime=10,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
         code=code_of("measure_peaks.py"),
         host=host,
@@ -25,8 +23,7 @@ rule measure_peaks:
 rule measure_requests:
     input:
         unpack(of(job_inputs.counted_inputs, PLAN.variants)),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
+        **TIMED_MODEL,
     output:
         requests="artifacts/{model}/{device}.requests.json",
     log:
@@ -40,11 +37,9 @@ rule measure_requests:
         constraint=constraint,
         last_attempt=last_attempt,
     params:
+        **RUN,
         code=code_of("measure_requests.py"),
-        host=host,
         shapes=of(shapes.full_shapes_of_model),
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=encoding_with(["onnxruntime"]),
     script:
         "../scripts/measure_requests.py"
@@ -53,34 +48,23 @@ rule measure_requests:
 # Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
-        engine="artifacts/{model}/engines/{variant}/engine.json",
-        requests=job_inputs.requests_of_variant,
-        peaks=at_place(job_inputs.peaks_file),
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
+        **TIMED_ENGINE,
+        requests=lambda wildcards: f"artifacts/{wildcards.model}/{place_of(wildcards)}.requests.json",
+        peaks=at_place("artifacts/machine/{}.peaks.json".format),
     output:
-        record=report(
-            "reports/{model}/{variant}.profile.json",
-            caption="captions/profile.rst",
-            category="Profiles",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.profile.json", "Profiles"),
     log:
         "<logs>/measure_profile/{model}-{variant}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
         mem_mb=16000,
         runtime=30,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
     params:
+        **RUN,
         code=code_with("measure_profile.py", own_variant),
-        host=host,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=libraries_with(own_variant),
     script:
         "../scripts/measure_profile.py"
@@ -90,34 +74,21 @@ rule measure_profile:
 rule verify_causes:
     input:
         unpack(of(job_inputs.build_inputs)),
-        engine="artifacts/{model}/engines/{variant}/engine.json",
+        **TIMED_ENGINE,
         profile="reports/{model}/{variant}.profile.json",
-        checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-        data="artifacts/{model}/splits/timing.json",
     output:
-        record=report(
-            "reports/{model}/{variant}.causes.json",
-            caption="captions/causes.rst",
-            category="Causes",
-            labels={"model": "{model}", "variant": "{variant}"},
-        ),
+        record=reported("reports/{model}/{variant}.causes.json", "Causes"),
     log:
         "<logs>/verify_causes/{model}-{variant}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
+        **RUN,
         code=code_with("verify_causes.py", own_variant),
-        host=host,
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
         libraries=of(job_params.build_libraries),
     script:
         "../scripts/verify_causes.py"

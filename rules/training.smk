@@ -36,12 +36,10 @@ rule train_model:
         environment
     threads: WHOLE_MACHINE
     resources:
+        **PLACED,
+        # only to check that the model takes them: as a param, others would train it again
         mem_mb=16000,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        last_attempt=last_attempt,
-        # only to check that the model takes them: as a param, others would train it again
         sizes=of(shapes.sizes_in_words),
     params:
         code=of(job_params.training_code, SCRIPTS),
@@ -66,24 +64,15 @@ rule measure_training:
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
-        record=report(
-            "reports/{model}/training.json",
-            caption="captions/training.rst",
-            category="Training",
-            labels={"model": "{model}"},
-        ),
+        record=reported("reports/{model}/training.json", "Training"),
     log:
         "<logs>/measure_training/{model}.log",
     conda:
         environment
     threads: WHOLE_MACHINE
     resources:
-        mem_mb=16000,
+        **TIMED,
         runtime=240,
-        gpu=gpus,
-        constraint=constraint,
-        quiet_seconds=QUIET_SECONDS,
-        last_attempt=last_attempt,
     params:
         code=code_of("measure_training.py"),
         host=host,

@@ -5,15 +5,10 @@ for study in STUDIES:
         name:
             f"measure_{study}"
         input:
-            engine="artifacts/{model}/engines/{variant}/engine.json",
-            checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
-            data="artifacts/{model}/splits/timing.json",
+            **TIMED_ENGINE,
         output:
-            record=report(
-                f"reports/{{model}}/{{variant}}.{study}.json",
-                caption="captions/study.rst",
-                category=study.capitalize(),
-                labels={"model": "{model}", "variant": "{variant}"},
+            record=reported(
+                f"reports/{{model}}/{{variant}}.{study}.json", study.capitalize(), caption="study"
             ),
         log:
             f"<logs>/measure_{study}/{{model}}-{{variant}}.log",
@@ -21,19 +16,13 @@ for study in STUDIES:
             environment
         threads: WHOLE_MACHINE
         resources:
-            mem_mb=16000,
+            **TIMED,
             runtime=60,
-            gpu=gpus,
-            constraint=constraint,
-            quiet_seconds=QUIET_SECONDS,
-            last_attempt=last_attempt,
         params:
-            code=code_of_study(study),
-            host=host,
+            **RUN,
+            code=of_wildcards(job_params.study_code, SCRIPTS, study),
             study=study,
-            settings=settings_of_study(study),
-            max_sequence=of_model("max_sequence"),
-            threads=config["threads"],
-            libraries=libraries_of_study(study),
+            settings=of(studies.study_settings, study),
+            libraries=of_wildcards(job_params.study_libraries, study),
         script:
             "../scripts/measure_study.py"

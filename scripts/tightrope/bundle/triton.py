@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tightrope.artifacts.files import json_bytes
 from tightrope.artifacts.manifest import read_manifest
@@ -25,7 +26,7 @@ from tightrope.errors import TightropeError, printable
 from tightrope.runtimes.tensorrt.profiles import Profile
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
-from tightrope.summary.measured import StudyEntry
+from tightrope.summary.measured import Shape, StudyEntry
 from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import Variant, parse
 
@@ -97,10 +98,10 @@ def write_triton(
         isa=host.isa if host else (),
     )
     files: dict[str, bytes | Path] = {name: text.encode() for name, text in texts.items()}
-    files |= {path: engine.parent / name for path, name in engine_files(model, built).items()}
-    for name in FOR_CLIENTS:
-        if name in made["files"]:
-            files[f"{model}/{name}"] = checkpoint.parent / name
+    own_files = BACKENDS[parse(built["variant"]).engine].files
+    files |= {f"{model}/1/{name}": engine.parent / name for name in own_files}
+    for_clients = [name for name in FOR_CLIENTS if name in made["files"]]
+    files |= {f"{model}/{name}": checkpoint.parent / name for name in for_clients}
     files[f"{model}/result.json"] = json_bytes(msgspec.to_builtins(result))
     write_archive(target, f"{model}-{built['variant']}-triton", files)
 
@@ -121,32 +122,43 @@ def triton_files(
     `labels` are in the order of the logits, `throughput` and `traffic` those of summary.json, of
     which entries of other variants are ignored; `isa` is that of the measured host, whose bf16 an
     OpenVINO engine of another precision is refused for. Raises TightropeError in one line for a
-    name that is no folder, an engine that failed or that no backend of Triton serves as it was
-    measured, a result of another engine or without a measurement, and without labels.
+    name that is no folder, an engine that no backend of Triton serves as it was measured, a result
+    without a measurement, and without labels.
     """
     variant, backend = backend_of(model, engine)
-    require_precision(model, variant, isa)
-    require_result(model, engine, labels, result)
-    settings, rows = settings_of(engine["options"], result, throughput, traffic), result.latency
+    name, options = f"{model} {variant}", engine["options"]
+    require_precision(name, variant, isa)
+    if result.status != "ok":
+        reason = result.reason or "it was not measured"
+        raise TightropeError(f"{name}: {reason}; bundle a variant that was measured")
+    if not labels:
+        raise TightropeError(f"{name}: the checkpoint has no labels; prepare it again")
+    limit = largest_of(options)
+    rows = rows_of(result, limit)
+    load, study = own(traffic, result), own(throughput, result)
+    curve = (study and curve_of_throughput(study, limit)) or curve_of_latency(result, rows)
+    asked = (one for one in (load.rows if load else ()) if one["samples_per_s"])
+    batches = {*(one.batch for one in curve.points), *(row.shape.batch for row in rows)}
+    batches |= {one["batch"] for one in asked if one["batch"] <= limit}
     values = {
+        "alone": min(curve.points),
         "backend": backend,
         "bf16": variant.precision in BF16,
+        "curve": curve,
+        "delay": delay_of(curve),
         "engine": {"graphs_refused": None, "max_sequence": None, **engine},
         "half": variant.engine == "torchscript" and variant.precision == "fp16",
         "images": not any(SEQUENCE in axes for _, _, axes in engine["inputs"]),
         "labels": labels,
-        "lengths": lengths(engine, result, traffic),
+        "largest": max(batches),
+        "lengths": lengths(engine, result, load),
+        "limit": None if limit == math.inf else limit,
         "model": model,
         "name": variant.engine,
         "on_gpu": variant.device == "cuda",
-        "options": engine["options"],
-        "settings": settings,
-        # each shape whose latency was measured, within the largest batch
-        "shapes": [
-            shape
-            for shape in dict.fromkeys((one.shape.batch, one.shape.sequence) for one in rows)
-            if shape[0] <= settings.largest
-        ],
+        "options": options,
+        # whose latency was measured
+        "shapes": dict.fromkeys((one.shape.batch, one.shape.sequence) for one in result.latency),
         "signature": [
             (name, dtype, [1, *(16 if isinstance(axis, str) else axis for axis in axes[1:])])
             for name, dtype, axes in engine["inputs"]
@@ -168,11 +180,6 @@ def quoted(text: str) -> str:
     return '"' + "".join(escapes.get(byte, chr(byte)) for byte in text.encode()) + '"'
 
 
-def engine_files(model: str, engine: EngineManifest) -> dict[str, str]:
-    """Return the names of the engine's files by their path in the repository."""
-    return {f"{model}/1/{name}": name for name in backend_of(model, engine)[1].files}
-
-
 def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
     """Return the parsed variant and the backend that serves it; raise as `triton_files` does."""
     if not NAME.fullmatch(model) or model.casefold() == README.casefold():
@@ -180,11 +187,7 @@ def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
             f"{model}: no name for a folder and an address of Triton; name the model with up to "
             "100 letters, digits, dots, underscores and hyphens, a letter or digit first"
         )
-    name = f"{model} {engine['variant']}"
-    if engine["status"] != "ok":
-        reason = engine.get("reason", "its build failed")
-        raise TightropeError(f"{name}: {reason}; bundle a variant that was built")
-    variant = parse(engine["variant"])
+    name, variant = f"{model} {engine['variant']}", parse(engine["variant"])
     if why := refusal(variant, engine["options"]):
         raise TightropeError(
             f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the service of "
@@ -210,7 +213,7 @@ def refusal(variant: Variant, options: dict[str, Any]) -> str | None:
     return REFUSED.get(variant.engine)
 
 
-def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
+def require_precision(name: str, variant: Variant, isa: Sequence[str]) -> None:
     """Raise TightropeError for an OpenVINO engine that would compute in bf16 unasked.
 
     OpenVINO does where the processor has the instructions, unless it is told f32. The backend's
@@ -220,32 +223,18 @@ def require_precision(model: str, variant: Variant, isa: Sequence[str]) -> None:
     found = sorted({*instructions} & {*isa})
     if variant.engine == "openvino" and variant.precision not in BF16 and found:
         raise TightropeError(
-            f"{model} {variant}: on a processor with {found[0]}, as it was measured on, Triton's "
+            f"{name}: on a processor with {found[0]}, as it was measured on, Triton's "
             f"OpenVINO backend computes it in bf16 and cannot be told f32; bundle one of openvino "
             f"in {' or '.join(BF16)}, or of onnxruntime; the service of docs/bundle.md takes any"
         )
 
 
-def require_result(model: str, engine: EngineManifest, labels: list[str], result: Result) -> None:
-    """Raise TightropeError unless the result is of this engine, and there are labels."""
-    name = f"{model} {engine['variant']}"
-    if (result.model, result.variant) != (model, engine["variant"]):
-        other = f"{result.model} {result.variant}"
-        raise TightropeError(f"{name}: the result is of {other}; take that of the engine")
-    if result.status != "ok":
-        reason = result.reason or "it was not measured"
-        raise TightropeError(f"{name}: {reason}; bundle a variant that was measured")
-    if not labels:
-        raise TightropeError(f"{name}: the checkpoint has no labels; prepare it again")
-
-
-def lengths(engine: EngineManifest, result: Result, traffic: list[StudyEntry]) -> list[int]:
+def lengths(engine: EngineManifest, result: Result, load: StudyEntry | None) -> list[int]:
     """Return the lengths in tokens to pad texts to; empty for images.
 
     The edges of the length buckets under traffic, else of the engine's buckets, else those
     measured.
     """
-    load = own(traffic, result)
     edges = load.rows[0]["edges"] if load else []
     buckets = (engine["options"].get("buckets") or {}).get("sequence", [])
     measured = {size for row in result.latency if (size := row.shape.sequence)}
@@ -263,78 +252,27 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points at the same shape, instances and threads; `source` says in words where from.
+    """Calls at the same shape by `instances` with `threads` each, of which `chosen` are the best.
 
-    `division` says where the number of instances is from. `bound_s` is the bound on p99, if any.
+    `study` says which part of summary.json they are from, `shape` has the sizes of a sample.
+    `bound_s` is the bound on p99, if any, and `within` whether it decides which are the best.
     """
 
+    study: str
+    shape: Mapping[str, int]
     points: list[Point]
     chosen: Point
     instances: int
     threads: int
-    bound_s: float | None
-    source: str
-    division: str
+    bound_s: float | None = None
+    within: bool = False
 
 
-class Settings(NamedTuple):
-    """Settings of a server; `origins` has a sentence for each of them, by its name.
-
-    `largest` and `preferred` are batches, `delay_us` is the longest time in microseconds that a
-    request waits for others, `threads` are those of each of the `instances`.
-    """
-
-    largest: int
-    preferred: int
-    delay_us: int
-    instances: int
-    threads: int
-    origins: dict[str, str]
-
-
-def settings_of(
-    options: dict[str, Any],
-    result: Result,
-    throughput: Sequence[StudyEntry],
-    traffic: Sequence[StudyEntry],
-) -> Settings:
-    """Return the settings for an engine with these `options` (their buckets or profiles limit it).
-
-    Entries of other variants are ignored. Raises TightropeError where no batch has a number.
-    """
-    limit = math.inf  # of the batch
+def largest_of(options: dict[str, Any]) -> float:
+    """Return the largest batch that an engine with these options takes, by profiles or buckets."""
     if options.get("profiles"):
-        limit = max(Profile.of(one).max[0] for one in options["profiles"])
-    elif options.get("buckets"):
-        limit = max(options["buckets"][BATCH])
-    entry, load = own(throughput, result), own(traffic, result)
-    curve = (entry and curve_of_throughput(entry, limit)) or curve_of_latency(result, limit)
-    batches = {one.batch for one in curve.points} | {
-        one.shape.batch for one in rows_of(result, limit)
-    }
-    batches |= {
-        one["batch"]
-        for one in (load.rows if load else ())
-        if one["samples_per_s"] and one["batch"] <= limit
-    }
-    delay_us, why = delay_of(curve)
-    chosen = curve.chosen
-    compared = ", ".join(str(one) for one in sorted(point.batch for point in curve.points))
-    provisional = "; provisional, other load disturbed it" if chosen.provisional else ""
-    held = "" if limit == math.inf else f" of those that the engine was built for (up to {limit})"
-    origins = {
-        "largest": f"the largest measured batch{held}",
-        "preferred": (
-            f"{chosen.samples_per_s:.4g} samples per second, the most of the batches {compared} "
-            f"({curve.source}{provisional})"
-        ),
-        "delay_us": why,
-        "instances": curve.division,
-        "threads": f"those of each instance in {curve.source}",
-    }
-    return Settings(
-        max(batches), chosen.batch, delay_us, curve.instances, curve.threads, origins=origins
-    )
+        return max(Profile.of(one).max[0] for one in options["profiles"])
+    return max(options["buckets"][BATCH]) if options.get("buckets") else math.inf
 
 
 def own(entries: Iterable[StudyEntry], result: Result) -> StudyEntry | None:
@@ -365,27 +303,23 @@ def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:
         and one["batch"] <= limit
     ]
     chosen = next(one for one in points if one.batch == best["batch"])
-    shape = size(*(entry.shape.get(axis) for axis in ("sequence", "height", "width")))
-    why = "of those within the bound on p99" if within else "of all"
-    source = f"`studies.throughput` of summary.json at {shape}"
-    division = f"the division with the most samples per second, {why}, in {source}"
-    return Curve(points, chosen, instances, threads, best["bound_s"], source, division)
+    bound = best["bound_s"], bool(within)
+    return Curve("studies.throughput", entry.shape, points, chosen, instances, threads, *bound)
 
 
-def curve_of_latency(result: Result, limit: float) -> Curve:
+def curve_of_latency(result: Result, rows: Sequence[LatencyRow]) -> Curve:
     """Return the points of the shape with most batches, of several such that with most tokens."""
-    groups: dict[tuple[int | None, int | None, int | None], list[LatencyRow]] = {}
-    for row in rows_of(result, limit):
-        shape = (row.shape.sequence, row.shape.height, row.shape.width)
-        groups.setdefault(shape, []).append(row)
-    shape = max(groups, key=lambda one: (len(groups[one]), one[0] or 0))
-    best = max(groups[shape], key=lambda row: row.throughput_per_s or 0.0)
-    points = [point_of(row) for row in groups[shape]]
-    count = (best.streams.best if best.streams else None) or 1
-    source = f"`latency` of summary.json at {size(*shape)}, one call at a time"
-    by_streams = f"the fastest of the measured `streams` at batch {best.shape.batch}"
-    why = by_streams if count > 1 else f"one, as in {source}: no better number was measured"
-    return Curve(points, point_of(best), count, result.threads or 1, None, source, why)
+    groups: dict[Shape, dict[Point, LatencyRow]] = {}
+    for row in rows:
+        rate, batch = row.throughput_per_s or 0.0, row.shape.batch
+        point = Point(batch, rate, row.paired_s or batch / rate, row.p99_s, row.provisional)
+        groups.setdefault(replace(row.shape, batch=1), {})[point] = row
+    shape = max(groups, key=lambda one: (len(groups[one]), one.sequence or 0))
+    points = groups[shape]
+    chosen = max(points, key=lambda one: one.samples_per_s)
+    streams = points[chosen].streams
+    instances = (streams.best if streams else None) or 1
+    return Curve("latency", shape.sizes, [*points], chosen, instances, result.threads or 1)
 
 
 def rows_of(result: Result, limit: float) -> list[LatencyRow]:
@@ -403,35 +337,17 @@ def rows_of(result: Result, limit: float) -> list[LatencyRow]:
     return rows
 
 
-def point_of(row: LatencyRow) -> Point:
-    """Return a row of `latency` as a point."""
-    rate, batch = row.throughput_per_s or 0.0, row.shape.batch
-    return Point(batch, rate, row.paired_s or batch / rate, row.p99_s, row.provisional)
-
-
-def size(sequence: int | None, height: int | None, width: int | None) -> str:
-    """Return the shape of a sample in words."""
-    return f"{height} x {width} pixels" if sequence is None else f"{sequence} tokens"
-
-
-def delay_of(curve: Curve) -> tuple[int, str]:
-    """Return the longest time that a request waits for others, in microseconds, and why.
+def delay_of(curve: Curve) -> tuple[int, bool]:
+    """Return how long a request may wait for others, in microseconds, and if a bound decides it.
 
     A tenth of the call of the smallest measured batch, per sample, so that waiting costs a request
     that comes alone at most 10 % of its latency; requests that come while all instances are at work
     wait for these anyway. No more than a bound on p99 leaves, and none where 1 is the best batch.
     """
     if curve.chosen.batch == 1:
-        return 0, "no larger batch answered more samples per second, so no request waits"
-    alone = min(curve.points)
-    each = "" if alone.batch == 1 else f", divided by {alone.batch}"
-    rule = (
-        f"a tenth of the {1000 * alone.call_s:.4g} ms that a call at batch {alone.batch} took{each}"
-        ": waiting costs a request that comes alone at most 10 % of its latency"
-    )
+        return 0, False
+    alone, left_s = min(curve.points), math.inf
     delay_s = WAITING * alone.call_s / alone.batch
     if curve.bound_s is not None:
         left_s = max(0.0, curve.bound_s - (curve.chosen.p99_s or curve.bound_s))
-        if left_s < delay_s:
-            return int(1e6 * left_s), "what p99 at the preferred batch leaves of its bound"
-    return int(1e6 * delay_s), rule
+    return int(1e6 * min(delay_s, left_s)), left_s < delay_s

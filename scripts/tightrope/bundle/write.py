@@ -113,34 +113,26 @@ def add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> str:
 
 
 def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
-    """Return sample.json, and of images their files; an empty list where nothing was predicted."""
-    count = len(record.predictions)
-    examples = read_split(data)[: min(count, TEXTS)] if count else []
-    if not examples or "image" not in examples[0]:
-        entries = [{"text": one["text"], **on_record(record, i)} for i, one in enumerate(examples)]
-        return {f"{SAMPLE}/sample.json": lines_of(entries)}
-    from PIL import Image
+    """Return sample.json, what a record says of each example; of images their files too.
 
-    images: dict[str, bytes] = {}
-    for number, one in enumerate(examples[:IMAGES]):
-        suffix = str(Image.open(io.BytesIO(one["image"])).format).lower()
-        images[f"{SAMPLE}/{number:03}.{suffix}"] = one["image"]
-    entries = [{"image": name, **on_record(record, i)} for i, name in enumerate(images)]
-    return {**images, f"{SAMPLE}/sample.json": lines_of(entries)}
+    An empty list where nothing was predicted.
+    """
+    files, lines = dict[str, bytes](), list[str]()
+    # labels are there of what was predicted
+    answers = zip(record.labels or [], record.predictions, record.margins, strict=False)
+    examples = read_split(data) if record.predictions else []
+    most = IMAGES if examples and "image" in examples[0] else TEXTS
+    for index, (one, answer) in enumerate(zip(examples[:most], answers, strict=False)):
+        told: dict[str, Any] = dict(zip(("label", "prediction", "margin"), answer, strict=True))
+        if "image" in one:
+            from PIL import Image
 
-
-def on_record(record: AccuracyRecord, index: int) -> dict[str, Any]:
-    """Return what an accuracy record says of one example."""
-    assert record.labels is not None  # of what was predicted
-    return {
-        "index": index,
-        "label": record.labels[index],
-        "prediction": record.predictions[index],
-        "margin": record.margins[index],
-    }
-
-
-def lines_of(entries: Sequence[dict[str, Any]]) -> bytes:
-    """Return a list as JSON, an entry per line."""
-    lines = ",\n".join(json.dumps(one, sort_keys=True) for one in entries)
-    return f"[\n{lines}\n]\n".encode() if entries else b"[]\n"
+            suffix = str(Image.open(io.BytesIO(one["image"])).format).lower()
+            name = f"{SAMPLE}/{index:03}.{suffix}"
+            files[name] = one["image"]
+            told["image"] = name
+        else:
+            told["text"] = one["text"]
+        lines.append(json.dumps({**told, "index": index}, sort_keys=True))
+    text = ",\n".join(lines)
+    return {**files, f"{SAMPLE}/sample.json": f"[\n{text}\n]\n".encode() if lines else b"[]\n"}

@@ -95,9 +95,8 @@ def compare(
     speed = speed_changes(old, new, touched(found, OF_SPEED))
     if again:
         speed = with_remeasured(speed, again(old, new, [one.row for one in speed]))
-    other, bases = touched(found, OF_ANSWERS), {}
-    for key in measured:
-        bases[key] = Key(key.model, str(new.results[key].baseline))
+    other = touched(found, OF_ANSWERS)
+    bases = {key: Key(key.model, str(new.results[key].baseline)) for key in measured}
     unchanged = {key for key, base in bases.items() if base in measured and base not in other}
     accuracy = accuracy_changes(old, new, measured, unchanged)
     moved = {one.row.key for one in speed if one.verdict in ("slower", "faster")}

@@ -146,11 +146,10 @@ def value_words(value: Any) -> str:
 
 def heading(comparison: Comparison) -> list[Line]:
     """Return which reports are compared."""
-    lines: list[Line] = []
-    for name, one in {"old: ": comparison.old, "new: ": comparison.new}.items():
-        made = moment(one.document.created) or ""
-        lines.append((name, Quoted(str(one.path)), ", made ", Quoted(made)))
-    return lines
+    return [
+        (name, Quoted(str(one.path)), ", made ", Quoted(moment(one.document.created) or ""))
+        for name, one in {"old: ": comparison.old, "new: ": comparison.new}.items()
+    ]
 
 
 def sections(

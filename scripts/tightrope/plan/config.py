@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -48,8 +47,7 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
             "the configuration is empty: pass --configfile config/config.yaml "
             "(profiles/default does so by itself)"
         )
-    check_extent(config)
-    check_words_and_numbers(config)
+    check_values(config)
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
     document = with_studies(document)
@@ -70,15 +68,11 @@ def with_studies(document: Document) -> Document:
     return {**document, "properties": {**document["properties"], **sections}}
 
 
-def key_of(path: Iterable[str | int]) -> str:
-    """Format the path of a value in the configuration: `shapes (entry 1).batch`."""
-    parts = [f" (entry {one + 1})" if isinstance(one, int) else f".{one}" for one in path]
-    return "".join(parts).removeprefix(".")
-
-
 def explain(error: jsonschema.ValidationError) -> str:
     """Format an error as one line: key, value, what is allowed and the nearest right spelling."""
-    key = key_of(error.absolute_path)
+    path, hint = list(error.absolute_path), ""
+    parts = (f" (entry {one + 1})" if isinstance(one, int) else f".{one}" for one in path)
+    key = "".join(parts).removeprefix(".")
     instance: Any = error.instance
     required: Any = error.validator_value
     if error.validator == "additionalProperties":
@@ -95,7 +89,6 @@ def explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "required":
         missing = next(name for name in required if name not in instance)
         return f"config: {key or 'top level'}: the key {missing} is missing"
-    path, hint = list(error.absolute_path), ""
     if len(path) == 2 and path[0] == "models" and error.validator == "type":
         hint = "; a model has a name: models: {mine: {checkpoint: …, data: …}}"
     return f"config: {key} = {instance!r}: {allowed_values(error)}{hint}"
@@ -154,8 +147,8 @@ def with_types(value: Any, schema: Document) -> Any:
     if takes_list(value, schema):
         value = [value]  # samples: 256 for samples: [256]
     if isinstance(value, list):
-        options = [one for one in (schema, *schema.get("anyOf", ())) if "items" in one]
-        return [with_types(item, options[0]["items"] if options else {}) for item in value]
+        items: Document = next((one["items"] for one in options(schema) if "items" in one), {})
+        return [with_types(item, items) for item in value]
     if isinstance(value, dict):
         return {key: with_types(item, schema_of(key, schema)) for key, item in value.items()}
     if value is False and "off" in schema.get("enum", ()):
@@ -177,21 +170,23 @@ def with_types(value: Any, schema: Document) -> Any:
     return value if "string" in kinds else typed(value)
 
 
+def options(schema: Document) -> list[Document]:
+    """Return the schema and its alternatives."""
+    return [schema, *schema.get("anyOf", ())]
+
+
 def takes_list(value: Any, schema: Document) -> bool:
     """Return whether the schema asks for a list of values like `value`, which is none."""
-    if {"const": value} in schema.get("anyOf", ()):
+    if {"const": value} in options(schema) or (takes_integers(schema) and type(value) is int):
         return False
-    if takes_integers(schema) and type(value) is int:
-        return False
-    lists = [one for one in (schema, *schema.get("anyOf", ())) if one.get("type") == "array"]
+    lists = [one for one in options(schema) if one.get("type") == "array"]
     objects = any(one["items"].get("type") == "object" for one in lists)
     return bool(lists) and isinstance(value, dict if objects else (str, int, float))
 
 
 def takes_integers(schema: Document) -> bool:
     """Return whether the schema asks for an integer: JSON Schema also accepts 4.0 as one."""
-    options = [schema, *schema.get("anyOf", ())]
-    return any("integer" in option.get("type", ()) for option in options)
+    return any("integer" in option.get("type", ()) for option in options(schema))
 
 
 def typed(word: str) -> Any:
@@ -222,15 +217,16 @@ def with_defaults(value: Any, schema: Document) -> Any:
     return {key: with_defaults(item, schema_of(key, schema)) for key, item in filled.items()}
 
 
-def check_extent(config: dict[str, Any]) -> None:
-    """Raise ConfigError for a configuration with more values or levels than any sensible one.
+def check_values(config: Document) -> None:
+    """Raise ConfigError for a key that is no string and for a number that is not finite.
 
-    Aliases of YAML can repeat a value any number of times, and inside itself.
+    Also for more values or levels than any sensible configuration has: aliases of YAML can repeat a
+    value any number of times, and inside itself.
     """
-    level: list[Any] = [config]
+    level: list[tuple[str, Any]] = [("", config)]
     values = 0
     for _ in range(MOST_LEVELS):
-        level = [one for value in level for one in parts_of(value)]
+        level = [one for place, value in level for one in parts_of(place, value)]
         values += len(level)
         if values > MOST_VALUES:
             raise ConfigError(
@@ -243,25 +239,17 @@ def check_extent(config: dict[str, Any]) -> None:
     )
 
 
-def parts_of(value: Any) -> Iterable[Any]:
-    """Return what a list or an object holds, of other values nothing."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def check_words_and_numbers(value: Any, place: str = "") -> None:
-    """Raise ConfigError for a key that is no string and for a number that is not finite."""
+def parts_of(place: str, value: Any) -> list[tuple[str, Any]]:
+    """Return what a list or an object holds, each with its place; raise as `check_values` does."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"config: {place} = {value}: must be a finite number")
     if isinstance(value, int | float) and abs(value) > LARGEST:
         raise ConfigError(f"config: {place} = {value:.3g}: larger than {LARGEST:.0e}; lower it")
     if isinstance(value, list):
-        for number, item in enumerate(value, start=1):
-            check_words_and_numbers(item, f"{place} (entry {number})")
-    if isinstance(value, dict):
-        if wrong := [key for key in value if not isinstance(key, str)]:
-            name = f"{place}.{wrong[0]}" if place else wrong[0]
-            raise ConfigError(f"config: {name}: a key must be a word; put it in quotes")
-        for key, item in value.items():
-            check_words_and_numbers(item, f"{place}.{key}" if place else key)
+        return [(f"{place} (entry {number})", one) for number, one in enumerate(value, start=1)]
+    if not isinstance(value, dict):
+        return []
+    start = f"{place}." if place else ""
+    if wrong := [key for key in value if not isinstance(key, str)]:
+        raise ConfigError(f"config: {start}{wrong[0]}: a key must be a word; put it in quotes")
+    return [(f"{start}{key}", one) for key, one in value.items()]

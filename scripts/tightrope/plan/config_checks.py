@@ -91,14 +91,6 @@ def check_threads(config: Document) -> None:
         )
 
 
-def check_variants(config: Document) -> None:
-    """Every configured precision must exist."""
-    try:
-        configured_variants(config)
-    except ConfigError as error:
-        raise ConfigError(f"config: {error}") from None
-
-
 def check_given(config: Document) -> None:
     """A model that is quantized already needs an engine that runs it as it is."""
     host = planning_host()
@@ -128,7 +120,7 @@ def check_devices(config: Document) -> None:
 
 
 def configured_variants(config: Document) -> list[Variant]:
-    """Return the variants of all models without duplicates."""
+    """Return the variants of all models without duplicates; raise as `configured` does."""
     host = planning_host()
     kinds: dict[tuple[bool, bool, bool], str] = {}
     for name, model in config["models"].items():
@@ -268,7 +260,7 @@ def enough_samples(samples: int, budget: float) -> int | None:
 CHECKS = (
     check_hosts,
     check_counts,
-    check_variants,
+    configured_variants,
     check_devices,
     check_search,
     check_threads,

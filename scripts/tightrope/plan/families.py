@@ -50,8 +50,12 @@ def derived(name: str, models: Document, children: tuple[str, ...] = ()) -> Any:
                 f"config: models.{name}.{key} = {parent}: that model is an ONNX file; start from "
                 "its checkpoint"
             )
-    if FROM not in above:
-        require_own_checkpoint(name, model)
+    kind, _, parent = str(model.get("checkpoint") if isinstance(model, dict) else "").partition(":")
+    if kind == KIND and FROM not in above:
+        raise ConfigError(
+            f"config: models.{name}.checkpoint = {kind}:{parent}: write {FROM}: {parent} in its "
+            "place, which also takes that model's data"
+        )
     source = above.get(FROM, above.get(TEACHER))
     if not isinstance(source, dict):
         return model
@@ -77,16 +81,6 @@ def require_parent(
         raise ConfigError(f"{place}: a model cannot start from itself ({cycle})")
     if key == FROM and "checkpoint" in models[name]:
         raise ConfigError(f"{place}: it starts from that model's checkpoint; remove checkpoint")
-
-
-def require_own_checkpoint(name: str, model: Any) -> None:
-    """Raise ConfigError where a model names another one as its checkpoint, not with `from`."""
-    kind, _, parent = str(model.get("checkpoint") if isinstance(model, dict) else "").partition(":")
-    if kind == KIND:
-        raise ConfigError(
-            f"config: models.{name}.checkpoint = {kind}:{parent}: write {FROM}: {parent} in its "
-            "place, which also takes that model's data"
-        )
 
 
 def families(config: Document, jobs: Jobs) -> dict[Family, list[str]]:

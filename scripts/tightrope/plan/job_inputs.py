@@ -169,21 +169,6 @@ def judged_input(wildcards: Any) -> dict[str, str]:
     return {"judged": ancient(f"reports/{wildcards.model}/{wildcards.variant}.accuracy.json")}
 
 
-def peaks_file(place: str) -> str:
-    """Return the file with the peaks of the device at a place."""
-    return f"artifacts/machine/{place}.peaks.json"
-
-
-def requests_of_variant(wildcards: Any) -> str:
-    """Return the file with what the requests of a model take at the place of the variant."""
-    return requests_file(wildcards.model, parse(wildcards.variant))
-
-
-def requests_file(model: str, variant: Variant) -> str:
-    """Return the file with what the requests of a model take at the place of a variant."""
-    return f"artifacts/{model}/{variant.place}.requests.json"
-
-
 def counted_inputs(
     config: Document, variants: Mapping[tuple[str, str], Iterable[Variant]], wildcards: Any
 ) -> dict[str, str]:

@@ -190,10 +190,10 @@ def check_examples(name: str, source: str, columns: dict[str, str]) -> None:
     rare = [material.labels[label] for label, count in sorted(counts.items()) if count == 1]
     if not rare:
         return
-    one = len(rare) == 1
+    said, them = f"label {rare[0]!r} has one example", "it"
+    if len(rare) > 1:
+        said, them = f"labels {rare[0]!r} and {len(rare) - 1} more have one example each", "them"
     raise ConfigError(
-        f"config: models.{name}.data = {source}: label{'' if one else 's'} {rare[0]!r}"
-        f"{'' if one else f' and {len(rare) - 1} more'} {'has' if one else 'have'} one example"
-        f"{'' if one else ' each'}, which cannot be in all splits; bring more examples of "
-        f"{'it' if one else 'them'}, or take {'it' if one else 'them'} out"
+        f"config: models.{name}.data = {source}: {said}, which cannot be in all splits; bring more "
+        f"examples of {them}, or take {them} out"
     )

@@ -16,12 +16,11 @@ from tightrope.plan.hosts import (
     runs_here,
 )
 from tightrope.plan.job_inputs import (
+    ONNX_FILES,
     engine_manifest,
     from_checkpoint,
     graphs_of,
     int8_files,
-    peaks_file,
-    requests_file,
     searches_of,
 )
 from tightrope.plan.studies import measured_trainings, profiled, requested
@@ -169,11 +168,6 @@ def baseline_engine(plan: Plan, wildcards: Any) -> str:
     return engine_manifest(wildcards.model, parse(with_baseline(plan, wildcards)[1]))
 
 
-def baseline_of_device(plan: Plan, wildcards: Any) -> str:
-    """Return the name of the baseline of a model on a device."""
-    return plan.baselines[wildcards.model][wildcards.device]
-
-
 def reference_engine(plan: Plan, wildcards: Any) -> str:
     """Return the engine.json of the same variant of the model's reference."""
     return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
@@ -222,18 +216,14 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     """Return the files that may hold a failure, including those that variants share."""
     costs = "artifacts/{model}/costs/{scheme}-{calibration}.json"
     graphs = "reports/{model}/graphs/{graph}.json"
-    shared = [requests_file(model, variant) for model, variant in plan.measured["profile"]]
-    shared += [peaks_file(variant.place) for _, variant in plan.measured["profile"]]
+    places = by_place(plan.measured["profile"])
+    shared = [f"artifacts/{model}/{place}.requests.json" for model, place in places]
+    shared += [f"artifacts/machine/{place}.peaks.json" for _, place in places]
     return [
         *(path for job in plan.jobs for path in int8_files(config, *job)),
         *paths(costs, searches_of(config, plan.jobs), None),
         *dict.fromkeys(shared),
         *(path for files in records(plan).values() for path in files),
-        *(path for model in plan.models for path in onnx_files(model)),
+        *(f"artifacts/{model}/{name}" for model in plan.models for name in ONNX_FILES.values()),
         *paths(graphs, graphs_of(config, plan.jobs), None),
     ]
-
-
-def onnx_files(model: str) -> list[str]:
-    """Return the ONNX files that a model's checkpoint is exported to."""
-    return [f"artifacts/{model}/model.onnx", f"artifacts/{model}/model.simplified.onnx"]

@@ -74,7 +74,7 @@ def devices_with(engine: str, precision: str) -> list[str]:
     if not found:
         known = "; ".join(f"on {device} {', '.join(names)}" for device, names in precisions.items())
         raise ConfigError(
-            f"engines.{engine}: {precision} exists on no device; {engine} has {known}"
+            f"config: engines.{engine}: {precision} exists on no device; {engine} has {known}"
         )
     return found
 
@@ -122,8 +122,8 @@ def with_calibrations(variant: Variant, config: Document, wanted: Sequence[str])
     methods = [method for method in wanted if method in known]
     if not methods:
         raise ConfigError(
-            f"engines.{variant.engine}: {variant.precision} needs one of the calibration methods "
-            f"{', '.join(one for one in known if one != QAT)}, calibration.methods has "
+            f"config: engines.{variant.engine}: {variant.precision} needs one of the calibration "
+            f"methods {', '.join(one for one in known if one != QAT)}, calibration.methods has "
             f"{', '.join(wanted)}; "
             f"add one of them, or leave {variant.precision} of {variant.engine} out"
         )

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tightrope.plan.hosts import Document, planned_on, uses_gpu
-from tightrope.variants import device_of, parse
+from tightrope.variants import parse
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -76,21 +76,6 @@ def place_of(config: Document, wildcards: Any) -> str:
     ready = machine["host"]["gpu"] is not None and machine["packages"]["pytorch"] is None
     elsewhere = bool(config["hosts"]) or config["devices"] == ["cuda"]
     return "cuda" if uses_gpu(config) and (ready or elsewhere) else "cpu"
-
-
-def of_place(config: Document, function: Callable[[str], Any], wildcards: Any) -> Any:
-    """Return what the function says of the place where the job of the wildcards runs."""
-    return function(place_of(config, wildcards))
-
-
-def gpus(place: str) -> int:
-    """Return the number of GPUs for a job at a place."""
-    return int(device_of(place) == "cuda")
-
-
-def environment(place: str) -> str:
-    """Return the conda file for jobs at a place, relative to the rules."""
-    return f"../envs/{'gpu' if device_of(place) == 'cuda' else 'cpu'}.yaml"
 
 
 def default_constraint(workflow: Any) -> str | None:

@@ -10,7 +10,6 @@ to go on.
 """
 
 import atexit
-import importlib.util
 import logging
 import os
 import re
@@ -217,8 +216,7 @@ class TerminalHandler(logging.Handler):
         self.would_run: list[tuple[Job, str]] | None = [] if own.filters[0].dryrun else None
         # whether it writes to a terminal that can show a progress bar
         terminal = own.stream is sys.stderr and own.is_tty and os.environ.get("TERM") != "dumb"
-        draws = terminal and importlib.util.find_spec("rich") is not None
-        self.screen = LiveScreen(color=not own.nocolor) if draws else PlainScreen(own.stream)
+        self.screen = LiveScreen(color=not own.nocolor) if terminal else PlainScreen(own.stream)
         self.workflow, self.ended, self.untrained = workflow, ended, untrained
         self.run = Run(Seconds(KEPT_SECONDS))
         self.exception = ""
@@ -364,17 +362,11 @@ def start_terminal(
     atexit.register(handler.close)
 
 
-def stop_jobs_on_signals(workflow: Any) -> None:
-    """Stop the run and its local jobs on Ctrl-C and SIGTERM; for the main process.
-
-    To be called when the first job starts: Snakemake's scheduler has set its handler of SIGTERM.
-    """
-    if workflow.is_main_process:
-        watch_signals(local=workflow.local_exec)
-
-
 def watch_signals(*, local: bool) -> None:
-    """Handle SIGNALS by `stop`, where this is the main thread: others cannot."""
+    """Handle SIGNALS by `stop`, where this is the main thread: others cannot.
+
+    To be called again when the first job starts: Snakemake's scheduler sets its handler of SIGTERM.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             signal.signal(number, partial(stop, local=local))
