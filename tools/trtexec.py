@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from tightrope.errors import TightropeError
 from tightrope.records.latency import LatencyRecord
 from tightrope.runtimes.tensorrt.trtexec import measured
-from tightrope.terminal.decision import size_label
 
 
 def main() -> None:
@@ -34,7 +33,7 @@ def main() -> None:
             ours = statistics.median(shape.device_s or ())
             theirs = measured(program, chosen.engine, shape.sizes)
             print(
-                f"{size_label(shape.sizes)}: {ours * 1e3:.4f} ms on the GPU, "
+                f"{'x'.join(map(str, shape.sizes.values()))}: {ours * 1e3:.4f} ms on the GPU, "
                 f"trtexec {theirs * 1e3:.4f} ms, ratio {ours / theirs:.3f}"
             )
     except TightropeError as error:

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from latency_records import latency_record, latency_shape
 from manifests import ENGINE
-from programs import run_in
+from programs import printed_in, run_in
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import TightropeError
 from tightrope.runtimes.tensorrt.trtexec import measured, words
@@ -38,14 +39,19 @@ def test_no_flag_of_tensorrt_10_is_used(tmp_path: Path) -> None:
     assert not [word for word in ("fp16", "int8", "best", "calib", "useCudaGraph") if word in line]
 
 
-def test_the_median_of_what_it_exports_is_seconds_on_the_gpu(tmp_path: Path) -> None:
+def test_the_tool_compares_the_medians_of_the_calls_on_the_gpu(repository, tmp_path) -> None:
     calls = [{"computeMs": ms, "inMs": 9.0, "latencyMs": 20.0} for ms in (1.0, 2.0, 30.0)]
     body = (
         "path = next(w for w in sys.argv if w.startswith('--exportTimes=')).partition('=')[2]\n"
         f"open(path, 'w').write({json.dumps(calls)!r})"
     )
     body += "; assert '--useProfile=1' in sys.argv"
-    assert measured(program(tmp_path, body), engine(tmp_path), SHAPE) == 2e-3
+    program(tmp_path, body)
+    shape = latency_shape([[1.0]], **SHAPE, device_s=[1e-3, 3e-3, 9e-3])
+    latency_record("cuda-tensorrt-fp16", shape).write(tmp_path / "a.latency.json")
+    words = ("tools/trtexec.py", engine(tmp_path), tmp_path / "a.latency.json")
+    told = printed_in(repository, *words, PATH=str(tmp_path))
+    assert told == "12x64: 3.0000 ms on the GPU, trtexec 2.0000 ms, ratio 1.500\n"
 
 
 def test_what_it_said_last_is_the_error(tmp_path: Path) -> None:
