@@ -21,22 +21,16 @@ def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint's weights into folder `target`, in fp32 for int8-dynamic."""
-    manifest = read_manifest(source, CheckpointManifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     prepare(device, precision, threads)
     stored: Any = load_module(source.parent, dtype_of(precision))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
-    input_signature = of_checkpoint(manifest)
     module = on_device(target, precision, device, options)
     example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
-    return {
-        "format": "safetensors",
-        "executed": with_tf32(executed, device),
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
-    }
+    return {"format": "safetensors", "executed": with_tf32(executed, device)}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:

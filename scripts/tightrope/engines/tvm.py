@@ -45,8 +45,7 @@ def build(
     features = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures")()
     switches = sorted(f"{'+' if there else '-'}{name}" for name, there in features.items())
     host = Target({"kind": "llvm", "mcpu": cpu, "mattr": switches, "num-cores": threads})
-    manifest = read_manifest(source, CheckpointManifest)
-    input_signature = of_checkpoint(manifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
     with host:
@@ -62,8 +61,6 @@ def build(
         "format": "tvm-library",
         # the matrix products per call of the program, by type
         "executed": {"matmul": {name: types.count(name) for name in sorted({*types})}},
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
     }
 
 

@@ -39,9 +39,9 @@ Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 class Programs:
     """Programs of the IR in `folder` for the `buckets` of the engine's options.
 
-    Without buckets there is one, for requests of any size, whose name is None. With `most` so many
-    buckets at most get a program, and that one serves the others. With `blobs` the programs are
-    imported from the files `blob(name)`, else they are compiled.
+    Without buckets there is one, for requests of any size, whose name is None. At most
+    `static_programs` buckets get a program, and that one serves the others. With `blobs` the
+    programs are imported from the files `blob(name)`, else they are compiled.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Programs:
         folder: Path,
         precision: str,
         threads: int,
-        buckets: dict[str, list[int]] | None,
+        options: Mapping[str, Any],
         *,
-        most: int | None = None,
         blobs: bool = False,
     ) -> None:
+        most, buckets = options.get("static_programs"), options.get("buckets")
         self.folder, self.blobs = folder, blobs
         self.limit = math.inf if most is None else most
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
@@ -175,8 +175,7 @@ def operator_times(
     folder: Path, precision: str, threads: int, options: Mapping[str, Any], calls: Calls
 ) -> list[list[OperatorTime]]:
     """Return the operators that performance counters list, in the program of each of `calls`."""
-    buckets, most = options["buckets"], options["static_programs"]
-    programs = Programs(folder, precision, threads, buckets, most=most)
+    programs = Programs(folder, precision, threads, options)
     programs.settings |= COUNTERS
     program = cache(programs.program)
     found = []
