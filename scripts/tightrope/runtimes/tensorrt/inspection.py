@@ -147,9 +147,10 @@ def product_precision(layer: Layer) -> str:
     A kernel may convert operands itself: if the data is int8 or fp8 and the weights have another
     type, the product runs in the type of the weights.
     """
-    kernel = layer.get("TacticName", "")
+    kernel, inputs = layer.get("TacticName", ""), layer.get("Inputs", [])
     match = OPERANDS.search(kernel)
-    data = first_type(layer.get("Inputs", []))
+    # the data comes first; a fused product may read more tensors
+    data = type_of(inputs[0]) if inputs else "unknown"
     found = OPERAND_TYPES[match[1]] if match else data
     weights = layer.get("Weights")
     if not match and found in NARROW and isinstance(weights, dict) and "Type" in weights:
@@ -161,11 +162,6 @@ def precision(layer: Layer) -> str:
     """Return the type that a layer reads, or the type that it writes if it reads none."""
     words = [type_of(one) for one in ends_of(layer)]
     return next((one for one in words if one in TYPES.values()), words[0] if words else "unknown")
-
-
-def first_type(tensors: list[dict[str, Any]]) -> str:
-    """Return the type of the first tensor, the data; a fused product may read more tensors."""
-    return type_of(tensors[0]) if tensors else "unknown"
 
 
 def type_of(tensor: dict[str, Any]) -> str:
