@@ -49,7 +49,7 @@ def build(
     """
     input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     prepare(device, precision, threads)
-    stored: Any = load_module(source.parent, dtype_of(precision))
+    stored: Any = load_module(source.parent, DTYPES.get(precision, torch.bfloat16))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
     began = time.perf_counter()
@@ -98,11 +98,6 @@ def keep_cache(file: Path) -> None:
                 archive.add(part, part.name)
 
 
-def dtype_of(precision: str) -> torch.dtype:
-    """Return the dtype of the stored weights."""
-    return DTYPES.get(precision, torch.bfloat16)
-
-
 def examples_of(options: Options) -> list[Bucket]:
     """Return shapes at which to call the program for any shape, until it compiles nothing more.
 
@@ -124,7 +119,8 @@ def compiled(
     Where requests are padded to buckets all their shapes are known: another compilation, which
     would be within a timed call, is then an error of that call.
     """
-    module = logits_only(load_module(folder, dtype_of(precision))).to(device)
+    dtype = DTYPES.get(precision, torch.bfloat16)
+    module = logits_only(load_module(folder, dtype)).to(device)
     # freezing cannot fold torchao's tensor subclasses of quantized weights
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:

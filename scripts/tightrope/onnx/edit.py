@@ -44,11 +44,6 @@ def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     return found.get(name, default)
 
 
-def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
-    """Return the constant second input of an operator."""
-    return constant_of(model, node.input[1])
-
-
 def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
     """Return the value of an initializer."""
     return numpy_helper.to_array(
