@@ -32,6 +32,7 @@ TYPES = {
     "i64": "int64",
     "boolean": "bool",
 }
+Options = Mapping[str, Any]
 COUNTERS = {"PERF_COUNT": True}
 Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 
@@ -45,13 +46,7 @@ class Programs:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        precision: str,
-        threads: int,
-        options: Mapping[str, Any],
-        *,
-        blobs: bool = False,
+        self, folder: Path, precision: str, threads: int, options: Options, *, blobs: bool = False
     ) -> None:
         most, buckets = options.get("static_programs"), options.get("buckets")
         self.folder, self.blobs = folder, blobs
@@ -172,7 +167,7 @@ def bare_reasons() -> Iterator[None]:
 
 
 def operator_times(
-    folder: Path, precision: str, threads: int, options: Mapping[str, Any], calls: Calls
+    folder: Path, precision: str, threads: int, options: Options, calls: Calls
 ) -> list[list[OperatorTime]]:
     """Return the operators that performance counters list, in the program of each of `calls`."""
     programs = Programs(folder, precision, threads, options)
