@@ -30,8 +30,7 @@ from tightrope.runtimes.cuda_program import (
 from tightrope.runtimes.operator_times import Calls, per_call
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
-from tightrope.runtimes.tensorrt.inspection import weakest
-from tightrope.runtimes.tensorrt.layer_times import timed_layers
+from tightrope.runtimes.tensorrt.inspection import timed_layers, weakest
 from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
 from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare

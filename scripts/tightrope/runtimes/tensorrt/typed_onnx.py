@@ -7,7 +7,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
 from tightrope.onnx.attention import with_attention_operators
-from tightrope.onnx.edit import SMALLEST_SCALE, STANDARD, at_opset, copy_of, graphs_in, opset_of
+from tightrope.onnx.edit import (
+    SMALLEST_SCALE,
+    STANDARD,
+    at_opset,
+    copy_of,
+    graphs_in,
+    opset_of,
+    set_operators,
+)
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 from tightrope.variants import GIVEN
 
@@ -67,7 +75,7 @@ def typed(model: onnx.ModelProto, precision: str) -> onnx.ModelProto:
     if kind != FLOAT:
         made = with_opset_for(made, kind)
         retype(made, kind)
-        cast_at_both_ends(made.graph, kind)
+        cast_at_both_ends(made, kind)
     require_types(made, precision)
     return made
 
@@ -184,26 +192,18 @@ def narrow(tensor: onnx.TensorProto, kind: int) -> None:
     tensor.CopyFrom(numpy_helper.from_array(values.astype(wanted), tensor.name))
 
 
-def cast_at_both_ends(graph: onnx.GraphProto, kind: int) -> None:
+def cast_at_both_ends(model: onnx.ModelProto, kind: int) -> None:
     """Cast float32 inputs to that type and outputs back; the names of both stay."""
+    graph = model.graph
     floats = [[one.name for one in ends if is_float(one)] for ends in (graph.input, graph.output)]
     inner = {name: f"{name}_{TensorProto.DataType.Name(kind)}" for ends in floats for name in ends}
     for node in (node for one in graphs_in(graph) for node in one.node):
         node.input[:] = [inner.get(name, name) for name in node.input]
         node.output[:] = [inner.get(name, name) for name in node.output]
-    nodes = [
-        *(
-            helper.make_node("Cast", [name], [inner[name]], inner[name], to=kind)
-            for name in floats[0]
-        ),
-        *(onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node),
-        *(
-            helper.make_node("Cast", [inner[name]], [name], inner[name], to=FLOAT)
-            for name in floats[1]
-        ),
-    ]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    taken, given = ([(name, inner[name]) for name in ends] for ends in floats)
+    before = [helper.make_node("Cast", [name], [own], own, to=kind) for name, own in taken]
+    after = [helper.make_node("Cast", [own], [name], own, to=FLOAT) for name, own in given]
+    set_operators(model, [*before, *graph.node, *after])
 
 
 def is_float(value: onnx.ValueInfoProto) -> bool:
