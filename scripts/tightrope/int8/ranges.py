@@ -150,12 +150,12 @@ def chosen_ranges(
 
 def require_finite(array: np.ndarray, what: str, batch: Arrays, rows: Sequence[Arrays]) -> None:
     """Raise TightropeError naming `what` and the sample of `rows` where a value is not finite."""
-    places = np.argwhere(~np.isfinite(array))
-    if not len(places):
+    if np.isfinite(array).all():
         return
+    first = int(np.argwhere(~np.isfinite(array))[0][0])
     key, values = next(iter(batch.items()))
     # the first axis may be batch x tokens
-    own = values[int(places[0][0]) * len(values) // len(array)]
+    own = values[first * len(values) // len(array)]
     sample = next(index for index, row in enumerate(rows) if np.array_equal(row[key], own))
     raise TightropeError(
         f"{what} is not finite (NaN or infinity) on calibration sample {sample}; fix the "

@@ -32,7 +32,9 @@ from tightrope.onnx.edit import (
     constant_of,
     copy_of,
     dequantized_weight,
+    needed_operators,
     rows_of,
+    set_operators,
     weighted_nodes,
     with_outputs,
 )
@@ -132,7 +134,8 @@ def with_switches(
             given[node.output[0]] = name
     switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     model.graph.input.append(switches)
-    return only_read(model, nodes), names
+    set_operators(model, needed_operators(model, nodes))
+    return model, names
 
 
 def in_int8(
@@ -163,19 +166,6 @@ def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodePr
     copy.CopyFrom(node)
     copy.input[:], copy.output[:], copy.name = inputs, [output], output
     return copy
-
-
-def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """Return `model` with the nodes of `nodes` that reach outputs and the constants they read."""
-    import onnx_ir  # imports SymPy: 0.2 s
-    from onnx_ir.passes.common import RemoveUnusedNodesPass
-
-    kept = copy_of(model)
-    del kept.graph.node[:]
-    kept.graph.node.extend(nodes)
-    graph = onnx_ir.from_proto(kept)
-    RemoveUnusedNodesPass()(graph)
-    return onnx_ir.to_proto(graph)
 
 
 @dataclass(frozen=True, kw_only=True)

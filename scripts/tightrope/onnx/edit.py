@@ -119,21 +119,26 @@ def replace_operators(
 ) -> None:
     """Put operators in the place of the one that makes a tensor, for each tensor.
 
-    The last of them makes it. What no output needs then is removed; a graph with branches or loops
-    keeps its operators.
+    The last of them makes it. What no output needs then is removed.
     """
-    if not replacements:
-        return
-    nodes = [new for node in model.graph.node for new in replacements.get(node.output[0], [node])]
-    if len(list(graphs_in(model.graph))) == 1:
-        needed = {one.name for one in model.graph.output}
-        kept = []
-        for node in reversed(nodes):
-            if needed & set(node.output):
-                needed |= set(node.input)
-                kept.append(node)
-        nodes = kept[::-1]
-    set_operators(model, nodes)
+    if replacements:
+        nodes = (replacements.get(node.output[0], [node]) for node in model.graph.node)
+        set_operators(model, needed_operators(model, [new for some in nodes for new in some]))
+
+
+def needed_operators(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]
+) -> list[onnx.NodeProto]:
+    """Return those of the `nodes`, which are in topological order, that reach an output."""
+    needed = {one.name for one in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if needed & set(node.output):
+            # with what its branches and loops read
+            inside = graphs_in(onnx.GraphProto(node=[node]))
+            needed |= {name for graph in inside for one in graph.node for name in one.input}
+            kept.append(node)
+    return kept[::-1]
 
 
 def set_operators(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:

@@ -47,7 +47,10 @@ def take_inputs(
     kind: int,
     shape: list[str | int],
 ) -> None:
-    """Put our inputs, of that type and shape, in the place of the `given`; `names` are theirs."""
+    """Put our inputs, of that type and shape, in the place of those `given`.
+
+    `names` are the names in the file by ours.
+    """
     del graph.input[:]
     del graph.value_info[:]
     nodes = []

@@ -33,13 +33,8 @@ def searched(tiny: TinyModel, folder: Path, budget: float = 20) -> dict[str, Any
     files = {"onnx": tiny.simplified, "quantized": tiny.u8s8, "calibration": tiny.minmax}
     search = Search(
         **{**files, "data": tiny.split("calibration"), "checkpoint": tiny.checkpoint},
-        **{
-            "scheme": "u8s8",
-            "smoothquant": 0.8,
-            "budget_points": budget,
-            "sensitivity_samples": 16,
-        },
-        **{"max_sequence": LONGEST, "threads": 1, "libraries": {}},
+        **{"scheme": "u8s8", "smoothquant": 0.8, "budget_points": budget},
+        **{"sensitivity_samples": 16, "max_sequence": LONGEST, "threads": 1, "libraries": {}},
     )
     search_operators(search, folder / "search.json")
     found: dict[str, Any] = read_json(folder / "search.json")
