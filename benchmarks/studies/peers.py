@@ -134,11 +134,8 @@ def new_request(path: Path, threads: int) -> Any:
     """A request of the engine of OpenVINO in that folder, for any shape."""
     from tightrope.runtimes.openvino import Programs
 
-    return (
-        Programs(path, parse(path.name).precision, threads, None)
-        .program(None)
-        .create_infer_request()
-    )
+    programs = Programs(path, parse(path.name).precision, threads, {})
+    return programs.program(None).create_infer_request()
 
 
 def warm_up(worker: Child) -> float:

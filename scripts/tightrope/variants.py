@@ -32,15 +32,7 @@ AUTO = "int8-auto"
 REPAIR = "[a-z][a-z0-9_]*"
 
 PRECISIONS = tuple(
-    sorted(
-        {
-            name
-            for engine in ENGINES.values()
-            for names in engine.precisions.values()
-            for name in names
-        }
-        | {GIVEN}
-    )
+    sorted({GIVEN}.union(*(name for one in ENGINES.values() for name in one.precisions.values())))
 )
 
 

@@ -62,7 +62,7 @@ def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, s
     """Run in a child: what the compiled program itself says of its settings."""
     from tightrope.runtimes.openvino import Programs
 
-    model = Programs(folder, precision, threads, None).program(None)
+    model = Programs(folder, precision, threads, {}).program(None)
     names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS")
     return {name: str(model.get_property(name)) for name in names}
 

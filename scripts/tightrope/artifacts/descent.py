@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tightrope.artifacts.failures import metadata
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
@@ -18,7 +19,7 @@ CHECKPOINT = "tightrope.checkpoint"
 
 def checkpoint_of(model: Any) -> str | None:
     """Return the identity of the checkpoint that an ONNX model was made from, if it says so."""
-    return {entry.key: entry.value for entry in model.metadata_props}.get(CHECKPOINT)
+    return metadata(model).get(CHECKPOINT)
 
 
 def identity(checkpoint: CheckpointManifest) -> str:

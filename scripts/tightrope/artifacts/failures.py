@@ -85,10 +85,15 @@ def failure_of(document: Any) -> Failure | None:
 
 def failure_in_metadata(model: Any) -> Failure | None:
     """Return the failure in the metadata of an onnx.ModelProto, None without a failure."""
-    found = {entry.key: entry.value for entry in model.metadata_props}
+    found = metadata(model)
     if REASON not in found or model.HasField("graph"):
         return None
     return {"reason": found[REASON], "transient": found.get(TRANSIENT) == "True"}
+
+
+def metadata(model: Any) -> dict[str, str]:
+    """Return the metadata of an onnx.ModelProto."""
+    return {entry.key: entry.value for entry in model.metadata_props}
 
 
 def parsed(path: Path | str, content: bytes) -> Any:

@@ -33,7 +33,7 @@ from tightrope.errors import ConfigError
 from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
 from tightrope.signature import IMAGE, TEXT
-from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
+from tightrope.sources.hub import fetching, parse_repository
 from tightrope.sources.local import home_expanded, package_folder, package_version
 
 REMEDY = (
@@ -102,12 +102,9 @@ class HubSource(Source):
         repository = parse_repository(self.text, self.location)
         name, revision = repository.name, repository.revision
         with storage_errors(folder):
-            check_reachable(self.text, REMEDY)
-            try:
+            with fetching(self.text, REMEDY):
                 info = HfApi().model_info(name, revision=revision, timeout=30)
                 snapshot = snapshot_download(name, revision=info.sha, allow_patterns=list(FILES))
-            except Exception as error:
-                raise fetch_error(self.text, error, REMEDY) from error
             files = [file for file in sorted(Path(snapshot).iterdir()) if file.name in FILES]
             copy(self.text, files, folder)
         check_present(self.text, folder)

@@ -33,20 +33,18 @@ class StoredImage(NamedTuple):
 @contextmanager
 def image_store(folder: Path | str) -> "Iterator[ImageStore]":
     """Open a store in an unnamed file on the disk of `folder`; it is deleted with the process."""
-    folder = Path(folder)
     with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with storage_errors(folder), tempfile.TemporaryFile(dir=folder) as stream:
-        yield ImageStore(stream, folder)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            yield ImageStore(stream)
 
 
 class ImageStore:
     """Encoded images in an open file; images with the same pixels are stored once."""
 
-    def __init__(self, stream: BinaryIO, folder: Path) -> None:
-        """Store images in `stream`, a file on the disk of `folder`."""
+    def __init__(self, stream: BinaryIO) -> None:
+        """Store images in `stream`."""
         self._stream = stream
-        self._folder = folder
         self._locations: dict[str, tuple[int, int]] = {}
         self._end = 0
 

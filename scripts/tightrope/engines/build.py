@@ -17,6 +17,7 @@ from tightrope.jobs.child import failure, supervised
 from tightrope.jobs.execution import Execution
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.runtimes.executed import require_precision, unknown_types
+from tightrope.signature import of_checkpoint
 from tightrope.variants import Variant, parse
 
 ENGINE = "engine.json"
@@ -72,9 +73,7 @@ def build_in_folder(
     samples: dict[str, str] | None,
     state: Path,
 ) -> dict[str, Any]:
-    """Build in the child; return the engine module's description, peak memory and descent.
-
-    That is the identity of the checkpoint that the build starts from; None where it is not known.
+    """Build in the child; return the engine module's description, peak memory and model.
 
     Raises ArtifactError where the source was made from another checkpoint than the samples'.
     """
@@ -88,18 +87,34 @@ def build_in_folder(
     require_precision(facts["executed"], variant.precision)
     if unknown := unknown_types(facts["executed"]):
         facts = {**facts, "executed_unknown": unknown}
-    peak = peak_rss_bytes()
-    # `source` is an ONNX file, or the manifest of another engine or of the checkpoint
-    made_from: str | None
-    if source.suffix == ".onnx":
-        made_from = checkpoint_of(read_onnx_or_raise(source))
-    elif source.name == ENGINE:
-        made_from = open_manifest(source, EngineManifest)["checkpoint"]
-    else:
-        made_from = identity(open_manifest(source, CheckpointManifest))
+    facts = {**facts, "build_peak_rss_bytes": peak_rss_bytes(), **described(source)}
     if samples and "checkpoint" in samples:
-        require_descent(source, made_from, samples["checkpoint"])
-    return {**facts, "build_peak_rss_bytes": peak, "checkpoint": made_from}
+        require_descent(source, facts["checkpoint"], samples["checkpoint"])
+    return facts
+
+
+def described(source: Path) -> dict[str, Any]:
+    """Return `inputs` and `max_sequence` of the model in `source`, and its `checkpoint`.
+
+    That is the identity of the checkpoint that it was made from; None where it is not known. A
+    source is an ONNX file, or the manifest of another engine or of the checkpoint.
+    """
+    if source.suffix == ".onnx":
+        # imports onnx
+        from tightrope.onnx.file import max_sequence, signature_of
+
+        model = read_onnx_or_raise(source)
+        facts, longest = signature_of(model).facts(), max_sequence(model)
+        return {"inputs": facts, "max_sequence": longest, "checkpoint": checkpoint_of(model)}
+    if source.name == ENGINE:
+        engine = open_manifest(source, EngineManifest)
+        return {name: engine[name] for name in ("inputs", "max_sequence", "checkpoint")}
+    manifest = open_manifest(source, CheckpointManifest)
+    return {
+        "inputs": of_checkpoint(manifest).facts(),
+        "max_sequence": manifest["max_sequence"],
+        "checkpoint": identity(manifest),
+    }
 
 
 def run_build(job: Any) -> None:

@@ -47,12 +47,12 @@ def build(
     `compile_s` is the cold start of a serving process on a new machine. On a GPU Inductor's cache
     is kept with the weights: a load tunes nothing again, and has the kernels that were judged.
     """
-    manifest = read_manifest(source, CheckpointManifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     prepare(device, precision, threads)
-    stored: Any = load_module(source.parent, dtype_of(precision))
+    stored: Any = load_module(source.parent, DTYPES.get(precision, torch.bfloat16))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
-    input_signature, began = of_checkpoint(manifest), time.perf_counter()
+    began = time.perf_counter()
     with fresh_cache():
         module = compiled(target, input_signature, precision, device, options)
         seconds = time.perf_counter() - began
@@ -68,8 +68,6 @@ def build(
         "format": "safetensors",
         "executed": with_tf32(executed, device),
         "compile_s": seconds,
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
         **graphs_of(options, partial(runner_on, device, module, options), request),
     }
 
@@ -100,11 +98,6 @@ def keep_cache(file: Path) -> None:
                 archive.add(part, part.name)
 
 
-def dtype_of(precision: str) -> torch.dtype:
-    """Return the dtype of the stored weights."""
-    return DTYPES.get(precision, torch.bfloat16)
-
-
 def examples_of(options: Options) -> list[Bucket]:
     """Return shapes at which to call the program for any shape, until it compiles nothing more.
 
@@ -126,7 +119,8 @@ def compiled(
     Where requests are padded to buckets all their shapes are known: another compilation, which
     would be within a timed call, is then an error of that call.
     """
-    module = logits_only(load_module(folder, dtype_of(precision))).to(device)
+    dtype = DTYPES.get(precision, torch.bfloat16)
+    module = logits_only(load_module(folder, dtype)).to(device)
     # freezing cannot fold torchao's tensor subclasses of quantized weights
     inductor.freezing = precision in DTYPES
     if precision not in DTYPES:

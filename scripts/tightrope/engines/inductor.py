@@ -67,8 +67,6 @@ def build(
         "executed": logged_by_onednn(partial(runner(program), request))
         if device == "cpu"
         else with_tf32(in_graph(graph), device),
-        "inputs": input_signature.facts(),
-        "max_sequence": longest,
         **graphs_of(options, partial(runner_on, device, program, options), request),
     }
 

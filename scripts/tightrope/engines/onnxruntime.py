@@ -9,7 +9,7 @@ import onnx
 
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.attention import with_attention_operators
-from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.onnx.file import load_onnx, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime.session import Options, open_session, profiled, session_options
 from tightrope.variants import GIVEN
 
@@ -39,7 +39,7 @@ def build(
     counts the operators by provider.
     """
     model = load_onnx(source)
-    input_signature, longest = signature_of(model), max_sequence(model)
+    example = example_of(signature_of(model), 1)
     if options["fusions"] and precision not in ("int8", "int8-auto", GIVEN):
         model = fused(model)
     if precision == "int8-dynamic":
@@ -59,13 +59,12 @@ def build(
 
             model = convert_float_to_float16(model, keep_io_types=True)
         save_onnx(model, target / FILE)
-        example = example_of(input_signature, 1)
         if device == "cuda":
             facts = tried_on_gpu(target / FILE, threads, options, example)
         else:
             executed, provider = profiled(target / FILE, threads, options, example=example)
             facts = {"executed": executed, "provider": provider}
-    return {"format": "onnx", **facts, "inputs": input_signature.facts(), "max_sequence": longest}
+    return {"format": "onnx", **facts}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
@@ -75,7 +74,12 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
         return tensorrt_provider.load(path / FILE, precision, threads, options)
     if device == "cuda":
-        return loaded_on_gpu(path, threads, options)
+        # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
+        from tightrope.runtimes.cuda_program import with_graphs
+        from tightrope.runtimes.onnxruntime import gpu
+
+        gpu.prepare()
+        return run_on_gpu(path / FILE, threads, with_graphs(options, path))
     session = open_session(path / FILE, session_options(threads, options))
 
     def run(inputs: Arrays) -> Any:
@@ -97,16 +101,6 @@ def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) ->
     executed, provider = profiled(path, threads, options, [plain], example=example)
     load = partial(run_on_gpu, path, threads, options)
     return {"executed": executed, "provider": provider, **graphs_of(options, load, example)}
-
-
-def loaded_on_gpu(folder: Path, threads: int, options: Options) -> Any:
-    """Return `run`, without CUDA graphs where the build found that this model has none."""
-    # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
-    from tightrope.runtimes.cuda_program import with_graphs
-    from tightrope.runtimes.onnxruntime import gpu
-
-    gpu.prepare()
-    return run_on_gpu(folder / FILE, threads, with_graphs(options, folder))
 
 
 def run_on_gpu(path: Path, threads: int, options: Options) -> Any:

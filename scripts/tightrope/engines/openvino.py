@@ -13,10 +13,10 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
-from tightrope.onnx.file import load_onnx, max_sequence, signature_of
+from tightrope.onnx.file import load_onnx
 from tightrope.runtimes.executed import Executed, counted, is_product
 from tightrope.runtimes.openvino import FILE, ByBucket, Programs, bare_reasons, blob
-from tightrope.signature import Signature, of_checkpoint
+from tightrope.signature import of_checkpoint
 
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
@@ -45,62 +45,56 @@ def build(
     compiled programs are written too.
     """
     if precision == "int8-bf16":
-        facts = copied(source, target)
+        copy(source, target)
     else:
-        model, input_signature, longest = converted(source)
+        model = converted(source)
         if precision == "int8" and samples:
             batches = calibration_batches(**samples)
             model = quantized(model, batches, reduced=options["reduce_range"])
         if precision in ("bf16", "int8"):
             halve_tables(model)
         openvino.save_model(model, target / FILE, compress_to_fp16=False)
-        facts = {"inputs": input_signature.facts(), "max_sequence": longest}
-    programs = Programs(
-        target, precision, threads, options["buckets"], most=options["static_programs"]
-    )
+    programs = Programs(target, precision, threads, options)
     found = []
     for name in programs.names:
         program = programs.program(name)
         found.append(executed(program))
         if options["blobs"]:
             (target / blob(name)).write_bytes(program.export_model().getvalue())
-    return {"format": "openvino-ir", "executed": found[0], **facts}
+    return {"format": "openvino-ir", "executed": found[0]}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> ByBucket:
     """Return `run(inputs) -> float32 logits [batch, classes]`; see `ByBucket`."""
-    buckets, most = options["buckets"], options["static_programs"]
-    programs = Programs(path, precision, threads, buckets, most=most, blobs=options["blobs"])
-    return ByBucket(programs)
+    return ByBucket(Programs(path, precision, threads, options, blobs=options["blobs"]))
 
 
-def copied(engine: Path, target: Path) -> dict[str, Any]:
-    """Copy the IR next to engine.json `engine` into folder `target`; return the model's facts.
+def copy(engine: Path, target: Path) -> None:
+    """Copy the IR next to engine.json `engine` into folder `target`.
 
     Raises WorkFailed with the reason of the source engine where that failed.
     """
     read_json_or_raise(engine, dict[str, Any])
-    built = read_manifest(engine, EngineManifest)
+    read_manifest(engine, EngineManifest)
     for name in (FILE, Path(FILE).with_suffix(".bin")):
         shutil.copyfile(engine.parent / name, target / name)
-    return {name: built[name] for name in ("inputs", "max_sequence")}
 
 
-def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
-    """Convert an ONNX file or a checkpoint; return model, signature and maximum tokens.
+def converted(source: Path) -> openvino.Model:
+    """Convert an ONNX file or a checkpoint.
 
     The checkpoint's module has fused attention; sizes that are not free are static.
     """
     if source.suffix != ".json":
-        file = load_onnx(source)  # verifies the checksum
+        load_onnx(source)  # verifies the checksum
         with bare_reasons():
-            return openvino.convert_model(source), signature_of(file), max_sequence(file)
+            return openvino.convert_model(source)
     import torch
 
     from tightrope.model.module import example_inputs, logits_module
 
-    manifest = read_manifest(source, CheckpointManifest)
-    input_signature, module = of_checkpoint(manifest), logits_module(source, torch.float32)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
+    module = logits_module(source, torch.float32)
     with bare_reasons():
         model = openvino.convert_model(module, example_input=example_inputs(input_signature, 2))
     free = {
@@ -108,7 +102,7 @@ def converted(source: Path) -> tuple[openvino.Model, Signature, int | None]:
         for one in input_signature.inputs
     }
     model.reshape({name: openvino.PartialShape(axes) for name, axes in free.items()})
-    return model, input_signature, manifest["max_sequence"]
+    return model
 
 
 def quantized(model: openvino.Model, batches: list[Arrays], *, reduced: bool) -> openvino.Model:

@@ -21,22 +21,16 @@ def build(
     source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write the checkpoint's weights into folder `target`, in fp32 for int8-dynamic."""
-    manifest = read_manifest(source, CheckpointManifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     prepare(device, precision, threads)
-    stored: Any = load_module(source.parent, dtype_of(precision))
+    stored: Any = load_module(source.parent, DTYPES.get(precision, torch.float32))
     stored.save_pretrained(target)
     del stored  # the engine is loaded from what was written
-    input_signature = of_checkpoint(manifest)
     module = on_device(target, precision, device, options)
     example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), attention(options.get("attention", "auto")):
         executed = profiled(lambda: module(**example))
-    return {
-        "format": "safetensors",
-        "executed": with_tf32(executed, device),
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
-    }
+    return {"format": "safetensors", "executed": with_tf32(executed, device)}
 
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
@@ -46,31 +40,21 @@ def load(path: Path, *, precision: str, device: str, threads: int, options: Opti
 
 
 def on_device(folder: Path, precision: str, device: str, options: Options) -> torch.nn.Module:
-    """Load the classifier in `folder` onto the device; with `attention: varlen` without padding."""
-    module = prepared(folder, precision).to(device)
+    """Load the classifier in `folder` onto the device; for int8-dynamic quantize its linear layers.
+
+    Uses torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
+    Weights are int8 per output channel, activations u8 by the range of each call. With `attention:
+    varlen` it runs without padding.
+    """
+    module = logits_only(load_module(folder, DTYPES.get(precision, torch.float32))).to(device)
+    if precision == "int8-dynamic":
+        from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return quantize_dynamic(module, {torch.nn.Linear: per_channel_dynamic_qconfig})
     if options.get("attention") != VARLEN or precision not in PRECISIONS:
         return module
     from torch.nn.attention.varlen import varlen_attn
 
     return unpadded(module, varlen_attn)
-
-
-def dtype_of(precision: str) -> torch.dtype:
-    """Return the dtype of the stored weights."""
-    return DTYPES[precision.removesuffix("-dynamic").replace("int8", "fp32")]
-
-
-def prepared(folder: Path, precision: str) -> torch.nn.Module:
-    """Load the classifier in `folder`; for int8-dynamic quantize its linear layers.
-
-    Uses torch.ao: torchao's eager kernels take as long as fp32 on a CPU (docs/results/cpu.md).
-    Weights are int8 per output channel, activations u8 by the range of each call.
-    """
-    module = logits_only(load_module(folder, dtype_of(precision)))
-    if precision != "int8-dynamic":
-        return module
-    from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return quantize_dynamic(module, {torch.nn.Linear: per_channel_dynamic_qconfig})

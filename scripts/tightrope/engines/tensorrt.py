@@ -16,7 +16,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.onnx.file import load_onnx, max_sequence, save_onnx, signature_of
+from tightrope.onnx.file import load_onnx, save_onnx, signature_of
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.cuda_program import (
     CudaProgram,
@@ -30,8 +30,7 @@ from tightrope.runtimes.cuda_program import (
 from tightrope.runtimes.operator_times import Calls, per_call
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
-from tightrope.runtimes.tensorrt.inspection import weakest
-from tightrope.runtimes.tensorrt.layer_times import timed_layers
+from tightrope.runtimes.tensorrt.inspection import timed_layers, weakest
 from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
 from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare
@@ -62,7 +61,7 @@ def build(
     prepare(device, precision, threads)
     attention = options["attention_operator"]
     model = model_to_build(load_onnx(source), precision, attention_operator=attention)
-    input_signature, longest = signature_of(model), max_sequence(model)
+    input_signature = signature_of(model)
     state.mkdir(parents=True, exist_ok=True)
     save_onnx(model, state / f"{target.name}.onnx")
     plan = built(state / f"{target.name}.onnx", input_signature, precision, options, state)
@@ -75,8 +74,6 @@ def build(
         "format": "tensorrt-plan",
         "executed": weakest(information, precision, len(options["profiles"])),
         "built_on": place(),
-        "inputs": input_signature.facts(),
-        "max_sequence": longest,
         **graphs_of(options, load, example_of(input_signature, *first)),
     }
 

@@ -25,8 +25,7 @@ def build(
 ) -> dict[str, Any]:
     """Write the checkpoint of manifest `source` as TorchScript into folder `target`."""
     prepare(device, precision, threads)
-    manifest = read_manifest(source, CheckpointManifest)
-    input_signature = of_checkpoint(manifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     module = logits_module(source, DTYPES[precision])
     example = example_inputs(input_signature, 2, device=device)
     with torch.inference_mode(), warnings.catch_warnings():
@@ -46,8 +45,6 @@ def build(
     return {
         "format": "torchscript",
         "executed": with_tf32(executed, device),
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
         **graphs_of(options, load, example_of(input_signature, *largest(options))),
     }
 

@@ -19,19 +19,14 @@ from tightrope.runtimes.operator_times import Calls
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import of_checkpoint, sizes_of
 
+Options = dict[str, Any]
 WEIGHTS = "weights.safetensors"
 # spins of a worker before it sleeps while it waits for the next loop; TVM's default is 300000
 SPINS = 1000
 
 
 def build(
-    source: Path,
-    target: Path,
-    *,
-    precision: str,
-    device: str,
-    threads: int,
-    options: dict[str, Any],
+    source: Path, target: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> dict[str, Any]:
     """Write one library per bucket, and the shared weights, into folder `target`.
 
@@ -45,8 +40,7 @@ def build(
     features = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures")()
     switches = sorted(f"{'+' if there else '-'}{name}" for name, there in features.items())
     host = Target({"kind": "llvm", "mcpu": cpu, "mattr": switches, "num-cores": threads})
-    manifest = read_manifest(source, CheckpointManifest)
-    input_signature = of_checkpoint(manifest)
+    input_signature = of_checkpoint(read_manifest(source, CheckpointManifest))
     modules, weights = imported(source, input_signature, Buckets(options["buckets"]))
     save_file(weights, target / WEIGHTS)
     with host:
@@ -62,13 +56,11 @@ def build(
         "format": "tvm-library",
         # the matrix products per call of the program, by type
         "executed": {"matmul": {name: types.count(name) for name in sorted({*types})}},
-        "inputs": input_signature.facts(),
-        "max_sequence": manifest["max_sequence"],
     }
 
 
 def load(
-    path: Path, *, precision: str, device: str, threads: int, options: dict[str, Any]
+    path: Path, *, precision: str, device: str, threads: int, options: Options
 ) -> Callable[[Arrays], Any]:
     """Return `run(inputs) -> float32 logits [batch, classes]`, padded up to the nearest bucket.
 
@@ -92,7 +84,7 @@ def load(
 
 
 def operator_times(
-    path: Path, threads: int, options: dict[str, Any], calls: Calls
+    path: Path, threads: int, options: Options, calls: Calls
 ) -> list[list[OperatorTime]]:
     """Return the kernels that TVM's virtual machine calls, in the bucket of each of `calls`."""
     from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument

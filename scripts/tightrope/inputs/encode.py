@@ -45,9 +45,8 @@ class ImageSplit(Sequence[Example]):
         import pyarrow
 
         with pyarrow.memory_map(str(file)) as stream:
-            table = pyarrow.ipc.open_file(stream).read_all()
-        self._columns = [table.column(name) for name in COLUMNS]
-        self._rows = range(table.num_rows) if rows is None else rows
+            self._table = pyarrow.ipc.open_file(stream).read_all().select(COLUMNS)
+        self._rows = range(self._table.num_rows) if rows is None else rows
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -55,7 +54,7 @@ class ImageSplit(Sequence[Example]):
 
     def labels(self) -> list[int]:
         """Return the label of each image, without reading the images."""
-        labels = self._columns[0].to_pylist()
+        labels = self._table.column("label").to_pylist()
         return [labels[row] for row in self._rows]
 
     @overload
@@ -68,9 +67,8 @@ class ImageSplit(Sequence[Example]):
         """Return an example, or a list of the examples of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        row = self._rows[index]
-        values = [column[row].as_py() for column in self._columns]
-        return dict(zip(COLUMNS, values, strict=True))
+        example: Example = self._table.slice(self._rows[index], 1).to_pylist()[0]
+        return example
 
 
 def read_split(split: Path | str) -> Sequence[Example]:

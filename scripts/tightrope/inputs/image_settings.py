@@ -1,5 +1,6 @@
 """Image preprocessing settings, which transformers keeps in preprocessor_config.json."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,9 @@ def complete_fields(name: str, document: Any) -> dict[str, Any]:
 def edges(size: Any, *, square: bool) -> Size:
     """Return (height, width) in pixels, or the shortest edge; a number is either, by `square`."""
     if isinstance(size, int):
-        size = {"height": size, "width": size} if square else {"shortest_edge": size}
+        size = sides([size, size]) if square else {"shortest_edge": size}
     elif isinstance(size, list | tuple):
-        size = dict(zip(("height", "width"), size, strict=True))
+        size = sides(size)
     elif not isinstance(size, dict):
         raise ValueError(f"a size of {size!r} is none")
     if set(size) not in ({"shortest_edge"}, {"height", "width"}):
@@ -156,64 +157,55 @@ def settings_of(fields: dict[str, Any]) -> ImageSettings:
     if any(len(numbers) != 3 for numbers in means) or 0 in means[1]:
         raise ValueError("image_mean and image_std are three numbers each, the latter not 0")
     mean, std = means if fields["do_normalize"] else (None, None)
-    values = {
-        "processor": processor,
-        "resample": int(resample),
-        "rescale": float(fields["rescale_factor"]) if fields["do_rescale"] else None,
-        "mean": mean,
-        "std": std,
-    }
-    crop = bool(fields["do_center_crop"])
-    if processor == "ConvNextImageProcessor" and fields["do_resize"]:
+    crop, crop_pct = bool(fields["do_center_crop"]), None
+    result, resize = fields["crop_size"] if crop else size, size if fields["do_resize"] else None
+    if processor == "ConvNextImageProcessor" and resize:
         crop_pct = float(fields["crop_pct"])
         if crop or not isinstance(size, int) or not 0 < crop_pct <= 1:
             raise ValueError("ConvNext has a shortest_edge, a crop_pct up to 1, no do_center_crop")
-        squeezed = size >= SQUEEZED
-        return ImageSettings(
-            **values,
-            height=size,
-            width=size,
-            resize=(size, size) if squeezed else int(size / crop_pct),
-            crop=not squeezed,
-            crop_pct=crop_pct,
-        )
-    result = fields["crop_size"] if crop else size
+        result, crop = (size, size), size < SQUEEZED
+        resize = int(size / crop_pct) if crop else result
     if isinstance(result, int):
         raise ValueError("a shortest_edge without do_center_crop gives images of several sizes")
     height, width = result
-    resize = size if fields["do_resize"] else None
     return ImageSettings(
-        **values, height=height, width=width, resize=resize, crop=crop, crop_pct=None
+        processor=processor,
+        height=height,
+        width=width,
+        resize=resize,
+        crop=crop,
+        crop_pct=crop_pct,
+        resample=int(resample),
+        rescale=float(fields["rescale_factor"]) if fields["do_rescale"] else None,
+        mean=mean,
+        std=std,
     )
 
 
 def save_settings(folder: Path | str, settings: ImageSettings) -> None:
     """Write preprocessor_config.json, which transformers' AutoImageProcessor loads."""
-    result = {"height": settings.height, "width": settings.width}
-    size: dict[str, int] = result
-    if settings.crop_pct is not None:
-        size = {"shortest_edge": settings.height}
-    elif isinstance(settings.resize, tuple):
-        size = {"height": settings.resize[0], "width": settings.resize[1]}
-    elif settings.resize is not None:
-        size = {"shortest_edge": settings.resize}
+    result = settings.height, settings.width
+    size = settings.height if settings.crop_pct is not None else settings.resize or result
     crop = settings.crop and settings.crop_pct is None
     document = {
         "image_processor_type": settings.processor,
         "do_convert_rgb": True,
         "do_resize": settings.resize is not None,
-        "size": size,
+        "size": {"shortest_edge": size} if isinstance(size, int) else sides(size),
         "resample": settings.resample,
         "do_center_crop": crop,
+        "crop_size": sides(result) if crop else None,
+        "crop_pct": settings.crop_pct,
         "do_rescale": settings.rescale is not None,
+        "rescale_factor": settings.rescale,
         "do_normalize": settings.mean is not None,
+        "image_mean": settings.mean,
+        "image_std": settings.std,
     }
-    if crop:
-        document["crop_size"] = result
-    if settings.crop_pct is not None:
-        document["crop_pct"] = settings.crop_pct
-    if settings.rescale is not None:
-        document["rescale_factor"] = settings.rescale
-    if settings.mean is not None and settings.std is not None:
-        document |= {"image_mean": list(settings.mean), "image_std": list(settings.std)}
-    write_json(Path(folder) / FILE, document)
+    known = {name: value for name, value in document.items() if value is not None}
+    write_json(Path(folder) / FILE, known)
+
+
+def sides(size: Sequence[int]) -> dict[str, int]:
+    """Return height and width by name."""
+    return dict(zip(("height", "width"), size, strict=True))

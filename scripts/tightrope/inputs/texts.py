@@ -26,15 +26,9 @@ class Truncation(TypedDict):
 
 
 class EncodedTexts(list[Arrays]):
-    """Encoded texts, of which `truncated` were cut at `max_sequence` tokens."""
+    """Encoded texts, and how many of them were cut."""
 
-    def __init__(self, rows: Iterable[Arrays], *, truncated: int, max_sequence: int) -> None:
-        super().__init__(rows)
-        self.truncation: Truncation = {
-            "texts": len(self),
-            "truncated": truncated,
-            "max_sequence": max_sequence,
-        }
+    truncation: Truncation
 
 
 def truncation_of(rows: Sequence[Arrays]) -> Truncation | None:
@@ -69,7 +63,7 @@ def text_encoder(
                 raise ArtifactError(f"{file}: missing, the texts of the data cannot be encoded")
             encoded = tokenizer.encode_batch(texts)
             require_known(f"{source}: {file.name}", encoded, vocabulary)
-        following, rows = iter(encoded), []
+        following, rows = iter(encoded), EncodedTexts()
         for example in examples:
             if "text" in example:
                 ids = next(following).ids
@@ -78,7 +72,9 @@ def text_encoder(
                 size = int(generator.integers(1, max_sequence + 1))
                 ids = generator.integers(0, vocabulary, size=size)
             rows.append(text_arrays(ids))
-        return EncodedTexts(rows, truncated=truncated(encoded), max_sequence=max_sequence)
+        cut = truncated(encoded)
+        rows.truncation = Truncation(texts=len(rows), truncated=cut, max_sequence=max_sequence)
+        return rows
 
     return encode
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
@@ -15,8 +15,6 @@ from tightrope.inputs.encode import Example, load_encoder, read_split
 from tightrope.inputs.texts import truncation_of
 
 SCHEMA = 2
-# what the cache of a model has in any case
-REQUIRED = ("method", "samples", "model_sha256", "ranges", "channels")
 # first seed of the random inputs, beyond the seeds of any data source `random`
 RANDOM_SEED = 7 * 10**18
 
@@ -29,14 +27,14 @@ class Channels(TypedDict):
     mean: list[float]
 
 
-class Cache(TypedDict, total=False):
+class Cache(TypedDict):
     """A calibration cache, see `calibrate`; a range is the lowest and highest value."""
 
     method: str
     samples: int
     model_sha256: str
-    samples_sha256: str | None
-    options: dict[str, Any]
+    samples_sha256: NotRequired[str | None]
+    options: NotRequired[dict[str, Any]]
     ranges: dict[str, tuple[float, float]]
     channels: dict[str, Channels]
 
@@ -49,8 +47,6 @@ def write_cache(path: Path | str, **fields: Any) -> None:
 def read_cache(path: Path | str, *, model: Path | str) -> dict[str, Any]:
     """Return the cache in `path`; refuse it if it was edited or belongs to another model."""
     document = read_any_cache(path)
-    if missing := [name for name in REQUIRED if name not in document]:
-        raise ArtifactError(f"{path}: has no {missing[0]}; delete it and run again")
     if document["model_sha256"] != sha256(model):
         raise ArtifactError(f"{path}: the cache of another model than {model}; delete it")
     return document

@@ -62,7 +62,8 @@ def measure_costs(
                 weights = constant_of(model, node.input[1]).shape
                 key = (node.op_type, attributes, len(node.input), size, weights)
                 if key not in timed:
-                    timed[key] = timed_pair(exact, node, rounded, twin, size, threads=threads)
+                    pair = exact.alone(node), rounded.alone(twin)
+                    timed[key] = timed_pair(*pair, size, threads=threads)
                 costs.setdefault(node.name, []).append({**shape, **timed[key]})
                 bar.add(1 / len(pairs))
     write_artifact(
@@ -127,18 +128,12 @@ class Operators:
 
 
 def timed_pair(
-    exact: Operators,
-    node: onnx.NodeProto,
-    quantized: Operators,
-    twin: onnx.NodeProto,
-    size: tuple[int, ...],
-    *,
-    threads: int,
+    exact: onnx.ModelProto, quantized: onnx.ModelProto, size: tuple[int, ...], *, threads: int
 ) -> dict[str, float]:
     """Return seconds of an operator in float and in int8, timed in turns on input shape `size`."""
     sessions = {
-        "float_s": open_model(exact.alone(node), threads=threads),
-        "int8_s": open_model(quantized.alone(twin), threads=threads),
+        "float_s": open_model(exact, threads=threads),
+        "int8_s": open_model(quantized, threads=threads),
     }
     values = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     found: dict[str, list[float]] = {name: [] for name in sessions}

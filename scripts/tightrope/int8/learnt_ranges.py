@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
-from tightrope.onnx.edit import rows_of, weight, weighted_nodes
+from tightrope.onnx.edit import constant_of, rows_of, weighted_nodes
 from tightrope.onnx.file import load_onnx
 
 Ranges = dict[str, list[float]]
@@ -103,7 +103,7 @@ def with_learnt_ranges(ranges: Ranges, onnx_path: Path | str, checkpoint: Path |
     learnt, model = LearntRanges(checkpoint), load_onnx(onnx_path)
     found: Ranges = {}
     for node in weighted_nodes(model):
-        values = weight(model, node)
+        values = constant_of(model, node.input[1])
         # output channels first
         values = values if node.op_type == "Conv" else rows_of(node, values).T
         for name, own in (

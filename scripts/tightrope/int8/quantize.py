@@ -70,7 +70,9 @@ def quantize_onnx(
         raise TightropeError(f"{source}: no {', '.join(WEIGHTED)} with weights to quantize: {why}")
     made_from, cache = checkpoint_of(model), read_cache(calibration, model=source)
     ranges, channels = cache["ranges"], cache["channels"]
-    needed: dict[str, None] = {}
+    longest = cache.get("options", {}).get("max_sequence")
+    attention = attention_of(SCHEMES[scheme], model, repair, path=source, longest=longest)
+    needed = dict.fromkeys(name for one in attention for name in one.measured)
     for node in (node for node in weighted_nodes(model) if node.name in chosen):
         convolution = SCHEMES[scheme].symmetric is None and node.op_type == "Conv"
         both = convolution or repair.get("outputs")
@@ -79,10 +81,10 @@ def quantize_onnx(
         raise TightropeError(
             f"{calibration}: has no range for {missing[0]} ({len(missing)} of {len(needed)} that "
             "are needed); calibrate this model, or import a cache that has them"
+            f"{', or take `attention` out of the repair' if attention else ''}"
         )
-    longest = cache.get("options", {}).get("max_sequence")
-    attention = attention_of(SCHEMES[scheme], model, repair, path=source, longest=longest)
-    ranges = with_attention(ranges, attention, path=calibration)
+    # also where the cache has a range of probabilities: it may be cut off at less than 1
+    ranges |= {one.probabilities: PROBABILITIES for one in attention}
     if (strength := repair.get("smoothquant")) is not None:
         model, ranges = smoothed(model, ranges, channels, chosen, strength=strength)
     quantized = in_qdq(model, ranges, chosen, SCHEMES[scheme], repair, attention)
@@ -154,22 +156,6 @@ def attention_of(
             f"{path}: no attention to quantize ({reasons}): take `attention` out of the repair"
         )
     return found
-
-
-def with_attention(ranges: Ranges, attention: list[Attention], *, path: Path | str) -> Ranges:
-    """Return `ranges` with those of probabilities; raise TightropeError where others are missing.
-
-    A range that the cache has of probabilities is not used: it may be cut off at less than 1.
-    """
-    needed = [name for one in attention for name in one.measured]
-    missing = [name for name in needed if name not in ranges]
-    if missing:
-        raise TightropeError(
-            f"{path}: has no range for {missing[0]}, which a product of attention reads "
-            f"({len(missing)} of {len(needed)} lack one); calibrate this model, or take "
-            "`attention` out of the repair"
-        )
-    return {**ranges, **{one.probabilities: PROBABILITIES for one in attention}}
 
 
 def in_qdq(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnx
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, batches_of_equal_length
@@ -60,15 +59,14 @@ def collect_statistics(
     both += [name for attention in attention_in(model)[0] for name in attention.measured]
     tensors = list(dict.fromkeys(both))
     session = open_model(with_outputs(model, tensors), threads=threads)
+    makers = {name: node.name for node in model.graph.node for name in node.output}
 
     def outputs(title: str) -> Iterator[tuple[str, np.ndarray]]:
         with ProgressBar(title, len(rows)) as bar:
             for batch in batches_of_equal_length(rows, tokens=TOKENS):
                 for name, array in zip(tensors, tensors_of(session, tensors, batch), strict=True):
-                    if not np.isfinite(array).all():
-                        raise TightropeError(
-                            not_finite(onnx_path, model, name, array, batch=batch, rows=rows)
-                        )
+                    what = f"{onnx_path}: tensor {name} of operator {makers.get(name, 'the graph')}"
+                    require_finite(array, what, batch, rows)
                     yield name, array
                 bar.add(len(next(iter(batch.values()))))
 
@@ -150,23 +148,16 @@ def chosen_ranges(
     return found
 
 
-def not_finite(
-    path: Path | str,
-    model: onnx.ModelProto,
-    name: str,
-    array: np.ndarray,
-    *,
-    batch: Arrays,
-    rows: Sequence[Arrays],
-) -> str:
-    """Return the error message for tensor `name` with values that are not finite."""
+def require_finite(array: np.ndarray, what: str, batch: Arrays, rows: Sequence[Arrays]) -> None:
+    """Raise TightropeError naming `what` and the sample of `rows` where a value is not finite."""
+    if np.isfinite(array).all():
+        return
     first = int(np.argwhere(~np.isfinite(array))[0][0])
     key, values = next(iter(batch.items()))
     # the first axis may be batch x tokens
     own = values[first * len(values) // len(array)]
     sample = next(index for index, row in enumerate(rows) if np.array_equal(row[key], own))
-    operator = next((node.name for node in model.graph.node if name in node.output), "the graph")
-    return (
-        f"{path}: tensor {name} of operator {operator} is not finite (NaN or infinity) on "
-        f"calibration sample {sample}; fix the checkpoint, or leave the sample out"
+    raise TightropeError(
+        f"{what} is not finite (NaN or infinity) on calibration sample {sample}; fix the "
+        "checkpoint, or leave the sample out"
     )

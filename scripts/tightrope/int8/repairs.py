@@ -15,7 +15,6 @@ from tightrope.onnx.edit import (
     drop_unused_initializers,
     place_of,
     rows_of,
-    weight,
     weighted_nodes,
 )
 
@@ -49,8 +48,9 @@ def smoothed(
         # all consumers, so that the factors do not depend on the choice of `nodes`
         consumers = [node for node in every if node.input[0] == name]
         low, high = (np.array(channels[name][end]) for end in ("low", "high"))
-        rows = [np.abs(rows_of(node, weight(made, node))).max(axis=1) for node in consumers]
-        scale = smoothing(np.maximum(np.abs(low), np.abs(high)), np.max(rows, axis=0), strength)
+        weights = [rows_of(node, constant_of(made, node.input[1])) for node in consumers]
+        largest = np.max([np.abs(one).max(axis=1) for one in weights], axis=0)
+        scale = smoothing(np.maximum(np.abs(low), np.abs(high)), largest, strength)
         multiplied = f"{name}{SMOOTHED}"
         consumers = [node for node in chosen if node.input[0] == name]
         inputs = [name, add_constant(made, f"{multiplied}_factors", 1 / scale)]
@@ -58,7 +58,7 @@ def smoothed(
         made.graph.node.insert(place_of(made, consumers[0]), multiply)
         for node in consumers:
             node.input[0] = multiplied
-            scaled = rows_of(node, rows_of(node, weight(made, node)) * scale[:, None])
+            scaled = rows_of(node, rows_of(node, constant_of(made, node.input[1])) * scale[:, None])
             # a weight may be shared by operators with other inputs
             node.input[1] = add_constant(made, f"{node.name}.weight{SMOOTHED}", scaled)
         ranges[multiplied] = [float((low / scale).min()), float((high / scale).max())]
@@ -92,7 +92,7 @@ def corrected_biases(
         if name not in channels:
             raise TightropeError(f"no means of the channels of {name}: calibrate to correct biases")
         mean = np.array(channels[name]["mean"]) * smoothing_of(original, floats[node.name].input[0])
-        lost = rows_of(node, weight(original, floats[node.name]) - rounded)
+        lost = rows_of(node, constant_of(original, floats[node.name].input[1]) - rounded)
         add_to_output(quantized, node, mean @ lost)
     drop_unused_initializers(quantized)
 

@@ -32,7 +32,9 @@ from tightrope.onnx.edit import (
     constant_of,
     copy_of,
     dequantized_weight,
+    needed_operators,
     rows_of,
+    set_operators,
     weighted_nodes,
     with_outputs,
 )
@@ -132,7 +134,8 @@ def with_switches(
             given[node.output[0]] = name
     switches = helper.make_tensor_value_info(SWITCHES, TensorProto.BOOL, [len(names)])
     model.graph.input.append(switches)
-    return only_read(model, nodes), names
+    set_operators(model, needed_operators(model, nodes))
+    return model, names
 
 
 def in_int8(
@@ -165,38 +168,22 @@ def renamed(node: onnx.NodeProto, inputs: list[str], output: str) -> onnx.NodePr
     return copy
 
 
-def only_read(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """Return `model` with the nodes of `nodes` that reach outputs and the constants they read."""
-    import onnx_ir  # imports SymPy: 0.2 s
-    from onnx_ir.passes.common import RemoveUnusedNodesPass
-
-    kept = copy_of(model)
-    del kept.graph.node[:]
-    kept.graph.node.extend(nodes)
-    graph = onnx_ir.from_proto(kept)
-    RemoveUnusedNodesPass()(graph)
-    return onnx_ir.to_proto(graph)
-
-
 @dataclass(frozen=True, kw_only=True)
-class SearchInputs:
-    """Files of a search: the simplified ONNX model, its quantized one, cache and samples."""
+class Search:
+    """Files of a search, and how to search.
+
+    The files are the simplified ONNX model, that quantized by `scheme`, its cache, the calibration
+    split and the checkpoint. `smoothquant` is the strength at which the model is smoothed, None for
+    no smoothing. The sensitivity of operators is measured on the first `sensitivity_samples` of the
+    split.
+    """
 
     onnx: Path | str
     quantized: Path | str
     calibration: Path | str
     data: Path | str
     checkpoint: Path | str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchSettings:
-    """How to search.
-
-    `smoothquant` is the strength at which the model is smoothed, None for no smoothing. The
-    sensitivity of operators is measured on the first `sensitivity_samples` of the split.
-    """
-
+    scheme: str
     smoothquant: float | None
     budget_points: float
     sensitivity_samples: int
@@ -205,9 +192,7 @@ class SearchSettings:
     libraries: dict[str, str | None]
 
 
-def search_operators(
-    inputs: SearchInputs, target: Path | str, scheme: str, settings: SearchSettings
-) -> None:
+def search_operators(search: Search, target: Path | str) -> None:
     """Write the strength of SmoothQuant, which operators stay in float, and every trial.
 
     A trial holds if its accuracy on the whole calibration split is `kept` within the budget,
@@ -215,52 +200,51 @@ def search_operators(
     of the float model. `sensitivity` is None where it was not needed. Raises TightropeError where
     the split is too small to decide whether a budget holds.
     """
-    for path in (inputs.onnx, inputs.quantized):
-        require_onnx_of(path, inputs.checkpoint)
-    examples = read_split(inputs.data)
-    require_enough(inputs.data, len(examples), settings.budget_points)
-    rows = load_encoder(inputs.checkpoint, max_sequence=settings.max_sequence)(examples)
+    for path in (search.onnx, search.quantized):
+        require_onnx_of(path, search.checkpoint)
+    examples = read_split(search.data)
+    require_enough(search.data, len(examples), search.budget_points)
+    rows = load_encoder(search.checkpoint, max_sequence=search.max_sequence)(examples)
     began = time.perf_counter()
     labels = [one["label"] for one in examples] if "label" in examples[0] else None
-    judge = Judge(rows, labels, settings.budget_points / 100)
-    found = searched(judge, inputs, scheme, settings)
+    judge = Judge(rows, labels, search.budget_points / 100)
+    found = searched(judge, search)
     write_artifact(
         target,
         {
             "schema": SCHEMA,
             **found,
-            "budget_points": settings.budget_points,
+            "budget_points": search.budget_points,
             "samples": len(examples),
             "seconds": time.perf_counter() - began,
             "trials": judge.trials,
             "sources": {
                 Path(path).name: sha256(path)
-                for path in (inputs.onnx, inputs.quantized, inputs.calibration)
+                for path in (search.onnx, search.quantized, search.calibration)
             },
-            "libraries": settings.libraries,
+            "libraries": search.libraries,
         },
     )
 
 
-def searched(
-    judge: "Judge", inputs: SearchInputs, scheme: str, settings: SearchSettings
-) -> dict[str, Any]:
+def searched(judge: "Judge", search: Search) -> dict[str, Any]:
     """Return `smoothquant`, `in_float`, the number of `operators`, and their `sensitivity`."""
-    model = SwitchedModel(inputs.onnx, inputs.quantized, threads=settings.threads)
+    model = SwitchedModel(search.onnx, search.quantized, threads=search.threads)
     found = {"operators": len(model.operators), "sensitivity": None}
     if judge.holds(model, None, ()):
         return {**found, "smoothquant": None, "in_float": []}
     # an imported cache has only ranges
-    has_channels = bool(read_cache(inputs.calibration, model=inputs.onnx)["channels"])
-    strength = settings.smoothquant if has_channels else None
+    has_channels = bool(read_cache(search.calibration, model=search.onnx)["channels"])
+    strength = search.smoothquant if has_channels else None
     if strength is not None:
         with TemporaryDirectory() as folder:
-            quantized, repair = Path(folder, "model.onnx"), {"smoothquant": strength}
-            quantize_onnx(inputs.onnx, inputs.calibration, quantized, scheme=scheme, repair=repair)
-            model = SwitchedModel(inputs.onnx, quantized, threads=settings.threads)
+            quantized = Path(folder, "model.onnx")
+            files, repair = (search.onnx, search.calibration, quantized), {"smoothquant": strength}
+            quantize_onnx(*files, scheme=search.scheme, repair=repair)
+            model = SwitchedModel(search.onnx, quantized, threads=search.threads)
         if judge.holds(model, strength, ()):
             return {**found, "smoothquant": strength, "in_float": []}
-    few = judge.rows[: settings.sensitivity_samples]
+    few = judge.rows[: search.sensitivity_samples]
     effects = sensitivities(model, few)
     order = sorted(effects, key=lambda name: -effects[name]["kl"])
     holding = (names for names in beginnings(order) if judge.holds(model, strength, names))

@@ -50,7 +50,7 @@ def counters() -> Counters:
     """Read the counters of this process."""
     threads, waited = thread_times()
     preempted = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    return Counters(threads, waited, preempted, stolen_seconds(os.sched_getaffinity(0)))
+    return Counters(threads, waited, preempted, counted_seconds(os.sched_getaffinity(0), STEAL))
 
 
 def thread_times() -> tuple[dict[int, float], float | None]:
@@ -76,24 +76,17 @@ def thread_times() -> tuple[dict[int, float], float | None]:
     return {thread.id: thread.user_time + thread.system_time for thread in times}, None
 
 
-def stolen_seconds(processors: Iterable[int]) -> float:
-    """Return the steal time of these processors in seconds, usually in ticks of 10 ms."""
-    return counted_seconds(processors, STEAL)
-
-
 def own_seconds() -> float:
     """Return the CPU seconds of this process and of its ended children."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def idle_seconds(processors: Iterable[int]) -> float:
-    """Return the idle and iowait time of these processors in seconds, usually in ticks of 10 ms."""
-    return counted_seconds(processors, IDLE)
-
-
 def counted_seconds(processors: Iterable[int], fields: tuple[int, ...]) -> float:
-    """Return the sum of these fields of /proc/stat over these processors, in seconds since boot."""
+    """Return the sum of these fields of /proc/stat over these processors, in seconds since boot.
+
+    Usually in ticks of 10 ms.
+    """
     names = {f"cpu{number}" for number in processors}
     lines = (line.split() for line in STATISTICS.read_text().splitlines())
     return sum(int(line[field]) for line in lines if line[0] in names for field in fields) / TICKS

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tightrope.machine.foreign_load import TICKS, idle_seconds
+from tightrope.machine.foreign_load import IDLE, TICKS, counted_seconds
 
 # largest share of a block's seconds that its threads may wait, or that may be stolen
 MAX_WAITED_SHARE = 0.05
@@ -175,7 +175,8 @@ class Windows:
 
     def counted(self) -> tuple[float, float, float]:
         """Return the clock, idle seconds of the processors, and own CPU seconds."""
-        return time.monotonic(), idle_seconds(self.processors), self.own_seconds()
+        idle = counted_seconds(self.processors, IDLE)
+        return time.monotonic(), idle, self.own_seconds()
 
     def close_when_due(self, *, last: bool = False) -> float | None:
         """Close the window once it is long enough and open the next; return its foreign cores.

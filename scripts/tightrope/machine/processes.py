@@ -67,14 +67,12 @@ def proportional_bytes(process: psutil.Process) -> int:
     """Return the resident memory of a process, with its part of each page that it shares.
 
     That is the proportional set size of Linux (proc_pid_smaps(5)); the resident memory where the
-    kernel does not say it.
+    kernel does not say it, as of a process of another user.
     """
     try:
-        text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-    except OSError:  # a kernel before 4.14, or a process of another user
+        return int(process.memory_full_info().pss)
+    except (psutil.AccessDenied, OSError):
         return int(process.memory_info().rss)
-    sizes = dict(line.split(":", 1) for line in text.splitlines()[1:])
-    return int(sizes["Pss"].split()[0]) * 1024
 
 
 def peak_rss_bytes() -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 
 import psutil
 
-from tightrope.machine.foreign_load import idle_seconds
+from tightrope.machine.foreign_load import IDLE, counted_seconds
 from tightrope.machine.interference import window_seconds
 
 # cores that other programs may use on a quiet machine
@@ -132,10 +132,10 @@ class QuietMachine:
 
 def foreign_cores(processors: list[int], seconds: float) -> float:
     """Return the cores of these processors in use while this process sleeps for `seconds`."""
-    began, idle = time.monotonic(), idle_seconds(processors)
+    began, idle = time.monotonic(), counted_seconds(processors, IDLE)
     time.sleep(seconds)
     elapsed = time.monotonic() - began
-    return len(processors) - (idle_seconds(processors) - idle) / elapsed
+    return len(processors) - (counted_seconds(processors, IDLE) - idle) / elapsed
 
 
 def program_seconds() -> dict[tuple[int, str], float]:

@@ -55,6 +55,10 @@ class Graph:
         """Return whether an operator multiplies two computed tensors."""
         return node.op_type == "MatMul" and not self.constants & set(node.input)
 
+    def is_read_once(self, name: str) -> bool:
+        """Return whether a tensor is read in one place only, and is no output of the model."""
+        return len(self.consumers.get(name, [])) == 1 and name not in self.outputs
+
     def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
         """Return the operator of type `kind` that makes a tensor, None for another type."""
         node = self.producers.get(name)

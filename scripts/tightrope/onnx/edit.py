@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, version_converter
 
-from tightrope.errors import TightropeError, in_one_line
+from tightrope.errors import ArtifactError, TightropeError, in_one_line
 
 # float16's smallest normal number: below it a scale loses precision
 SMALLEST_SCALE = 2.0**-14
@@ -44,11 +44,6 @@ def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     return found.get(name, default)
 
 
-def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray:
-    """Return the constant second input of an operator."""
-    return constant_of(model, node.input[1])
-
-
 def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
     """Return the value of an initializer."""
     return numpy_helper.to_array(
@@ -60,17 +55,50 @@ def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarr
     """Return the dequantized weights of a quantized operator, None where it has none."""
     producers = {name: one for one in model.graph.node for name in one.output}
     producer = producers.get(node.input[1]) if len(node.input) > 1 else None
-    constants = {tensor.name for tensor in model.graph.initializer}
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
     if (
         producer is None
         or producer.op_type != "DequantizeLinear"
         or producer.input[0] not in constants
     ):
         return None
-    values, scale = (constant_of(model, name) for name in producer.input[:2])
-    axis = attribute(producer, "axis", 1) % values.ndim
-    shape = [-1 if index == axis else 1 for index in range(values.ndim)]
-    return values.astype(np.float32) * (scale.reshape(shape) if scale.size > 1 else scale)
+    return dequantized(producer, constants)
+
+
+def dequantized(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> np.ndarray:
+    """Return the float32 output of a DequantizeLinear whose inputs are constants.
+
+    (values - zero-point) * scale, with one scale, one for each index of `axis`, or one for each
+    block of `block_size` along it. Raises ArtifactError for a scale that is no constant.
+    """
+    names = [name for name in node.input if name]
+    if missing := [name for name in names if name not in constants]:
+        raise ArtifactError(
+            f"DequantizeLinear {label(node)}: {missing[0]} is no constant; export it as one"
+        )
+    values, *parameters = (
+        numpy_helper.to_array(constants[name]).astype(np.float32) for name in names
+    )
+    axis, block = attribute(node, "axis", 1), attribute(node, "block_size", 0)
+    scale, *zero = (spread(one, values.shape, axis, block) for one in parameters)
+    found = (values - (zero[0] if zero else 0)) * scale
+    return np.asarray(found, np.float32).reshape(values.shape)
+
+
+def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -> np.ndarray:
+    """Return scales or zero-points in a shape that broadcasts to the `shape` of the values."""
+    if block:
+        repeated = np.repeat(parameter, block, axis)
+        return repeated.take(range(shape[axis]), axis)
+    if parameter.size == 1:
+        return parameter.reshape(())
+    places = range(len(shape))
+    return parameter.reshape([-1 if place == axis % len(shape) else 1 for place in places])
+
+
+def label(node: onnx.NodeProto) -> str:
+    """Return the name of a node, or of its output where it has none."""
+    return node.name or node.output[0]
 
 
 def add_constant(model: onnx.ModelProto, name: str, array: np.ndarray) -> str:
@@ -91,21 +119,26 @@ def replace_operators(
 ) -> None:
     """Put operators in the place of the one that makes a tensor, for each tensor.
 
-    The last of them makes it. What no output needs then is removed; a graph with branches or loops
-    keeps its operators.
+    The last of them makes it. What no output needs then is removed.
     """
-    if not replacements:
-        return
-    nodes = [new for node in model.graph.node for new in replacements.get(node.output[0], [node])]
-    if len(list(graphs_in(model.graph))) == 1:
-        needed = {one.name for one in model.graph.output}
-        kept = []
-        for node in reversed(nodes):
-            if needed & set(node.output):
-                needed |= set(node.input)
-                kept.append(node)
-        nodes = kept[::-1]
-    set_operators(model, nodes)
+    if replacements:
+        nodes = (replacements.get(node.output[0], [node]) for node in model.graph.node)
+        set_operators(model, needed_operators(model, [new for some in nodes for new in some]))
+
+
+def needed_operators(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]
+) -> list[onnx.NodeProto]:
+    """Return those of the `nodes`, which are in topological order, that reach an output."""
+    needed = {one.name for one in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if needed & set(node.output):
+            # with what its branches and loops read
+            inside = graphs_in(onnx.GraphProto(node=[node]))
+            needed |= {name for graph in inside for one in graph.node for name in one.input}
+            kept.append(node)
+    return kept[::-1]
 
 
 def set_operators(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 
 from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
-from tightrope.artifacts.failures import read_onnx_or_raise
+from tightrope.artifacts.failures import metadata, read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.signature import Signature, Tensor
@@ -56,7 +56,7 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
     Raises ArtifactError where the file is not what was saved, WorkFailed where it holds a failure.
     """
     model = read_onnx_or_raise(path)
-    written = metadata(model, DIGEST)
+    written = metadata(model).get(DIGEST)
     keep_metadata(model, *KEPT)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     if written != digest:
@@ -93,18 +93,13 @@ def set_metadata(model: onnx.ModelProto, key: str, value: str | None) -> None:
 
 def max_sequence(model: onnx.ModelProto) -> int | None:
     """Return the token limit of the model, None where none is stored."""
-    found = metadata(model, LONGEST)
+    found = metadata(model).get(LONGEST)
     return int(found) if found else None
 
 
 def require_onnx_of(path: Path | str, checkpoint: Path | str) -> None:
     """Raise ArtifactError unless an ONNX file was made from the checkpoint of that manifest."""
     require_descent(path, checkpoint_of(load_onnx(path)), checkpoint)
-
-
-def metadata(model: onnx.ModelProto, key: str) -> str | None:
-    """Return a metadata entry of the model, None where it has no such entry."""
-    return {entry.key: entry.value for entry in model.metadata_props}.get(key)
 
 
 def signature_of(model: onnx.ModelProto) -> Signature:
@@ -126,13 +121,13 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnxslim
 
-    longest, inputs, checkpoint = max_sequence(model), list(model.graph.input), checkpoint_of(model)
+    keep_metadata(model, *KEPT)
+    inputs, kept = list(model.graph.input), list(model.metadata_props)
     model = onnxslim.slim(model)
     # onnxslim drops unused inputs, but callers still pass them
     del model.graph.input[:]
     model.graph.input.extend(inputs)
-    set_max_sequence(model, longest)
-    set_checkpoint(model, checkpoint)
-    del model.graph.value_info[:]
+    del model.metadata_props[:], model.graph.value_info[:]
+    model.metadata_props.extend(kept)
     onnx.checker.check_model(model, full_check=True)
     return model

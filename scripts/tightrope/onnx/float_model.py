@@ -7,7 +7,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.edit import attribute, copy_of, graphs_in, set_operators
+from tightrope.onnx.edit import attribute, copy_of, dequantized, graphs_in, label, set_operators
 
 QUANTIZE, DEQUANTIZE = PAIR = ("QuantizeLinear", "DequantizeLinear")
 # operators that compute in integers themselves: onnxruntime's QOperator format, dynamic ranges
@@ -226,37 +226,6 @@ def with_activations_in_float(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
-def dequantized(node: NodeProto, constants: dict[str, TensorProto]) -> np.ndarray:
-    """Return the float32 output of a DequantizeLinear whose inputs are constants.
-
-    (values - zero-point) * scale, with one scale, one for each index of `axis`, or one for each
-    block of `block_size` along it. Raises ArtifactError for a scale that is no constant.
-    """
-    names = [name for name in node.input if name]
-    if missing := [name for name in names if name not in constants]:
-        raise ArtifactError(
-            f"DequantizeLinear {label(node)}: {missing[0]} is no constant; export it as one"
-        )
-    values, *parameters = (
-        numpy_helper.to_array(constants[name]).astype(np.float32) for name in names
-    )
-    axis, block = attribute(node, "axis", 1), attribute(node, "block_size", 0)
-    scale, *zero = (spread(one, values.shape, axis, block) for one in parameters)
-    found = (values - (zero[0] if zero else 0)) * scale
-    return np.asarray(found, np.float32).reshape(values.shape)
-
-
-def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -> np.ndarray:
-    """Return scales or zero-points in a shape that broadcasts to the `shape` of the values."""
-    if block:
-        repeated = np.repeat(parameter, block, axis)
-        return repeated.take(range(shape[axis]), axis)
-    if parameter.size == 1:
-        return parameter.reshape(())
-    places = range(len(shape))
-    return parameter.reshape([-1 if place == axis % len(shape) else 1 for place in places])
-
-
 def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy in which float16 and bfloat16 are float32, which holds all of their numbers."""
     made = copy_of(model)
@@ -288,8 +257,3 @@ def widen(tensor: TensorProto) -> None:
     if tensor.data_type in HALVES:
         values = numpy_helper.to_array(tensor).astype(np.float32)
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-
-
-def label(node: NodeProto) -> str:
-    """Return the name of a node, or of its output where it has none."""
-    return node.name or node.output[0]

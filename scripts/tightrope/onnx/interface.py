@@ -28,44 +28,45 @@ def standardized(
     """
     result = copy_of(model)
     if size is None:
-        take_texts(result.graph, inputs, source)
+        given = text_inputs(result.graph, inputs, source)
+        names = {key: inputs[key] for key in (TOKENS, MASK, SEGMENTS) if inputs[key] in given}
+        take_inputs(result.graph, given, names, onnx.TensorProto.INT64, [BATCH, SEQUENCE])
     else:
-        graph, name = result.graph, inputs[PIXELS]
-        require_image_input(graph, name, size, source)
-        del graph.input[:]
-        del graph.value_info[:]
-        rename(graph, name, f"{PIXELS}_as_given")
-        rename(graph, PIXELS, f"{PIXELS}_of_the_file")
-        rename(graph, f"{PIXELS}_as_given", PIXELS)
-        shape: list[str | int] = [BATCH, 3, *size]
-        value = onnx.helper.make_tensor_value_info(PIXELS, onnx.TensorProto.FLOAT, shape)
-        graph.input.append(value)
+        given = image_input(result.graph, inputs[PIXELS], size, source)
+        names = {PIXELS: inputs[PIXELS]}
+        take_inputs(result.graph, given, names, onnx.TensorProto.FLOAT, [BATCH, 3, *size])
     rename_output(result.graph, source)
     onnx.checker.check_model(result)
     return result
 
 
-def take_texts(graph: onnx.GraphProto, inputs: dict[str, str], source: str) -> None:
-    """Give the graph the inputs `input_ids` and `attention_mask`, int64 [batch, sequence]."""
-    given = text_inputs(graph, inputs, source)
+def take_inputs(
+    graph: onnx.GraphProto,
+    given: dict[str, onnx.ValueInfoProto],
+    names: dict[str, str],
+    kind: int,
+    shape: list[str | int],
+) -> None:
+    """Put our inputs, of that type and shape, in the place of those `given`.
+
+    `names` are the names in the file by ours.
+    """
     del graph.input[:]
     del graph.value_info[:]
     nodes = []
-    ours = {TOKENS: TOKENS, MASK: MASK, SEGMENTS: "tightrope_zeros"}
-    wanted = [key for key in ours if inputs[key] in given]
+    ours = {key: "tightrope_zeros" if key == SEGMENTS else key for key in names}
     # first rename away from all names set below: they may be swapped, or used inside the graph
-    for key in wanted:
-        rename(graph, inputs[key], f"{key}_as_given")
-    for key in wanted:
+    for key, name in names.items():
+        rename(graph, name, f"{key}_as_given")
+    for key in names:
         rename(graph, ours[key], f"{ours[key]}_of_the_file")
-    for key in wanted:
+    for key, name in names.items():
         if key == SEGMENTS:
             nodes.append(onnx.helper.make_node("Sub", [TOKENS, TOKENS], [ours[key]]))
         else:
-            kind, shape = onnx.TensorProto.INT64, [BATCH, SEQUENCE]
             graph.input.append(onnx.helper.make_tensor_value_info(key, kind, shape))
-        theirs = given[inputs[key]].type.tensor_type.elem_type
-        if theirs == onnx.TensorProto.INT64:
+        theirs = given[name].type.tensor_type.elem_type
+        if theirs == kind:
             rename(graph, f"{key}_as_given", ours[key])
         else:
             cast = onnx.helper.make_node("Cast", [ours[key]], [f"{key}_as_given"], to=theirs)
@@ -105,10 +106,10 @@ def text_inputs(
     return given
 
 
-def require_image_input(
+def image_input(
     graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
-) -> None:
-    """Raise TightropeError unless `name` alone is the input, float32 [batch, 3, height, width]."""
+) -> dict[str, onnx.ValueInfoProto]:
+    """Return the graph's input, checked to be `name` alone, float32 [batch, 3, height, width]."""
     given = inputs_by_name(graph)
     if list(given) != [name]:
         raise TightropeError(
@@ -134,6 +135,7 @@ def require_image_input(
             f"{PROCESSOR} beside it makes {size[0]} x {size[1]} pixels; put the image processor "
             "of this model there"
         )
+    return given
 
 
 def rename(graph: onnx.GraphProto, old: str, new: str) -> None:

@@ -4,8 +4,7 @@ A constant factor, such as the scale of attention, is folded into the linear lay
 """
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.logit_distance import relative_error
 from tightrope.model.module import logits_module, runner
+from tightrope.onnx.attention import Graph
 from tightrope.onnx.edit import copy_of, is_plain, named_by_module, set_operators
 from tightrope.onnx.file import load_onnx, save_onnx, set_checkpoint, simplified
 from tightrope.onnx.first_token import with_unused_tokens_pruned
@@ -126,30 +126,26 @@ def with_scales_folded(model: onnx.ModelProto) -> onnx.ModelProto:
     may lie between the two. Weights that other operators read are copied.
     """
     made = copy_of(model)
-    graph = made.graph
-    constants = {one.name: one for one in graph.initializer if one.data_type == TensorProto.FLOAT}
-    producers = {name: node for node in graph.node for name in node.output}
-    reads = Counter(name for node in graph.node for name in node.input)
-    given = {one.name for one in graph.output}
-    reads.update(given)
+    graph, tensors = Graph(made), made.graph.initializer
+    constants = {one.name: one for one in tensors if one.data_type == TensorProto.FLOAT}
     replaced: dict[str, str] = {}
     copies: dict[tuple[str, float], str] = {}
     kept = []
-    for node in graph.node:
+    for node in made.graph.node:
         node.input[:] = [replaced.get(name, name) for name in node.input]
-        found = scaled_layer(node, producers, constants, reads)
-        if found is None or node.output[0] in given:
+        found = scaled_layer(node, graph, constants)
+        if found is None or node.output[0] in graph.outputs:
             kept.append(node)
             continue
         tensor, factor, readers = found
         for reader, place in readers:
             key = reader.input[place], factor
             if key not in copies:
-                known = {one.name for one in graph.initializer}
+                known = {one.name for one in tensors}
                 numbered = (f"{key[0]}_scaled{number or ''}" for number in itertools.count())
                 copies[key] = next(name for name in numbered if name not in known)
                 values = numpy_helper.to_array(constants[key[0]]) * np.float32(factor)
-                graph.initializer.append(numpy_helper.from_array(values, copies[key]))
+                tensors.append(numpy_helper.from_array(values, copies[key]))
             reader.input[place] = copies[key]
         replaced[node.output[0]] = tensor
     set_operators(made, kept)
@@ -157,10 +153,7 @@ def with_scales_folded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def scaled_layer(
-    node: onnx.NodeProto,
-    producers: Mapping[str, onnx.NodeProto],
-    constants: Mapping[str, TensorProto],
-    reads: Mapping[str, int],
+    node: onnx.NodeProto, graph: Graph, constants: dict[str, TensorProto]
 ) -> tuple[str, float, list[tuple[onnx.NodeProto, int]]] | None:
     """Return what a Mul scales: its tensor, the factor, and where the layer reads its constants.
 
@@ -178,30 +171,27 @@ def scaled_layer(
     (tensor,) = (one for one in node.input if one != numbers[0])
     factor = float(numpy_helper.to_array(constants[numbers[0]]).item())
     name = tensor
-    while reads[name] == 1 and name in producers and producers[name].op_type in MOVES:
-        name = producers[name].input[0]
-    readers = constants_of_layer(name, producers, constants, reads)
+    while graph.is_read_once(name) and name in graph.producers:
+        if graph.producers[name].op_type not in MOVES:
+            break
+        name = graph.producers[name].input[0]
+    readers = constants_of_layer(name, graph, constants)
     return (tensor, factor, readers) if readers else None
 
 
 def constants_of_layer(
-    name: str,
-    producers: Mapping[str, onnx.NodeProto],
-    constants: Mapping[str, TensorProto],
-    reads: Mapping[str, int],
+    name: str, graph: Graph, constants: dict[str, TensorProto]
 ) -> list[tuple[onnx.NodeProto, int]]:
     """Return (operator, place of the input) of weight and bias of the layer that makes `name`."""
     found = []
-    layer = producers.get(name) if reads[name] == 1 else None
+    layer = graph.producers.get(name) if graph.is_read_once(name) else None
     if layer is not None and layer.op_type == "Add":
         biases = [place for place, one in enumerate(layer.input) if one in constants]
         if len(biases) != 1:
             return []
         found.append((layer, biases[0]))
         name = layer.input[1 - biases[0]]
-        layer = producers.get(name) if reads[name] == 1 else None
-        if layer is None or layer.op_type != "MatMul":
-            return []
+        layer = graph.producer(name, "MatMul") if graph.is_read_once(name) else None
     if layer is None or layer.op_type not in ("MatMul", "Gemm") or not is_plain(layer):
         return []
     places = range(1, len(layer.input))

@@ -32,6 +32,7 @@ TYPES = {
     "i64": "int64",
     "boolean": "bool",
 }
+Options = Mapping[str, Any]
 COUNTERS = {"PERF_COUNT": True}
 Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 
@@ -39,21 +40,15 @@ Operands = Mapping[str, tuple[list[Tensor], list[Tensor], int]]
 class Programs:
     """Programs of the IR in `folder` for the `buckets` of the engine's options.
 
-    Without buckets there is one, for requests of any size, whose name is None. With `most` so many
-    buckets at most get a program, and that one serves the others. With `blobs` the programs are
-    imported from the files `blob(name)`, else they are compiled.
+    Without buckets there is one, for requests of any size, whose name is None. At most
+    `static_programs` buckets get a program, and that one serves the others. With `blobs` the
+    programs are imported from the files `blob(name)`, else they are compiled.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        precision: str,
-        threads: int,
-        buckets: dict[str, list[int]] | None,
-        *,
-        most: int | None = None,
-        blobs: bool = False,
+        self, folder: Path, precision: str, threads: int, options: Options, *, blobs: bool = False
     ) -> None:
+        most, buckets = options.get("static_programs"), options.get("buckets")
         self.folder, self.blobs = folder, blobs
         self.limit = math.inf if most is None else most
         self.core, self.settings = openvino.Core(), settings_of(precision, threads)
@@ -172,11 +167,10 @@ def bare_reasons() -> Iterator[None]:
 
 
 def operator_times(
-    folder: Path, precision: str, threads: int, options: Mapping[str, Any], calls: Calls
+    folder: Path, precision: str, threads: int, options: Options, calls: Calls
 ) -> list[list[OperatorTime]]:
     """Return the operators that performance counters list, in the program of each of `calls`."""
-    buckets, most = options["buckets"], options["static_programs"]
-    programs = Programs(folder, precision, threads, buckets, most=most)
+    programs = Programs(folder, precision, threads, options)
     programs.settings |= COUNTERS
     program = cache(programs.program)
     found = []

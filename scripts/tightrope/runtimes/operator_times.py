@@ -36,9 +36,6 @@ PRODUCTS, ATTENTION, ELEMENTWISE = "products", "attention", "elementwise"
 DISPATCH = "dispatch"
 # loops over elements that a compiler wrote; their work is not known
 FUSED = "fused kernels"
-CONVOLUTION = "conv"
-# a result of this many operations per element: a sum, a product, a comparison
-PER_ELEMENT = 1.0
 WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2, "int8": 1, "fp8": 1, "int32": 4, "int64": 8, "bool": 1}
 
 
@@ -103,14 +100,15 @@ def operations_of(
     """
     results = float(prod(outputs[0].shape)) if outputs else 0.0
     if group == PRODUCTS and inputs:
-        if CONVOLUTION in kind.casefold():
+        if "conv" in kind.casefold():
             filters = [one.shape for one in inputs[1:] if len(one.shape) == len(inputs[0].shape)]
             return 2 * results * (prod(filters[0][1:]) if filters else 1)
         return 2 * results * (inputs[0].shape[-1] if inputs[0].shape else 1)
     if group == "attention" and len(inputs) > 1 and len(inputs[0].shape) > 2:
         # query x key and shares x value, for each query, key and channel
         return 4.0 * prod(inputs[0].shape) * keys_of(inputs)
-    return PER_ELEMENT * results if group not in ("moves", "conversions") else 0.0
+    # of each element of other results one: a sum, a product, a comparison
+    return results if group not in ("moves", "conversions") else 0.0
 
 
 def keys_of(inputs: Sequence[Tensor]) -> int:

@@ -22,17 +22,15 @@ def padded(inputs: Arrays, bucket: Bucket) -> Arrays:
     Added tokens are zeros, and so is their mask. Added rows repeat the last row; drop them from the
     outputs.
     """
-    return {name: enlarged(array, bucket) for name, array in inputs.items()}
-
-
-def enlarged(array: np.ndarray, bucket: Bucket) -> np.ndarray:
-    """Pad one input to the bucket along its first axes."""
-    if array.shape[: len(bucket)] == bucket:
-        return array
-    added = [(0, size - own) for size, own in zip(bucket, array.shape, strict=False)]
-    kept = [(0, 0)] * (array.ndim - len(bucket))
-    filled = np.pad(array, [(0, 0), *added[1:], *kept])
-    return np.pad(filled, [added[0], *[(0, 0)] * (array.ndim - 1)], mode="edge")
+    if sizes_of(inputs) == bucket:
+        return inputs
+    whole = {}
+    for name, array in inputs.items():
+        added = [(0, size - own) for size, own in zip(bucket, array.shape, strict=False)]
+        kept = [(0, 0)] * (array.ndim - len(bucket))
+        filled = np.pad(array, [(0, 0), *added[1:], *kept])
+        whole[name] = np.pad(filled, [added[0], *[(0, 0)] * (array.ndim - 1)], mode="edge")
+    return whole
 
 
 class ByShape:

@@ -3,6 +3,8 @@
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from tightrope.errors import ConfigError, TightropeError
@@ -51,7 +53,15 @@ def check_reachable(source: str, remedy: str) -> None:
         raise TightropeError(f"{source}: {ENDPOINT} could not be reached ({reason[0]}); {remedy}")
 
 
-def fetch_error(source: str, error: Exception, remedy: str) -> TightropeError:
-    """Return a one-line error for any exception of the Hub's libraries."""
-    reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return TightropeError(f"{source}: could not be fetched ({reason}); {remedy}")
+@contextmanager
+def fetching(source: str, remedy: str) -> Iterator[None]:
+    """Turn any exception of the Hub's libraries into a one-line TightropeError with `remedy`.
+
+    Raises one at once if the Hub does not answer within seconds.
+    """
+    check_reachable(source, remedy)
+    try:
+        yield
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise TightropeError(f"{source}: could not be fetched ({reason}); {remedy}") from error

@@ -78,7 +78,7 @@ def test_what_is_of_another_or_an_unknown_checkpoint_is_refused(tiny, built, oth
     require_engine_of(engine, other, str(QUICK))
     del document["checkpoint"]
     written(engine, document)
-    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*; delete it"):
+    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*: delete it"):
         require_engine_of(engine, tiny.checkpoint, str(QUICK))
     # an ONNX file of another model is neither calibrated nor taken
     with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):

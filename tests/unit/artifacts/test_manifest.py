@@ -65,7 +65,7 @@ def test_a_field_of_another_type_another_kind_and_a_cut_are_named(manifest, chan
         read_manifest(manifest, CheckpointManifest)
     written(manifest, {**json.loads(manifest.read_text()), **changes})
     for read in (read_manifest, open_manifest):
-        with pytest.raises(ArtifactError, match=rf"engine\.json: no manifest .*{words}"):
+        with pytest.raises(ArtifactError, match=rf"engine\.json: {words}"):
             read(manifest, EngineManifest)
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ArtifactError, match=r"engine\.json: its content is not what"):

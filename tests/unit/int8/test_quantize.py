@@ -14,7 +14,7 @@ from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import in_qdq, quantize_onnx
 from tightrope.int8.repairs import smoothed, smoothing, smoothing_of
 from tightrope.int8.schemes import SCHEMES
-from tightrope.onnx.edit import dequantized_weight, rows_of, weight, weighted_nodes
+from tightrope.onnx.edit import constant_of, dequantized_weight, rows_of, weighted_nodes
 from tightrope.onnx.file import load_onnx, save_onnx
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 from tiny_model import TinyModel
@@ -313,7 +313,7 @@ def test_channels_are_even_where_either_side_takes_all(tiny: TinyModel) -> None:
     model, ranges = smooth(tiny, 0.0)
     rows: dict[str, list[np.ndarray]] = {}
     for node in weighted_nodes(model):
-        largest = np.abs(rows_of(node, weight(model, node))).max(1)
+        largest = np.abs(rows_of(node, constant_of(model, node.input[1]))).max(1)
         rows.setdefault(node.input[0], []).append(largest)
     # query, key and value read one tensor: its factors are those of all three, whatever is chosen
     for values in rows.values():
@@ -331,7 +331,7 @@ def test_bias_correction_removes_the_mean_error(tiny, tmp_path, repair: dict[str
     name = "bert.encoder.layer.0.output.dense"
     (node,) = (one for one in weighted_nodes(source) if one.name == name)
     (twin,) = (one for one in plain.graph.node if one.name == name)
-    lost = weight(source, node) - dequantized_weight(plain, twin)
+    lost = constant_of(source, node.input[1]) - dequantized_weight(plain, twin)
     mean = np.array(cache_of(tiny)["channels"][node.input[0].removesuffix("_smoothed")]["mean"])
     expected = (mean * smoothing_of(source, node.input[0])) @ lost
     assert np.abs(expected).max() > 1e-4

@@ -13,8 +13,7 @@ from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantize import found_by_search
 from tightrope.int8.search import (
     Judge,
-    SearchInputs,
-    SearchSettings,
+    Search,
     SwitchedModel,
     beginnings,
     search_operators,
@@ -32,12 +31,12 @@ Rows = list[dict[str, np.ndarray]]
 
 def searched(tiny: TinyModel, folder: Path, budget: float = 20) -> dict[str, Any]:
     files = {"onnx": tiny.simplified, "quantized": tiny.u8s8, "calibration": tiny.minmax}
-    inputs = SearchInputs(**files, data=tiny.split("calibration"), checkpoint=tiny.checkpoint)
-    settings = SearchSettings(
-        **{"smoothquant": 0.8, "budget_points": budget, "sensitivity_samples": 16},
-        **{"max_sequence": LONGEST, "threads": 1, "libraries": {}},
+    search = Search(
+        **{**files, "data": tiny.split("calibration"), "checkpoint": tiny.checkpoint},
+        **{"scheme": "u8s8", "smoothquant": 0.8, "budget_points": budget},
+        **{"sensitivity_samples": 16, "max_sequence": LONGEST, "threads": 1, "libraries": {}},
     )
-    search_operators(inputs, folder / "search.json", "u8s8", settings)
+    search_operators(search, folder / "search.json")
     found: dict[str, Any] = read_json(folder / "search.json")
     return found
 

@@ -178,7 +178,8 @@ def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path
         export_cache(cache, target)
     with pytest.raises(TightropeError, match=r"nncf-24\.json: nncf keeps no ranges"):
         export_cache(tiny.nncf, target)
-    write_cache(cache, method="minmax", ranges={"x": [0.0, 1e300]})
+    facts = {"method": "minmax", "samples": 1, "model_sha256": "", "channels": {}}
+    write_cache(cache, **facts, ranges={"x": [0.0, 1e300]})
     with pytest.raises(TightropeError, match=r"a\.json: tensor x: the range"):
         export_cache(cache, target)
     assert not target.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tightrope.machine import foreign_load
-from tightrope.machine.foreign_load import TICKS, idle_seconds, stolen_seconds
+from tightrope.machine.foreign_load import IDLE, STEAL, TICKS, counted_seconds
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def test_idle_and_stolen_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     numbers = [("", 900, 90, 9), (0, TICKS, 0, 0), (1, 2 * TICKS, TICKS, 5 * TICKS), (10, 7, 7, 7)]
     statistics.write_text("".join(line.format(*one) for one in numbers) + "intr 1 2 3\n")
     monkeypatch.setattr(foreign_load, "STATISTICS", statistics)
-    assert [idle_seconds({0}), idle_seconds({1}), idle_seconds({0, 1})] == [1, 3, 4]
-    assert [stolen_seconds({0}), stolen_seconds({1}), stolen_seconds(set())] == [0, 5, 0]
+    assert [counted_seconds(one, IDLE) for one in ({0}, {1}, {0, 1})] == [1, 3, 4]
+    assert [counted_seconds(one, STEAL) for one in ({0}, {1}, set())] == [0, 5, 0]
 
 
 def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: Path) -> None:

@@ -64,7 +64,7 @@ report:study_sections -> render_report
 runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
     build tensorrt, build torchscript, build tvm, measure_profile
 sources:archive_errors -> data: local_images
-sources:fetch_error -> checkpoint: hub, data: hub
+sources:fetching -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
 studies/batching:bucket_edges -> study: traffic

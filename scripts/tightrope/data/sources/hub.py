@@ -8,7 +8,7 @@ from tightrope.artifacts.provenance import library_versions
 from tightrope.data.splits import Material, Row, in_order
 from tightrope.errors import TightropeError
 from tightrope.signature import IMAGE
-from tightrope.sources.hub import check_reachable, fetch_error, parse_repository
+from tightrope.sources.hub import fetching, parse_repository
 
 if TYPE_CHECKING:
     from tightrope.data.image_store import ImageStore
@@ -49,12 +49,9 @@ def read(
     from huggingface_hub import HfApi
 
     repository = parse_repository(source, location)
-    check_reachable(source, REMEDY)
-    try:
+    with fetching(source, REMEDY):
         commit = HfApi().dataset_info(repository.name, revision=repository.revision, timeout=30).sha
         tables = load_dataset(repository.name, repository.configuration, revision=commit)
-    except Exception as error:
-        raise fetch_error(source, error, REMEDY) from error
     return material_of(source, tables, columns, store)._replace(revision=str(commit))
 
 

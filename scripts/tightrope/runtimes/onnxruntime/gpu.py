@@ -14,7 +14,7 @@ from onnxruntime.capi import build_and_package_info
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.runtimes.buckets import Buckets
-from tightrope.runtimes.cuda_program import CudaProgram, Queue, queue_on_gpu
+from tightrope.runtimes.cuda_program import CudaProgram, queue_on_gpu
 from tightrope.runtimes.onnxruntime.session import Options, Providers, open_session
 from tightrope.runtimes.program_by_shape import ByShape, Make
 
@@ -40,12 +40,6 @@ def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
     return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
 
 
-def on_stream(providers: Providers, queue: Queue) -> Providers:
-    """Return the providers with the stream on which PyTorch fills and reads the buffers."""
-    stream = {"user_compute_stream": str(queue.stream.cuda_stream)} if queue.stream else {}
-    return [(name, {**settings, **stream}) for name, settings in providers]
-
-
 def bound_runner(
     path: Path, chosen: onnxruntime.SessionOptions, providers: Providers, options: Options
 ) -> Callable[[Arrays], np.ndarray]:
@@ -59,7 +53,10 @@ def bound_runner(
 
     def on_new_queue() -> Make:
         queue, numbers = queue_on_gpu(graphs=False), itertools.count(1)
-        session = open_session(path, chosen, on_stream(providers, queue))
+        # on which PyTorch fills and reads the buffers
+        stream = {"user_compute_stream": str(queue.stream.cuda_stream)} if queue.stream else {}
+        own = [(name, {**settings, **stream}) for name, settings in providers]
+        session = open_session(path, chosen, own)
 
         def make(inputs: Arrays) -> CudaProgram:
             graph = str(next(numbers)) if graphs else NO_GRAPH

@@ -60,22 +60,11 @@ def times_of(events: Iterable[dict[str, Any]]) -> Iterator[OperatorTime]:
     """
     known: dict[str, OperatorTime] = {}
     for event in events:
-        name = event["name"]
+        name, facts = event["name"], event["args"]
         if name not in known:
-            known[name] = time_of(event)
+            ends = (tensors(facts[f"{end}_type_shape"]) for end in ("input", "output"))
+            known[name] = operator_time(name.removesuffix(KERNEL), facts["op_name"], 0.0, *ends)
         yield replace(known[name], seconds=MICRO * event["dur"])
-
-
-def time_of(event: dict[str, Any]) -> OperatorTime:
-    """Return the time of one event; ONNX Runtime counts microseconds."""
-    facts = event["args"]
-    return operator_time(
-        event["name"].removesuffix(KERNEL),
-        facts["op_name"],
-        MICRO * event["dur"],
-        tensors(facts["input_type_shape"]),
-        tensors(facts["output_type_shape"]),
-    )
 
 
 def tensors(operands: list[dict[str, list[int]]]) -> list[Tensor]:

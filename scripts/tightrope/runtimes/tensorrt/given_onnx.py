@@ -5,7 +5,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tightrope.errors import WorkFailed
-from tightrope.onnx.edit import attribute
+from tightrope.onnx.edit import attribute, label
 from tightrope.onnx.float_model import PAIR, QUANTIZE, all_nodes, constants_of
 
 KINDS = (TensorProto.INT8, TensorProto.FLOAT8E4M3FN)
@@ -29,10 +29,8 @@ def require_supported_qdq(model: onnx.ModelProto) -> None:
     # of activations first: a bias of int32 follows from them
     for node in sorted(pairs, key=lambda one: one.op_type != QUANTIZE):
         if why := fault(node, constants):
-            name = node.name or node.output[0]
-            raise WorkFailed(
-                f"TensorRT cannot run {node.op_type} {name} with {why}: {REMEDY}", transient=False
-            )
+            what = f"{node.op_type} {label(node)}"
+            raise WorkFailed(f"TensorRT cannot run {what} with {why}: {REMEDY}", transient=False)
 
 
 def fault(node: NodeProto, constants: dict[str, TensorProto]) -> str | None:

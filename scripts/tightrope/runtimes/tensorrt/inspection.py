@@ -1,4 +1,4 @@
-"""Count the operators that a TensorRT engine executes, from its inspector's layer information.
+"""Operators that a TensorRT engine executes, by its inspector's layer information; their times.
 
 Myelin, TensorRT's compiler, fuses most operators of a transformer. Its layer types are `gemm`,
 `fusion` (a product with what follows it) and `kgen` (a generated kernel); only the name of the
@@ -7,9 +7,13 @@ kernel tells attention from a sum.
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from tightrope.errors import WorkFailed
+from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.executed import (
     Executed,
     as_tf32,
@@ -18,6 +22,7 @@ from tightrope.runtimes.executed import (
     share_of_products,
     unknown_types,
 )
+from tightrope.runtimes.operator_times import FUSED, Tensor, operator_time
 
 Layer = dict[str, Any]
 # layers for data and for the order of streams, which compute nothing
@@ -47,6 +52,8 @@ OPERAND_TYPES = {
     **{"f16": "fp16", "bf16": "bf16", "f32": "fp32"},
 }
 NARROW = ("int8", "fp8")
+# of the times of layers
+GROUPS = {"attention": "attention", "convolution": "products", "gemm": "products"}
 # "name [profile 1]"; layers of the first profile have no such suffix
 PROFILE = re.compile(r"\[profile +([1-9]\d*)\]")
 # number of the part of a profile that Myelin compiled a layer in: "__myl_Fc_myl11_3" is of part 11
@@ -147,9 +154,10 @@ def product_precision(layer: Layer) -> str:
     A kernel may convert operands itself: if the data is int8 or fp8 and the weights have another
     type, the product runs in the type of the weights.
     """
-    kernel = layer.get("TacticName", "")
+    kernel, inputs = layer.get("TacticName", ""), layer.get("Inputs", [])
     match = OPERANDS.search(kernel)
-    data = first_type(layer.get("Inputs", []))
+    # the data comes first; a fused product may read more tensors
+    data = type_of(inputs[0]) if inputs else "unknown"
     found = OPERAND_TYPES[match[1]] if match else data
     weights = layer.get("Weights")
     if not match and found in NARROW and isinstance(weights, dict) and "Type" in weights:
@@ -163,11 +171,6 @@ def precision(layer: Layer) -> str:
     return next((one for one in words if one in TYPES.values()), words[0] if words else "unknown")
 
 
-def first_type(tensors: list[dict[str, Any]]) -> str:
-    """Return the type of the first tensor, the data; a fused product may read more tensors."""
-    return type_of(tensors[0]) if tensors else "unknown"
-
-
 def type_of(tensor: dict[str, Any]) -> str:
     """Return the type of a tensor, which some layers list apart from its format."""
     return word(tensor.get("Format/Datatype") or tensor.get("Datatype") or "unknown")
@@ -177,3 +180,28 @@ def word(text: str) -> str:
     """Return the name of the type in a text, or the text itself if it holds no known type."""
     match = TYPE.search(text)
     return TYPES[match[1].casefold()] if match else text
+
+
+def timed_layers(information: str, seen: Iterable[tuple[str, float]]) -> Iterator[OperatorTime]:
+    """Yield a layer for each name and seconds that TensorRT's profiler told. Not run on a GPU.
+
+    `information` is the inspector's, as for `executed`; of a layer that it does not name
+    nothing else is known.
+    """
+    known = {one["Name"]: one for one in layers_of(information)}
+    for name, seconds in seen:
+        layer = known.get(name)
+        if layer is None:
+            yield OperatorTime(name, FUSED, FUSED, "unknown", seconds, 0.0, 0.0)
+            continue
+        kind = kind_of(layer)
+        group = GROUPS.get(kind, FUSED)
+        read, made = (tensors_of(layer.get(end, ())) for end in ("Inputs", "Outputs"))
+        found = operator_time(name, kind, seconds, read, made if read else [], group=group)
+        yield replace(found, type=product_precision(layer)) if kind in PRODUCTS else found
+
+
+def tensors_of(ends: Iterable[dict[str, Any]]) -> list[Tensor]:
+    """Return the tensors of a layer; none where the sizes of one are not known."""
+    found = [Tensor(tuple(one.get("Dimensions", ())), type_of(one)) for one in ends]
+    return found if all(one.shape and min(one.shape) > 0 for one in found) else []

@@ -52,9 +52,5 @@ def measured(program: str, folder: Path, shape: dict[str, int]) -> float:
         if done.returncode or not times.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
             raise TightropeError(f"{' '.join(command)}: {lines[-1] if lines else 'no output'}")
-        return median_compute(read_json(times, list[dict[str, float]]))
-
-
-def median_compute(calls: list[dict[str, float]]) -> float:
-    """Return the median `computeMs` of the calls that trtexec exported, in seconds."""
-    return statistics.median(call["computeMs"] for call in calls) / 1e3
+        calls = read_json(times, list[dict[str, float]])
+        return statistics.median(call["computeMs"] for call in calls) / 1e3

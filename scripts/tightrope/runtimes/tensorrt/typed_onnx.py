@@ -1,7 +1,5 @@
 """Convert ONNX files to the tensor types that a strongly typed runtime computes in."""
 
-from collections.abc import Iterator
-
 import ml_dtypes
 import numpy as np
 import onnx
@@ -9,7 +7,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tightrope.errors import TightropeError, WorkFailed, in_one_line
 from tightrope.onnx.attention import with_attention_operators
-from tightrope.onnx.edit import SMALLEST_SCALE, STANDARD, at_opset, graphs_in, opset_of
+from tightrope.onnx.edit import (
+    SMALLEST_SCALE,
+    STANDARD,
+    at_opset,
+    copy_of,
+    graphs_in,
+    opset_of,
+    set_operators,
+)
 from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 from tightrope.variants import GIVEN
 
@@ -63,14 +69,13 @@ def typed(model: onnx.ModelProto, precision: str) -> onnx.ModelProto:
     does not match the precision.
     """
     kind = TYPES[precision]
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy_of(model)
     if precision in ZEROS:
         require_pairs(made, precision)
     if kind != FLOAT:
         made = with_opset_for(made, kind)
         retype(made, kind)
-        cast_at_both_ends(made.graph, kind)
+        cast_at_both_ends(made, kind)
     require_types(made, precision)
     return made
 
@@ -145,23 +150,19 @@ def retype(model: onnx.ModelProto, kind: int) -> None:
     for tensor in (tensor for graph in graphs for tensor in graph.initializer):
         if tensor.name not in kept:
             narrow(tensor, kind)
-    for value in (one for graph in graphs[1:] for one in values_of(graph)):
-        if value.type.tensor_type.elem_type == FLOAT:
+    for graph in graphs[1:]:
+        for value in filter(is_float, (*graph.input, *graph.output, *graph.value_info)):
             value.type.tensor_type.elem_type = kind
     for node in nodes:
         if node.op_type != "Constant" or node.output[0] not in kept:
             retype_attributes(node, kind)
 
 
-def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yield every value to which a graph assigns a type."""
-    yield from (*graph.input, *graph.output, *graph.value_info)
-
-
 def retype_attributes(node: onnx.NodeProto, kind: int) -> None:
     """Change the types in an operator's attributes: of a constant, of the result of a cast."""
     if node.op_type == "ConstantOfShape" and not node.attribute:
-        node.attribute.append(helper.make_attribute("value", zero_of(kind)))
+        zero = numpy_helper.from_array(np.zeros(1, helper.tensor_dtype_to_np_dtype(kind)))
+        node.attribute.append(helper.make_attribute("value", zero))
     for part in node.attribute:
         if node.op_type == "Constant" and part.name in ("value_float", "value_floats"):
             array = np.array(helper.get_attribute_value(part), np.float32)
@@ -170,11 +171,6 @@ def retype_attributes(node: onnx.NodeProto, kind: int) -> None:
             narrow(part.t, kind)
         elif part.name in SAYING_TYPES and part.i == FLOAT:
             part.i = kind
-
-
-def zero_of(kind: int) -> onnx.TensorProto:
-    """Return a constant [1] of value 0."""
-    return numpy_helper.from_array(np.zeros(1, helper.tensor_dtype_to_np_dtype(kind)))
 
 
 def narrow(tensor: onnx.TensorProto, kind: int) -> None:
@@ -196,26 +192,18 @@ def narrow(tensor: onnx.TensorProto, kind: int) -> None:
     tensor.CopyFrom(numpy_helper.from_array(values.astype(wanted), tensor.name))
 
 
-def cast_at_both_ends(graph: onnx.GraphProto, kind: int) -> None:
+def cast_at_both_ends(model: onnx.ModelProto, kind: int) -> None:
     """Cast float32 inputs to that type and outputs back; the names of both stay."""
+    graph = model.graph
     floats = [[one.name for one in ends if is_float(one)] for ends in (graph.input, graph.output)]
     inner = {name: f"{name}_{TensorProto.DataType.Name(kind)}" for ends in floats for name in ends}
     for node in (node for one in graphs_in(graph) for node in one.node):
         node.input[:] = [inner.get(name, name) for name in node.input]
         node.output[:] = [inner.get(name, name) for name in node.output]
-    nodes = [
-        *(
-            helper.make_node("Cast", [name], [inner[name]], inner[name], to=kind)
-            for name in floats[0]
-        ),
-        *(onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node),
-        *(
-            helper.make_node("Cast", [inner[name]], [name], inner[name], to=FLOAT)
-            for name in floats[1]
-        ),
-    ]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    taken, given = ([(name, inner[name]) for name in ends] for ends in floats)
+    before = [helper.make_node("Cast", [name], [own], own, to=kind) for name, own in taken]
+    after = [helper.make_node("Cast", [own], [name], own, to=FLOAT) for name, own in given]
+    set_operators(model, [*before, *graph.node, *after])
 
 
 def is_float(value: onnx.ValueInfoProto) -> bool:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from msgspec.structs import replace
 
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.operator_times import DISPATCH, FUSED, Tensor, operator_time, per_call
 from tightrope.runtimes.torch.operator_times import operator_times as by_profiler
-from tightrope.runtimes.torch.operators import ONEDNN, captured_output
+from tightrope.runtimes.torch.operators import ONEDNN, onednn_log
 
 # ...,exec,cpu,matmul,brg_matmul:avx512_core,...,src:u8:... wei:s8:...,...,64x384:384x384,0.0168
 LINE = re.compile(
@@ -35,38 +34,21 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     of PyTorch's operators (attention) are listed by PyTorch's profiler if the package was compiled
     with `cpp.enable_kernel_profile`, without sizes: their work is 0.
     """
-    run()
-    verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
-    with captured_output() as lines, verbose:
-        for _ in range(calls):
-            run()
+    lines = onednn_log(run, calls)
     logged = per_call([time_of(match) for line in lines if (match := LINE.search(line))], calls)
-    listed = by_profiler(run, calls)
-    profiled = [
-        replace(
-            one, group=FUSED if KERNEL.search(one.kind) else one.group, operations=0.0, bytes=0.0
-        )
-        for one in listed
-        if KERNEL.search(one.kind) or is_other_call(one.kind)
-    ]
-    return sorted(
-        [*logged, *profiled, around_primitives(listed, logged)], key=lambda one: -one.seconds
-    )
-
-
-def around_primitives(listed: list[OperatorTime], logged: list[OperatorTime]) -> OperatorTime:
-    """Return what the calls of oneDNN take beyond its primitives: choosing them, and copies."""
-    calls_s = sum(
-        one.seconds for one in listed if CALL.search(one.kind) and not is_other_call(one.kind)
-    )
-    seconds = max(0.0, calls_s - sum(one.seconds for one in logged))
+    found, calls_s = [*logged], 0.0
+    for one in by_profiler(run, calls):
+        if KERNEL.search(one.kind):
+            found.append(replace(one, group=FUSED, operations=0.0, bytes=0.0))
+        elif CALL.search(one.kind) and BY_ONEDNN.search(one.kind):
+            calls_s += one.seconds
+        elif CALL.search(one.kind):
+            found.append(replace(one, operations=0.0, bytes=0.0))
+    # what the calls of oneDNN take beyond its primitives: choosing them, and copies
     name = "calls of oneDNN beyond its primitives"
-    return OperatorTime(name, name, DISPATCH, "fp32", seconds, 0.0, 0.0)
-
-
-def is_other_call(kind: str) -> bool:
-    """Return whether a package calls an operator that is in no primitive of oneDNN's log."""
-    return bool(CALL.search(kind)) and not BY_ONEDNN.search(kind)
+    rest = max(0.0, calls_s - sum(one.seconds for one in logged))
+    found.append(OperatorTime(name, name, DISPATCH, "fp32", rest, 0.0, 0.0))
+    return sorted(found, key=lambda one: -one.seconds)
 
 
 def time_of(line: re.Match[str]) -> OperatorTime:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.operator_times import (
     DISPATCH,
@@ -14,7 +12,7 @@ from tightrope.runtimes.operator_times import (
     operator_time,
     per_call,
 )
-from tightrope.runtimes.torch.operators import DTYPES, short
+from tightrope.runtimes.torch.operators import DTYPES, profile_of, short
 
 TYPES = {**DTYPES, "unsigned char": "int8", "int": "int32", "long int": "int64", "bool": "bool"}
 # their first operand is added to the product of the others
@@ -31,13 +29,7 @@ def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     An operator's time is without that of the operators that it calls. PyTorch's profiler adds about
     a microsecond to each operator. `run` was called before; TorchScript specializes in three calls.
     """
-    run()
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
-    ) as profile:
-        for _ in range(calls):
-            run()
-    return per_call((time_of(event) for event in profile.events()), calls)
+    return per_call((time_of(event) for event in profile_of(run, calls).events()), calls)
 
 
 def time_of(event: Any) -> OperatorTime:

@@ -32,11 +32,7 @@ def profiled(run: Callable[[], Any]) -> Executed:
 
     Nested products (linear calls addmm) are counted once, as the innermost.
     """
-    run()
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
-    ) as profile:
-        run()
+    profile = profile_of(run, 1)
     events = [
         event for event in profile.profiler.kineto_results.events() if is_product_event(event)
     ]
@@ -47,6 +43,16 @@ def profiled(run: Callable[[], Any]) -> Executed:
         if not any(start <= s and e <= end and (s, e) != (start, end) for s, e in ends)
     ]
     return counted((short(event.name()), precision_of(event)) for event in innermost)
+
+
+def profile_of(run: Callable[[], Any], calls: int) -> Any:
+    """Return PyTorch's profile of `calls` calls of `run`, after one more that warms up."""
+    run()
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
+        for _ in range(calls):
+            run()
+    return profile
 
 
 def is_product_event(event: Any) -> bool:
@@ -89,16 +95,22 @@ def logged_by_onednn(run: Callable[[], Any]) -> Executed:
     types are those of the chosen kernel. Products outside oneDNN (attention in PyTorch's own
     kernel) are not in the log.
     """
-    run()
-    verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
-    with captured_output() as lines, verbose:
-        run()
-    found = [match.groups() for line in lines if (match := PRIMITIVE.search(line))]
+    found = [match.groups() for line in onednn_log(run, 1) if (match := PRIMITIVE.search(line))]
     return counted(
         (kind, ONEDNN.get(weights, weights))
         for kind, _, weights in found
         if is_product(kind) or kind == "inner_product"
     )
+
+
+def onednn_log(run: Callable[[], Any], calls: int) -> list[str]:
+    """Return the lines of oneDNN's log of `calls` calls of `run`, after one more that warms up."""
+    run()
+    verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
+    with captured_output() as lines, verbose:
+        for _ in range(calls):
+            run()
+    return lines
 
 
 @contextmanager

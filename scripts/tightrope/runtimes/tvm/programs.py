@@ -13,7 +13,7 @@ from tvm.s_tir import dlight
 
 from tightrope.model.module import example_inputs, logits_module
 from tightrope.runtimes.buckets import Bucket, Buckets
-from tightrope.runtimes.tvm.schedules import Elements, Matmul, Others, Product, Rows, product_of
+from tightrope.runtimes.tvm.schedules import Product, elements, matmul, others, product_of, rows
 from tightrope.signature import Signature
 
 
@@ -84,8 +84,9 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def scheduled(module: tvm.IRModule) -> tvm.IRModule:
-    """Schedule the loops of the module."""
-    return dlight.ApplyDefaultSchedule(Matmul(), Rows(), Elements(), Others())(module)
+    """Schedule the loops of the module, each function by the first of the rules that fits."""
+    rule = dlight.base.ScheduleRule.from_callable("rule")
+    return dlight.ApplyDefaultSchedule(*map(rule, (matmul, rows, elements, others)))(module)
 
 
 def products(module: tvm.IRModule) -> list[Product]:

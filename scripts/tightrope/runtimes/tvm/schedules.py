@@ -1,5 +1,6 @@
 """Schedules of TVM loops on a CPU: one rule per kind of function in a classifier."""
 
+import math
 from typing import Any, NamedTuple
 
 from tvm import s_tir, tirx
@@ -82,137 +83,128 @@ def cost(tiles: Tiles) -> float:
     return round(loads + max(0, BUSY - size), 2)
 
 
-class Matmul(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
-    """Rule for matrix products and their fused epilogues: register tiles."""
+def matmul(func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
+    """Schedule a matrix product and its fused epilogues with register tiles.
 
-    def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """Return the schedule, None where `func` is no matrix product or no tile divides it."""
-        sizes = product_of(func)
-        if sizes is None:
-            return None
-        width = lanes(target, sizes.columns)
-        tiles = tiling(sizes, width)
-        if tiles is None:
-            return None
-        schedule = s_tir.Schedule(func)
-        product, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
-        for block in epilogue[:-1]:
-            schedule.compute_inline(block)
-        last = epilogue[-1] if epilogue else schedule.cache_write(product, 0, "global")
-        *batch, i, j, k = schedule.get_loops(product)
-        i0, i1 = schedule.split(i, [None, tiles.rows])
-        j0, j1, lane = schedule.split(j, [None, tiles.vectors, width])
-        k0, k1 = schedule.split(k, [None, tiles.unroll])
-        schedule.reorder(*batch, j0, i0, k0, k1, i1, j1, lane)
-        schedule.reverse_compute_at(last, i0)
-        # with batch and tiles fused into one loop, TVM may simplify the indices for hours
-        schedule.parallel(schedule.fuse(*(batch or (j0, i0))))
+    Return None where `func` is no matrix product or no tile divides it.
+    """
+    sizes = product_of(func)
+    if sizes is None:
+        return None
+    width = lanes(target, sizes.columns)
+    tiles = tiling(sizes, width)
+    if tiles is None:
+        return None
+    schedule = s_tir.Schedule(func)
+    product, *epilogue = schedule.get_child_blocks(schedule.get_sblock("root"))
+    for block in epilogue[:-1]:
+        schedule.compute_inline(block)
+    last = epilogue[-1] if epilogue else schedule.cache_write(product, 0, "global")
+    *batch, i, j, k = schedule.get_loops(product)
+    i0, i1 = schedule.split(i, [None, tiles.rows])
+    j0, j1, lane = schedule.split(j, [None, tiles.vectors, width])
+    k0, k1 = schedule.split(k, [None, tiles.unroll])
+    schedule.reorder(*batch, j0, i0, k0, k1, i1, j1, lane)
+    schedule.reverse_compute_at(last, i0)
+    # with batch and tiles fused into one loop, TVM may simplify the indices for hours
+    schedule.parallel(schedule.fuse(*(batch or (j0, i0))))
+    schedule.vectorize(lane)
+    start = schedule.decompose_reduction(product, k0)
+    *_, row, column = schedule.get_loops(last)
+    column, lane = schedule.split(column, [None, width])
+    schedule.vectorize(lane)
+    for loop in (k1, i1, j1, row, column, *schedule.get_loops(start)[-3:-1]):
+        schedule.unroll(loop)
+    return schedule
+
+
+def rows(func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
+    """Schedule softmax, layer norm and the like: parallel rows, steps vectorized along the row.
+
+    Return None where `func` does not work by rows.
+    """
+    schedule = s_tir.Schedule(func)
+    infos = dlight.normalize_prim_func(schedule)
+    if not infos or all(i.is_injective() for i in infos) or not infos[-1].is_injective():
+        return None
+    kind = "S" * (len(infos[-1].iters) - 1)
+    if not kind or any(i.dom_kind() not in {kind, kind + "S", kind + "R"} for i in infos):
+        return None
+    # sums and maxima reduce in vectors, then across the vector
+    steps = []
+    partial = []
+    for info in infos[:-1]:
+        loop = schedule.get_loops(info.block_rv)[-1]
+        width = lanes(target, extent(schedule, loop))
+        if not info.is_injective() and width > 1:
+            _, lane = schedule.split(loop, [None, width])
+            partial.append(schedule.rfactor(lane, -1))
+            steps.append(partial[-1])
+        steps.append(info.block_rv)
+    *outer, last = schedule.get_loops(infos[-1].block_rv)
+    row = schedule.fuse(*outer)
+    schedule.parallel(row)
+    vectorized(schedule, last, target)
+    for block in reversed(steps):
+        schedule.compute_at(block, row, preserve_unit_loops=True)
+    for block in partial:
+        _, lane, *_, step = schedule.get_loops(block)
+        schedule.reorder(step, lane)
         schedule.vectorize(lane)
-        start = schedule.decompose_reduction(product, k0)
-        *_, row, column = schedule.get_loops(last)
-        column, lane = schedule.split(column, [None, width])
-        schedule.vectorize(lane)
-        for loop in (k1, i1, j1, row, column, *schedule.get_loops(start)[-3:-1]):
-            schedule.unroll(loop)
-        return schedule
+        schedule.decompose_reduction(block, step)
+    return schedule
 
 
-class Rows(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
-    """Rule for softmax, layer norm and the like: parallel rows, steps vectorized along the row."""
+def elements(func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
+    """Schedule elementwise functions, copies and gathers: one loop, vectorized and parallel.
 
-    def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """Return the schedule, None where `func` does not work by rows."""
-        schedule = s_tir.Schedule(func)
-        infos = dlight.normalize_prim_func(schedule)
-        if not infos or all(i.is_injective() for i in infos) or not infos[-1].is_injective():
-            return None
-        kind = "S" * (len(infos[-1].iters) - 1)
-        if not kind or any(i.dom_kind() not in {kind, kind + "S", kind + "R"} for i in infos):
-            return None
-        # sums and maxima reduce in vectors, then across the vector
-        steps = []
-        partial = []
-        for info in infos[:-1]:
-            loop = schedule.get_loops(info.block_rv)[-1]
-            width = lanes(target, extent(schedule, loop))
-            if not info.is_injective() and width > 1:
-                _, lane = schedule.split(loop, [None, width])
-                partial.append(schedule.rfactor(lane, -1))
-                steps.append(partial[-1])
-            steps.append(info.block_rv)
-        *rows, last = schedule.get_loops(infos[-1].block_rv)
-        row = schedule.fuse(*rows)
-        schedule.parallel(row)
-        vectorized(schedule, last, target)
-        for block in reversed(steps):
-            schedule.compute_at(block, row, preserve_unit_loops=True)
-        for block in partial:
-            _, lane, *_, step = schedule.get_loops(block)
-            schedule.reorder(step, lane)
-            schedule.vectorize(lane)
-            schedule.decompose_reduction(block, step)
-        return schedule
-
-
-class Elements(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
-    """Rule for elementwise functions, copies and gathers: one loop, vectorized and parallel."""
-
-    def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """Return the schedule, None where `func` reduces."""
-        schedule = s_tir.Schedule(func)
-        infos = dlight.normalize_prim_func(schedule)
-        if not infos or not all(i.is_injective() for i in infos):
-            return None
-        # a sum of one element counts as injective, and cannot be inlined
-        if any(schedule.get(info.block_rv).init is not None for info in infos):
-            return None
-        for info in infos[:-1]:
-            schedule.compute_inline(info.block_rv)
-        *outer, last = schedule.get_loops(infos[-1].block_rv)
-        size = 1
-        for loop in (*outer, last):
-            size *= extent(schedule, loop)
-        inner = vectorized(schedule, last, target)
-        if size >= PARALLEL_FROM:
-            schedule.parallel(schedule.fuse(*outer, *inner) if outer else inner[0])
-        return schedule
-
-
-class Others(dlight.base.ScheduleRule):  # type: ignore[misc]  # TVM has no types
-    """Rule for all other functions: each block vectorized along its last axis and parallel."""
-
-    def apply(self, func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
-        """Return the schedule, None where blocks are no plain loops."""
-        schedule = s_tir.Schedule(func)
-        infos = dlight.normalize_prim_func(schedule)
-        if not infos or any(set(info.dom_kind()) - {"S", "R"} for info in infos):
-            return None
-        for info in infos:
-            by_block(schedule, info, target)
-        return schedule
-
-
-def by_block(schedule: s_tir.Schedule, info: Any, target: Target) -> None:
-    """Schedule a block: parallel output loops, the last vectorized, reductions inside."""
-    loops = schedule.get_loops(info.block_rv)
-    kinds = info.dom_kind()
-    outer = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == "S"]
-    sums = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == "R"]
-    if not outer:
-        return
-    size = 1
-    for loop in loops:
-        size *= extent(schedule, loop)
-    *outer, last = outer
-    width = lanes(target, extent(schedule, last))
-    wide, lane = schedule.split(last, [None, width])
-    schedule.reorder(*outer, wide, *sums, lane)
-    if width > 1:
-        schedule.vectorize(lane)
+    Return None where `func` reduces.
+    """
+    schedule = s_tir.Schedule(func)
+    infos = dlight.normalize_prim_func(schedule)
+    if not infos or not all(i.is_injective() for i in infos):
+        return None
+    # a sum of one element counts as injective, and cannot be inlined
+    if any(schedule.get(info.block_rv).init is not None for info in infos):
+        return None
+    for info in infos[:-1]:
+        schedule.compute_inline(info.block_rv)
+    *outer, last = schedule.get_loops(infos[-1].block_rv)
+    size = math.prod(extent(schedule, loop) for loop in (*outer, last))
+    inner = vectorized(schedule, last, target)
     if size >= PARALLEL_FROM:
-        schedule.parallel(schedule.fuse(*outer, wide))
-    if sums:
-        schedule.decompose_reduction(info.block_rv, sums[0])
+        schedule.parallel(schedule.fuse(*outer, *inner) if outer else inner[0])
+    return schedule
+
+
+def others(func: Any, target: Target, _: bool) -> s_tir.Schedule | None:
+    """Schedule any other function: output loops parallel, the last vectorized, reductions inside.
+
+    Return None where blocks are no plain loops.
+    """
+    schedule = s_tir.Schedule(func)
+    infos = dlight.normalize_prim_func(schedule)
+    if not infos or any(set(info.dom_kind()) - {"S", "R"} for info in infos):
+        return None
+    for info in infos:
+        loops = schedule.get_loops(info.block_rv)
+        kinds = info.dom_kind()
+        outer = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == "S"]
+        sums = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == "R"]
+        if not outer:
+            continue
+        size = math.prod(extent(schedule, loop) for loop in loops)
+        *outer, last = outer
+        width = lanes(target, extent(schedule, last))
+        wide, lane = schedule.split(last, [None, width])
+        schedule.reorder(*outer, wide, *sums, lane)
+        if width > 1:
+            schedule.vectorize(lane)
+        if size >= PARALLEL_FROM:
+            schedule.parallel(schedule.fuse(*outer, wide))
+        if sums:
+            schedule.decompose_reduction(info.block_rv, sums[0])
+    return schedule
 
 
 def vectorized(schedule: s_tir.Schedule, loop: Any, target: Target) -> list[Any]:

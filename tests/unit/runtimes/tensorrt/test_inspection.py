@@ -6,8 +6,7 @@ from polygraphy.datatype import DataType
 from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
-from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, weakest, word
-from tightrope.runtimes.tensorrt.layer_times import timed_layers
+from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, timed_layers, weakest, word
 
 Layer = dict[str, Any]
 
