@@ -44,7 +44,7 @@ class Choice:
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
         rounds = to_builtins(self.rounds)
-        return {**self.structure.document(), "predicted": self.predicted, "rounds": rounds}
+        return {**to_builtins(self.structure), "predicted": self.predicted, "rounds": rounds}
 
 
 def analysis(*files: Path | str, **options: Any) -> Any:
@@ -170,7 +170,7 @@ def write_structure(
         {
             "schema": SCHEMA,
             "target": facts,
-            "structure": structure.document(),
+            "structure": to_builtins(structure),
             "prune": kept_parts(judged, structure),
             "importance": [[one._asdict() for one in blocks] for blocks in judged.stages],
             "narrowing": {str(width): lost for width, lost in judged.narrowing.items()},

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, convert, to_builtins
+from msgspec import Meta, Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256
@@ -101,7 +102,7 @@ def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]
     known = sorted(
         (one.heads, 1 - ratio)
         for one, ratio in ratios.items()
-        if one.heads is not None and one._replace(heads=parent.heads) == parent
+        if one.heads is not None and replace(one, heads=parent.heads) == parent
     )
     heads, shares = zip(*known, strict=True)
     return {one: float(np.interp(one, heads, shares)) for one in range(heads[0], parent.heads + 1)}
@@ -118,15 +119,12 @@ def less(costs: Costs, share: float) -> Costs:
 
 def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]:
     """Return the costs of all widths with the heads of the parent."""
-    widths = widths_to_measure(parent)
-    rows = np.stack([costs_at(ratios, parent, width) for width in widths])
-    if parent.width is None:
-        return {None: split(rows[0], parent)}
-    known = [float(width) for width in widths if width is not None]
+    measured = widths_to_measure(parent)
+    rows = np.stack([costs_at(ratios, parent, width) for width in measured])
+    known = [width or 0 for width in measured]  # a single one without widths
     return {
-        width: split(np.array([np.interp(float(width), known, row) for row in rows.T]), parent)
+        width: split(np.array([np.interp(width or 0, known, row) for row in rows.T]), parent)
         for width in widths_up_to(parent.width, step_of(parent))
-        if width is not None
     }
 
 
@@ -260,9 +258,7 @@ def measure_structures(
     with timed_structures(checkpoint, data, settings, parent) as timed:
         for first in range(0, len(smaller), GROUP):
             group = smaller[first : first + GROUP]
-            structures = [one.document() for one in (parent, *group)]
-            rounds = to_builtins(timed.rounds(group))
-            groups.append({"structures": structures, "rounds": rounds})
+            groups.append(Group(structures=[parent, *group], rounds=timed.rounds(group)))
     write_artifact(
         target,
         {
@@ -274,8 +270,7 @@ def measure_structures(
             "processors": timed.machine.processors,
             "libraries": execution.libraries,
             "checkpoint_sha256": sha256(checkpoint),
-            "parent": parent.document(),
-            "groups": groups,
+            **to_builtins(LatencyTable(parent=parent, groups=groups)),
             "lost_s": timed.machine.lost_s,
             "busiest": timed.machine.busiest,
         },
@@ -287,44 +282,30 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
 
     Raises ArtifactError where the file is not what `measure_structures` wrote.
     """
-    document = read_artifact(path, TableDocument)
-    parent = structure_from(document["parent"])
-    ratios = {parent: 1.0}
+    table = convert(read_artifact(path, LatencyTable), LatencyTable)
+    ratios = {table.parent: 1.0}
     try:
-        for group in document["groups"]:
-            rounds = rounds_that_count(convert(group["rounds"], list[Round]))
-            for number, one in enumerate(group["structures"][1:], start=1):
-                ratios[structure_from(one)] = ratio(rounds, number)
+        for group in table.groups:
+            rounds = rounds_that_count(group.rounds)
+            for number, one in enumerate(group.structures[1:], start=1):
+                ratios[one] = ratio(rounds, number)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise ArtifactError(f"{path}: {in_one_line(error)}; delete it and run again") from error
-    return parent, ratios
+    return table.parent, ratios
 
 
-class Form(TypedDict):
-    """A `Structure` as JSON."""
-
-    depths: list[int]
-    width: int | None
-    heads: NotRequired[int | None]
-
-
-class Group(TypedDict):
+class Group(Struct, kw_only=True):
     """Structures that were measured in the same rounds, the parent first."""
 
-    structures: list[Form]
+    structures: list[Structure]
     rounds: Annotated[list[Round], Meta(min_length=1)]
 
 
-class TableDocument(TypedDict):
+class LatencyTable(Struct, kw_only=True):
     """What `measure_structures` writes, as far as it is read."""
 
-    parent: Form
+    parent: Structure
     groups: list[Group]
-
-
-def structure_from(document: dict[str, Any]) -> Structure:
-    """Return the structure of a `Structure.document`."""
-    return Structure(tuple(document["depths"]), document["width"], document.get("heads"))
 
 
 def rounds_that_count(rounds: Sequence[Round]) -> list[Round]:

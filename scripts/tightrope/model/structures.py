@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 # widths are multiples of it, or of FINE_STEP in stages that have less than FEW_STEPS of them
 WIDTH_STEP, FINE_STEP, FEW_STEPS = 64, 16, 4
@@ -86,7 +87,7 @@ def interpolated(losses: dict[int, float], size: int) -> float:
     return float(np.interp(size, [*losses], [*losses.values()]))
 
 
-class Structure(NamedTuple):
+class Structure(Struct, frozen=True, omit_defaults=True):
     """How many blocks each stage has, and neurons each feed-forward layer, None if not known.
 
     The neurons are those of the first stage, and in the others in proportion to their own. `heads`
@@ -96,11 +97,6 @@ class Structure(NamedTuple):
     depths: tuple[int, ...]
     width: int | None
     heads: int | None = None
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        heads = {} if self.heads is None else {"heads": self.heads}
-        return {"depths": list(self.depths), "width": self.width, **heads}
 
     def __str__(self) -> str:
         blocks = " + ".join(map(str, self.depths))
