@@ -4,6 +4,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from artifact_files import flip
@@ -14,7 +15,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import read_split
 from tightrope.int8.calibrate import read_any_cache
-from tightrope.measure.run import why_not_timed
+from tightrope.measure.run import can_be_timed
 from tightrope.onnx.file import load_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -51,7 +52,11 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/calibration/minmax-8.json", "", read_any_cache),
     (ENGINE, "", load),
     (f"{MADE}/engines/{VARIANT}/model.onnx", ENGINE, load),
-    (ACCURACY, ENGINE, lambda path: why_not_timed(path, path.parents[4] / ACCURACY)),
+    (
+        ACCURACY,
+        ENGINE,
+        lambda path: can_be_timed(SimpleNamespace(), path, path.parents[4] / ACCURACY),
+    ),
     (LATENCY, "", LatencyRecord.read),
     (ACCURACY, "", AccuracyRecord.read),
     (f"{REPORTS}/{VARIANT}.logits.npy", ACCURACY, AccuracyRecord.read),

@@ -21,8 +21,8 @@ from tightrope.jobs.child import failure
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import rounds_of
-from tightrope.measure.run import Shape, TimingSettings, batches_of, facts_of_run
-from tightrope.measure.timed_engine import TimedEngine, timed_engine
+from tightrope.measure.run import TimingSettings, batches_of, facts_of_run
+from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.profile import (
     PREFIX,
     CausesRecord,
@@ -227,7 +227,10 @@ def verify_causes(
         record.status = "failed"
     else:
         machine = settings.machine(record.processors)
-        found = all_causes(profiled, artifacts.engine, cores)
+        options = read_manifest(artifacts.engine, EngineManifest)["options"]
+        peaks = profiled.peaks.operations_per_s if profiled.peaks else {}
+        own = (parse(profiled.variant), options, profiled.threads, cores, peaks)
+        found = [one for call in profiled.shapes for one in causes(Profiled(call, *own))]
         record.causes = [entry for entry, _ in found]
         pairs = Pairs(artifacts, sources, settings, machine)
         for first, change in found:
@@ -236,15 +239,6 @@ def verify_causes(
                 pairs.measure(change, alike)
         record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
-
-
-def all_causes(profiled: ProfileRecord, engine: Path, cores: int) -> list[Cause]:
-    """Return the causes at all shapes, in their order."""
-    options = read_manifest(engine, EngineManifest)["options"]
-    variant = parse(profiled.variant)
-    peaks = profiled.peaks.operations_per_s if profiled.peaks else {}
-    own = (variant, options, profiled.threads, cores, peaks)
-    return [one for call in profiled.shapes for one in causes(Profiled(call, *own))]
 
 
 @dataclass(frozen=True)
@@ -263,10 +257,14 @@ class Pairs:
         """
         work = self.artifacts.engine.parents[2] / "work"
         work.mkdir(parents=True, exist_ok=True)
-        limits = self.settings.execution.limits
+        limits, checkpoint = self.settings.execution.limits, self.artifacts.checkpoint
+        settings = replace(self.settings, shapes=[entry.sizes for entry in alike])
         try:
             with TemporaryDirectory(prefix="causes.", dir=work) as folder:
-                engines = self.engines(change, Path(folder), [entry.sizes for entry in alike])
+                made = {self.artifacts.engine: settings.execution.threads}
+                made[self.built(change, Path(folder))] = change.threads
+                inputs = checkpoint, batches_of(settings, checkpoint, self.artifacts.data)
+                engines = [timed_engine(one, *inputs, threads=made[one]) for one in made]
                 measured = rounds_of(engines, limits, self.machine, "causes", range(len(alike)))
                 for rounds, entry in zip(measured, alike, strict=True):
                     entry.rounds = rounds
@@ -274,17 +272,6 @@ class Pairs:
             reason = failure(error, change.variant, limits)["reason"]
             for entry in alike:
                 entry.reason = None if entry.rounds else reason
-
-    def engines(self, change: Change, folder: Path, shapes: list[Shape]) -> list[TimedEngine]:
-        """Return the variant and the engine of `change`, built in `folder`, with these inputs."""
-        changed, checkpoint = self.built(change, folder), self.artifacts.checkpoint
-        settings = replace(self.settings, shapes=shapes)
-        inputs = checkpoint, batches_of(settings, checkpoint, self.artifacts.data)
-        threads = self.settings.execution.threads
-        return [
-            timed_engine(self.artifacts.engine, *inputs, threads=threads),
-            timed_engine(changed, *inputs, threads=change.threads),
-        ]
 
     def built(self, change: Change, folder: Path) -> Path:
         """Build the engine of `change` in `folder`; return its manifest, raise WorkFailed."""

@@ -133,7 +133,10 @@ class Running:
 
     @contextmanager
     def loaded(self, names: Iterable[str], began: float | None = None) -> Iterator[None]:
-        """Load these engines in their order; the time of their processes counts from `began`."""
+        """Load these engines in their order; the time of their processes counts from `began`.
+
+        One after the other: loading uses more memory and threads than running.
+        """
         with ExitStack() as stack:
             for name in names:
                 role = name if self.named else ""

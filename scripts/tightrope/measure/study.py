@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +26,7 @@ from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.answers import answers
+from tightrope.measure.rounds import Running
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
 from tightrope.signature import IMAGE
@@ -77,15 +78,13 @@ class EngineBench:
         if self.inputs[0] != shapes:
             settings = replace(self.settings, shapes=[*shapes])
             self.inputs = shapes, batches_of(settings, files[1], self.artifacts.data)
-        with ExitStack() as stack:
-            workers = []
-            for threads, processors in ran:
-                engine = timed_engine(*files, self.inputs[1], threads=threads, on=processors)
-                workers.append(stack.enter_context(Child(engine, limits, began=self.began)))
-            # one after the other: loading uses more memory and threads than running
-            for worker in workers:
-                worker.ask("load")
-            yield workers
+        engines = {
+            str(number): timed_engine(*files, self.inputs[1], threads=threads, on=processors)
+            for number, (threads, processors) in enumerate(ran)
+        }
+        running = Running(engines, limits, self.machine)
+        with running.loaded(engines, self.began):
+            yield [*running.workers.values()]
 
     @contextmanager
     def serving(self, server: Callable[..., Any]) -> Iterator[Child]:
