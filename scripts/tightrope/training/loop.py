@@ -101,8 +101,7 @@ def fine_tune(
             raise TightropeError(f"train.{name}: only for images; remove it")
     amp = resolve_amp(recipe["amp"], device)
     training, validation = split(subject, recipe)
-    size, seed, dynamic = recipe["batch"], recipe["seed"], subject.lengths is not None
-    options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
+    options = {"size": recipe["batch"], "epochs": recipe["epochs"], "seed": recipe["seed"]}
     epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
     subject.prepare(subject.model, device)
@@ -114,15 +113,14 @@ def fine_tune(
         steps=steps,
         device=device,
         amp=amp,
-        dynamic=dynamic,
+        dynamic=subject.lengths is not None,
         objective=objective,
     )
-    history, ahead = History(micro_batches), AHEAD[device]
-    loop = Loop(trainer, training, validation, size, seed, state, history, ahead, clock)
+    loop = Loop(trainer, recipe, training, validation, state, History(micro_batches), clock)
     loop.restore()
     loop.stop_clock = clock()
     if recipe["compile"]:
-        loop.compile(epochs, dynamic=dynamic)
+        loop.compile(epochs)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
     held_out = len(validation.rows) if validation else 0
@@ -149,13 +147,11 @@ class Loop:
     """Training loop: the steps, and the work between them."""
 
     trainer: Trainer
+    recipe: Recipe
     training: Subject
     validation: Subject | None
-    size: int
-    seed: int
     state: TrainingState | None
     history: History
-    ahead: int
     clock: Callable[[], Stop]
     stop_clock: Stop = field(init=False)
     pending: list[torch.Tensor] = field(default_factory=list)
@@ -171,31 +167,31 @@ class Loop:
             # a restart after a kill then begins with these smaller micro-batches
             self.save_state(self.state)
 
-    def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
+    def compile(self, epochs: list[list[Batch]]) -> None:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
         began = time.perf_counter()
         first: dict[tuple[int, ...], Batch] = {}
         for batch in (batch for batches in epochs for batch in batches):
             for micro_batch in split_micro_batches(batch, self.history.micro_batches):
                 shape = self.training.shape(micro_batch)
-                # even a program with dynamic sizes does not cover size 1
-                first.setdefault(
-                    tuple(size == 1 for size in shape) if dynamic else shape, micro_batch
-                )
+                if self.training.lengths is not None:
+                    # even a program with dynamic sizes does not cover size 1
+                    shape = tuple(size == 1 for size in shape)
+                first.setdefault(shape, micro_batch)
         self.trainer.compile(self.training.batch(micro_batch) for micro_batch in first.values())
         self.trainer.wait()
         self.history.compile_s = time.perf_counter() - began
 
     def run(self, epochs: list[list[Batch]], report: Report) -> None:
         """Run the remaining steps; the clock of the first epoch has already started."""
-        done, first = len(self.history.losses), 0
+        done, first, ahead = len(self.history.losses), 0, AHEAD[self.trainer.device]
         bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
         with bar:
             for batches in epochs:
                 last = first + len(batches)
                 steps = range(max(first, done), last)
                 tasks = (partial(self.micro_batches, batches[step - first], step) for step in steps)
-                for step, batch in zip(steps, prefetched(tasks, ahead=self.ahead), strict=True):
+                for step, batch in zip(steps, prefetched(tasks, ahead=ahead), strict=True):
                     self.pending.append(self.trainer.learn(batch))
                     bar.update()
                     if step + 1 in report.marks:
@@ -209,7 +205,7 @@ class Loop:
 
     def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
-        generator = np.random.default_rng([self.seed, step])
+        generator = np.random.default_rng([self.recipe["seed"], step])
         micro_batches = split_micro_batches(batch, self.history.micro_batches)
         return [self.training.batch(micro_batch, generator) for micro_batch in micro_batches]
 
@@ -239,9 +235,8 @@ class Loop:
         }
         if judged := self.validation:
             began = time.perf_counter()
-            (drawn,) = draw_epochs(
-                len(judged.rows), judged.lengths, size=self.size, epochs=1, seed=0
-            )
+            size = self.recipe["batch"]
+            (drawn,) = draw_epochs(len(judged.rows), judged.lengths, size=size, epochs=1, seed=0)
             epoch["accuracy"] = self.trainer.accuracy(judged.batch(batch) for batch in drawn)
             epoch["accuracy_s"] = time.perf_counter() - began
         self.history.epochs.append(epoch)
