@@ -175,14 +175,13 @@ def measure_profile(
         try:
             record.peaks = read_peaks(peaks)
             asked = read_requests(requests, artifacts.checkpoint)
-        except WorkFailed as error:
-            set_failure(record, error, variant, execution.limits)
-        else:
             files, shapes = (artifacts.checkpoint, artifacts.data), [one.sizes for one in asked]
             batches = timing_batches(*files, shapes, max_sequence=max_sequence)
             pairs = list(zip(asked, batches, strict=True))
             work = partial(profiled, artifacts.engine, pairs, record.threads, record.peaks)
             fill_in(record, work, limits=execution.limits)
+        except WorkFailed as error:
+            set_failure(record, error, variant, execution.limits)
     record.write(target)
 
 
