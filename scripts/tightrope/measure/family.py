@@ -24,6 +24,7 @@ from tightrope.variants import QUANTIZED, parse
 
 # why the rounds ended before the time limit
 PRECISE = "precise"
+NOTHING = "nothing to compare"
 
 
 class Member(NamedTuple):
@@ -188,7 +189,9 @@ def race_family(
         names = dict.fromkeys(name for one in chosen for name in one.names)
         record.engines_sha256 = {name: sha256(measured[name].engine) for name in names}
     else:
-        error = WorkFailed(limits.ended or why_not_raced(record), limits.ended is not None)
+        reasons = "; ".join(f"{model}: {reason}" for model, reason in record.unraced.items())
+        nothing = f"fewer than two engines to compare; {reasons}" if reasons else NOTHING
+        error = WorkFailed(limits.ended or nothing, limits.ended is not None)
         set_failure(record, error, FAMILY, limits)
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
@@ -228,9 +231,3 @@ def measured_of(members: Mapping[str, Member]) -> dict[str, Measured]:
         for model, one in members.items()
         for variant, measured in one.measured.items()
     }
-
-
-def why_not_raced(record: FamilyRecord) -> str:
-    """Return why there is nothing to compare."""
-    reasons = "; ".join(f"{model}: {reason}" for model, reason in record.unraced.items())
-    return f"fewer than two engines to compare; {reasons}" if reasons else "nothing to compare"

@@ -84,17 +84,11 @@ def bound_of(operator: OperatorTime, seconds: float, peaks: Peaks) -> Bound:
     if operator.group in UNSIZED and not operator.operations:
         long = seconds > FEW * peaks.smallest_operator_s
         return UNSIZED[operator.group] if long else OVERHEAD
-    compute, memory = bounds(operator, peaks)
+    peak = peaks.operations_per_s.get(operator.type) or peaks.operations_per_s["fp32"]
+    compute, memory = operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
     if max(compute, memory) < EXPLAINED * seconds:
         return OVERHEAD
     return COMPUTE if compute >= memory else MEMORY
-
-
-def bounds(operator: OperatorTime, peaks: Peaks) -> tuple[float, float]:
-    """Return the seconds that an operator takes at least, by its operations and by its bytes."""
-    by_type = peaks.operations_per_s
-    peak = by_type.get(operator.type) or by_type["fp32"]
-    return operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
 
 
 def operator_times(

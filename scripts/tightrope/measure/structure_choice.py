@@ -96,8 +96,7 @@ def choose_by_latency(
     is measured beside the parent; where it misses the target by more than TOLERANCE the table is
     corrected by that, up to TRIES times.
     """
-    execution = settings.execution
-    judged = run_or_stop("structures", analyse, limits=execution.limits).judged
+    judged = run_or_stop("structures", analyse, limits=settings.execution.limits).judged
     parent, ratios = read_ratios(table)
     costs = table_of(ratios, parent)
     with timed_structures(checkpoint, timing, settings, parent) as timed:
@@ -113,13 +112,7 @@ def choose_by_latency(
         "reached": {"speedup": reached, "predicted": 1 / best.predicted},
         "short_by": max(0.0, speedup / reached - 1),
     }
-    measured = {
-        "host": host,
-        "threads": execution.threads,
-        "processors": timed.machine.processors,
-        "libraries": execution.libraries,
-        "tried": [one.document() for one in tried],
-    }
+    measured = {**timed.facts(host), "tried": [one.document() for one in tried]}
     write_structure(target, judged, best.structure, facts, measured)
 
 

@@ -208,6 +208,16 @@ class TimedStructures:
             manifests.append(target)
         return manifests
 
+    def facts(self, host: str) -> dict[str, Any]:
+        """Return what a file holds of where and how this was timed."""
+        execution = self.settings.execution
+        return {
+            "host": host,
+            "threads": execution.threads,
+            "processors": self.machine.processors,
+            "libraries": execution.libraries,
+        }
+
     @cached_property
     def batches(self) -> list[Arrays]:
         """Return the only batch of inputs."""
@@ -250,8 +260,7 @@ def measure_structures(
     The engines are built from the model with manifest `checkpoint` and deleted. Raises
     TightropeError where one cannot be built or run, and for a model whose blocks are not found.
     """
-    execution = settings.execution
-    limits = execution.limits
+    limits = settings.execution.limits
     parent: Structure = run_or_stop("structures", structure_in, checkpoint, limits=limits)
     heads = settings.plan.get("heads", False)
     smaller, groups = points(parent, fewer_heads=heads)[1:], []
@@ -265,10 +274,7 @@ def measure_structures(
             "schema": SCHEMA,
             "variant": settings.plan["variant"],
             "shape": settings.shapes[0],
-            "host": host,
-            "threads": execution.threads,
-            "processors": timed.machine.processors,
-            "libraries": execution.libraries,
+            **timed.facts(host),
             "checkpoint_sha256": sha256(checkpoint),
             **to_builtins(LatencyTable(parent=parent, groups=groups)),
             "lost_s": timed.machine.lost_s,

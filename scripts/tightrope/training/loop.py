@@ -165,7 +165,7 @@ class Loop:
             self.trainer.restore(*saved)
         elif self.state and self.history.micro_batches > 1:
             # a restart after a kill then begins with these smaller micro-batches
-            self.save_state(self.state)
+            self.save_state()
 
     def compile(self, epochs: list[list[Batch]]) -> None:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
@@ -197,7 +197,7 @@ class Loop:
                     if step + 1 in report.marks:
                         report(self.read_losses())
                     if self.state and self.state.due() and step + 1 < last:
-                        self.save_state(self.state)
+                        self.save_state()
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
@@ -240,16 +240,18 @@ class Loop:
             epoch["accuracy"] = self.trainer.accuracy(judged.batch(batch) for batch in drawn)
             epoch["accuracy_s"] = time.perf_counter() - began
         self.history.epochs.append(epoch)
-        if self.state and not whole:
-            self.save_state(self.state)
+        if not whole:
+            self.save_state()
 
-    def save_state(self, state: TrainingState) -> None:
-        """Save the training state."""
+    def save_state(self) -> None:
+        """Save the training state, where it is asked for."""
+        if self.state is None:
+            return
         if self.pending:
             self.read_losses()
         tensors, values = self.trainer.state()
         values |= {"course": asdict(self.history)}
-        state.write(tensors, values, step=len(self.history.losses))
+        self.state.write(tensors, values, step=len(self.history.losses))
 
 
 def freeze(model: Any, modules: Sequence[str]) -> None:
