@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,28 +53,23 @@ class Member(NamedTuple):
         return best(candidates(self.measured, race, place), lambda _: True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FamilyFiles:
-    """Files of a family on one device.
+def read_members(
+    *,
+    engines: Sequence[Path | str],
+    latencies: Sequence[Path | str],
+    accuracies: Sequence[Path | str],
+    races: Sequence[Path | str],
+    checkpoints: Sequence[Path | str],
+    data: Sequence[Path | str],
+) -> dict[str, Member]:
+    """Return the members by name, in the order of the checkpoints.
 
     The first three are in the same order, with all variants of all members; `races`, `checkpoints`
-    and `data` have a file per member, in the same order. `logits` are read with the accuracies.
+    and `data` have a file per member, in the same order.
     """
-
-    engines: Sequence[Path | str]
-    latencies: Sequence[Path | str]
-    accuracies: Sequence[Path | str]
-    races: Sequence[Path | str]
-    checkpoints: Sequence[Path | str]
-    data: Sequence[Path | str]
-    logits: Sequence[Path | str] = ()
-
-
-def read_members(files: FamilyFiles) -> dict[str, Member]:
-    """Return the members by name, in the order of the checkpoints."""
     found = {}
-    runs = list(zip(files.engines, files.latencies, files.accuracies, strict=True))
-    for race, checkpoint, split in zip(files.races, files.checkpoints, files.data, strict=True):
+    runs = list(zip(engines, latencies, accuracies, strict=True))
+    for race, checkpoint, split in zip(races, checkpoints, data, strict=True):
         manifest = open_manifest(checkpoint, CheckpointManifest)
         name = Path(checkpoint).parent.parent.name
         own = [run for run in runs if Path(run[1]).parent.name == name]
@@ -154,24 +148,24 @@ class FamilyAtShape(RaceAtShape):
 
 
 def race_family(
-    files: FamilyFiles,
     target: Path | str,
     settings: TimingSettings,
     race: RaceSettings,
     *,
     root: str,
     device: str,
+    **files: Sequence[Path | str],
 ) -> None:
     """Write the FamilyRecord of the models that start from `root`, on `device`.
 
-    The root's engines, to which all others are compared, run in each heat. A member without an
+    The files are those of `read_members`. The root's engines, to which all others are compared, run in each heat. A member without an
     engine is recorded with the reason; where fewer than two engines are left, the record has
     failed.
     """
     began = time.monotonic()
     facts = facts_of_race(settings, race, device)
     record = FamilyRecord(**facts, model=root, variant=FAMILY, engines_sha256={})
-    members = read_members(files)
+    members = read_members(**files)
     timed = engines_of(members, record, settings)
     left = {name: one for name, one in members.items() if name not in record.unraced}
     record.roles = [roles_of(left, root, race, place) for place in range(len(settings.shapes))]

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -193,13 +193,18 @@ class TimedStructures:
 
     def built(self, structures: Sequence[Structure], name: str) -> list[Path]:
         """Build the engines of structures in folder `name`; return their manifests."""
-        plan, execution = self.settings.plan, self.settings.execution
+        plan, execution, folder = self.settings.plan, self.settings.execution, self.folder / name
         print(f"building {', '.join(map(str, structures))}")
-        write = partial(written, self.checkpoint, self.data, structures, self.folder / name)
-        write = partial(write, kind=plan["source"], threads=execution.threads)
+
+        def write() -> list[str]:
+            from tightrope.measure.structure_models import write_sources
+
+            own = {"kind": plan["source"], "threads": execution.threads}
+            return write_sources(self.checkpoint, self.data, structures, folder, **own)
+
         manifests = []
         for number, source in enumerate(run_or_stop("structures", write, limits=execution.limits)):
-            target = self.folder / name / str(number) / "engines" / plan["variant"] / "engine.json"
+            target = folder / str(number) / "engines" / plan["variant"] / "engine.json"
             options = plan["options"]
             build_engine(plan["variant"], source, target, execution=execution, options=options)
             manifest = open_manifest(target, EngineManifest)
@@ -236,19 +241,12 @@ def timed_structures(
         yield TimedStructures(checkpoint, data, settings, machine, parent, Path(folder))
 
 
-# both import PyTorch, which the process that measures does not need
 def structure_in(checkpoint: Path) -> Structure:
     """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
+    # it imports PyTorch, which the process that measures does not need
     from tightrope.measure.structure_models import structure_of
 
     return structure_of(checkpoint)
-
-
-def written(*arguments: Any, **options: Any) -> list[str]:
-    """Return what `source.write_sources` does."""
-    from tightrope.measure.structure_models import write_sources
-
-    return write_sources(*arguments, **options)
 
 
 def measure_structures(

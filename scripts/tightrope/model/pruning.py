@@ -152,12 +152,15 @@ def note_sizes(model: Any) -> None:
         setattr(model.config, FIELD, {INNER: widths})
 
 
-def load_sized(kind: Any, folder: Path, config: Any, **options: Any) -> Any:
-    """Return what `kind.from_pretrained(folder, **options)` does, with the noted sizes.
+def load_sized(folder: Path, config: Any, *, images: bool, **options: Any) -> Any:
+    """Return the classifier of images or texts in `folder`, with the noted sizes.
 
-    `kind` is a class of transformers such as AutoModelForImageClassification, `config` that of the
-    folder. Raises ArtifactError for noted sizes that the model cannot have.
+    `config` is that of the folder, `options` are those of `from_pretrained` of transformers. Raises
+    ArtifactError for noted sizes that the model cannot have.
     """
+    from transformers import AutoModelForImageClassification, AutoModelForSequenceClassification
+
+    kind: Any = AutoModelForImageClassification if images else AutoModelForSequenceClassification
     noted = getattr(config, FIELD, None)
     if noted is None:
         return kind.from_pretrained(folder, **options)
