@@ -158,9 +158,9 @@ def race_family(
 ) -> None:
     """Write the FamilyRecord of the models that start from `root`, on `device`.
 
-    The files are those of `read_members`. The root's engines, to which all others are compared, run in each heat. A member without an
-    engine is recorded with the reason; where fewer than two engines are left, the record has
-    failed.
+    The files are those of `read_members`. The root's engines, to which all others are compared, run
+    in each heat. A member without an engine is recorded with the reason; where fewer than two
+    engines are left, the record has failed.
     """
     began = time.monotonic()
     facts = facts_of_race(settings, race, device)

@@ -70,12 +70,7 @@ def widths_to_measure(parent: Structure) -> list[int | None]:
     """Return some widths, or [None] of a model without widths."""
     if parent.width is None:
         return [None]
-    return [*some_widths(parent.width, TIMED_PARTS, step_of(parent))]
-
-
-def step_of(parent: Structure) -> int:
-    """Return what widths are multiples of."""
-    return width_step(len(parent.depths), parent.width)
+    return [*some_widths(parent.width, TIMED_PARTS, width_step(len(parent.depths), parent.width))]
 
 
 def table_of(ratios: Ratios, parent: Structure) -> Table:
@@ -124,7 +119,7 @@ def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]
     known = [width or 0 for width in measured]  # a single one without widths
     return {
         width: split(np.array([np.interp(width or 0, known, row) for row in rows.T]), parent)
-        for width in widths_up_to(parent.width, step_of(parent))
+        for width in widths_up_to(parent.width, width_step(len(parent.depths), parent.width))
     }
 
 
