@@ -45,13 +45,10 @@ from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
-COMPUTE: Bound = "compute"
-MEMORY: Bound = "memory"
-OVERHEAD: Bound = "overhead"
 # share of an operator's time that a bound has to explain
 EXPLAINED = 0.1
 # what bounds an operator of unknown sizes
-UNSIZED: dict[str, Bound] = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
+UNSIZED: dict[str, Bound] = {FUSED: "memory", ATTENTION: "compute", PRODUCTS: "compute"}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
 # seconds of the calls with a profiler at each shape
@@ -69,11 +66,11 @@ def add_verdict(shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: 
     """
     call_s, total = shape.call_s, sum(one.seconds for one in operators)
     factor = min(1.0, call_s / total) if total else 1.0
-    seconds: dict[Bound, float] = {COMPUTE: 0.0, MEMORY: 0.0, OVERHEAD: 0.0}
+    seconds: dict[Bound, float] = {"compute": 0.0, "memory": 0.0, "overhead": 0.0}
     for one in operators:
         seconds[bound_of(one, factor * one.seconds, peaks)] += factor * one.seconds
     shape.outside_s, shape.profiler_factor = max(0.0, call_s - total), factor
-    seconds[OVERHEAD] += shape.outside_s
+    seconds["overhead"] += shape.outside_s
     shares = {name: value / call_s for name, value in seconds.items()}
     longest = max(shares, key=shares.__getitem__)
     shape.bound, shape.shares = longest, shares
@@ -83,12 +80,12 @@ def bound_of(operator: OperatorTime, seconds: float, peaks: Peaks) -> Bound:
     """Return what bounds an operator that takes `seconds`."""
     if operator.group in UNSIZED and not operator.operations:
         long = seconds > FEW * peaks.smallest_operator_s
-        return UNSIZED[operator.group] if long else OVERHEAD
+        return UNSIZED[operator.group] if long else "overhead"
     peak = peaks.operations_per_s.get(operator.type) or peaks.operations_per_s["fp32"]
     compute, memory = operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
     if max(compute, memory) < EXPLAINED * seconds:
-        return OVERHEAD
-    return COMPUTE if compute >= memory else MEMORY
+        return "overhead"
+    return "compute" if compute >= memory else "memory"
 
 
 def operator_times(

@@ -1,7 +1,8 @@
 """Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TextIO
@@ -13,6 +14,8 @@ from tqdm import tqdm
 from tightrope.durations import in_words
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.interference import Windows
 from tightrope.training.examples import (
     Batch,
     Subject,
@@ -30,14 +33,6 @@ from tightrope.training.teaching import UNLABELLED
 AHEAD = {"cpu": 0, "cuda": 8}
 # progress lines of a training
 LINES = 10
-# ends the timing of an epoch and returns its measurements, `seconds` at least
-Stop = Callable[[], dict[str, Any]]
-
-
-def stopwatch() -> Stop:
-    """Start timing an epoch, the first with compilation; return what gives its `seconds`."""
-    began = time.perf_counter()
-    return lambda: {"seconds": time.perf_counter() - began}
 
 
 @dataclass
@@ -45,8 +40,9 @@ class History:
     """Training history: the loss of each step, and a record of each finished epoch.
 
     Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; the first epoch includes the
-    time of torch.compile, `compile_s`), `loss` (mean over its steps), and validation `accuracy` and
-    `accuracy_s`, both None without validation. `micro_batches` is their number per batch.
+    time of torch.compile, `compile_s`), the `foreign_cores` that other programs used meanwhile,
+    `loss` (mean over its steps), and validation `accuracy` and `accuracy_s`, both None without
+    validation. `micro_batches` is their number per batch.
     """
 
     micro_batches: int = 1
@@ -87,14 +83,13 @@ def fine_tune(
     terminal: TextIO,
     state: TrainingState | None = None,
     micro_batches: int = 1,
-    clock: Callable[[], Stop] = stopwatch,
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
     The properties are `steps`, `amp`, `tf32`, `device`, `samples`, `held_out_samples`. With
     `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
-    `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
-    Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
+    `micro_batches` per batch is discarded. Raises TightropeError if the loss is not finite, or if
+    the model lacks a module of `frozen`.
     """
     for name in ("channels_last", "augmentation"):
         if subject.lengths is not None and recipe[name] not in (False, "off"):
@@ -116,9 +111,9 @@ def fine_tune(
         dynamic=subject.lengths is not None,
         objective=objective,
     )
-    loop = Loop(trainer, recipe, training, validation, state, History(micro_batches), clock)
+    loop = Loop(trainer, recipe, training, validation, state, History(micro_batches))
     loop.restore()
-    loop.stop_clock = clock()
+    loop.begin_epoch()
     if recipe["compile"]:
         loop.compile(epochs)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
@@ -152,9 +147,12 @@ class Loop:
     validation: Subject | None
     state: TrainingState | None
     history: History
-    clock: Callable[[], Stop]
-    stop_clock: Stop = field(init=False)
     pending: list[torch.Tensor] = field(default_factory=list)
+
+    def begin_epoch(self) -> None:
+        """Start timing an epoch, the first with compilation."""
+        self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
+        self.began = time.perf_counter()
 
     def restore(self) -> None:
         """Resume from the saved state, unless it used fewer micro-batches per batch."""
@@ -201,7 +199,7 @@ class Loop:
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
-                self.stop_clock = self.clock()
+                self.begin_epoch()
 
     def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
@@ -223,12 +221,13 @@ class Loop:
     def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
         """Record the finished epoch, validate, and save the state unless the run is complete."""
         self.trainer.wait()
-        epoch_times = self.stop_clock()
+        seconds, foreign_cores = time.perf_counter() - self.began, self.window.close()
         losses = self.read_losses()[-len(batches) :]
         epoch = {
             "samples": sum(map(len, batches)),
             "steps": len(batches),
-            **epoch_times,
+            "seconds": seconds,
+            "foreign_cores": foreign_cores,
             "loss": float(np.mean(losses)),
             "accuracy": None,
             "accuracy_s": None,
