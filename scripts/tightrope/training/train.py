@@ -103,13 +103,10 @@ def train_model(
     model = start.model
     files = [origin["files"], sha256(data), teacher and sha256(teacher)]
     state = state_of(settings, [files, recipe, repr(model)])
-    options = {"micro_batches": micro_batches, "state": state, "terminal": terminal}
+    made: dict[str, Any] = {"training": None, "qat": None}
     if recipe:
-        processors = sorted(os.sched_getaffinity(0))
-        if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
-            busy = f"other programs use {used:.1f} of {len(processors)} processors"
-            print(f"fine-tuning: {busy}; it takes longer beside them", file=terminal)
-    training = recipe and trained(start, recipe, settings, **options)
+        options = {"micro_batches": micro_batches, "state": state}
+        made = trained(start, recipe, settings, terminal, **options)
     folder = clear_folder(manifest)
     # without a path of this machine
     model.config._name_or_path = ""
@@ -148,8 +145,7 @@ def train_model(
         recipe=recipe,
         **settings.changes.facts(),
         distill=settings.distill,
-        qat=learnt_ranges(settings.qat, training),
-        training=training,
+        **made,
         reference=checked,
         matched=matched,
         labels=[model.config.id2label[index] for index in range(model.config.num_labels)],
@@ -183,27 +179,29 @@ def original(task: str, folder: Path) -> Any:
     return getattr(transformers, f"AutoModelFor{kind}").from_pretrained(folder, **options)
 
 
-def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the scheme, and the ranges that the training learnt, which are taken out of it."""
-    if qat is None or training is None:
-        return None
-    names = [name for name in ("ranges", "outputs") if name in training]
-    return {"scheme": qat["scheme"], **{name: training.pop(name) for name in names}}
-
-
 def trained(
-    start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
+    start: Start, recipe: Recipe, settings: TrainingSettings, terminal: TextIO, **options: Any
 ) -> dict[str, Any]:
     """Train the model of `start`; return what the manifest holds of it, which is reproducible.
 
+    That is its `training`, and as `qat` the scheme and the ranges that it learnt, None of others.
     `options` are those of `fine_tune`.
     """
+    processors = sorted(os.sched_getaffinity(0))
+    if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
+        busy = f"other programs use {used:.1f} of {len(processors)} processors"
+        print(f"fine-tuning: {busy}; it takes longer beside them", file=terminal)
     subject, train = start.subject(recipe), fine_tune
     if settings.qat is not None:
         train = import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
-    history, properties = train(subject, recipe, device=settings.device, **options)
+    options |= {"device": settings.device, "terminal": terminal}
+    history, properties = train(subject, recipe, **options)
     tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]
-    return {
+    qat: dict[str, Any] | None = None
+    if settings.qat is not None:
+        qat = {"scheme": settings.qat["scheme"]}
+        qat |= {name: properties.pop(name) for name in ("ranges", "outputs") if name in properties}
+    training = {
         **properties,
         "losses": [round(float(np.mean(part)), 6) for part in tenths],
         "epochs": [
@@ -212,6 +210,7 @@ def trained(
         "micro_batches": history.micro_batches,
         "truncation": subject.truncation,
     }
+    return {"training": training, "qat": qat}
 
 
 def state_of(settings: TrainingSettings, training: list[Any]) -> TrainingState | None:
