@@ -36,6 +36,7 @@ def load(engine: Path) -> object:
     return load_engine(engine, threads=1)
 
 
+RECORD = SimpleNamespace()
 # the changed file, and what reads it by which path
 READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/data/data.json", "", lambda path: read_manifest(path, DataManifest)),
@@ -52,11 +53,7 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/calibration/minmax-8.json", "", read_any_cache),
     (ENGINE, "", load),
     (f"{MADE}/engines/{VARIANT}/model.onnx", ENGINE, load),
-    (
-        ACCURACY,
-        ENGINE,
-        lambda path: can_be_timed(SimpleNamespace(), path, path.parents[4] / ACCURACY),
-    ),
+    (ACCURACY, ENGINE, lambda path: can_be_timed(RECORD, path, path.parents[4] / ACCURACY)),
     (LATENCY, "", LatencyRecord.read),
     (ACCURACY, "", AccuracyRecord.read),
     (f"{REPORTS}/{VARIANT}.logits.npy", ACCURACY, AccuracyRecord.read),
