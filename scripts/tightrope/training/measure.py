@@ -14,7 +14,7 @@ from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Limits, set_failure
+from tightrope.jobs.child import set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import OF_RUN, QuietMachine
@@ -69,32 +69,18 @@ def measure_training(
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, OF_RUN)
     load = partial(load_start, source, data, changes=changes, names=labels)
+    began, limits = time.monotonic(), execution.limits
     try:
-        train_seeds(record, load, machine, execution.limits, terminal)
+        # each in a process of its own when the machine is quiet; all share the time of the limits
+        for seed in plan["seeds"]:
+            began += machine.wait()
+            work = partial(run_seed, record, load, {**record.recipe, "seed": seed}, terminal)
+            record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
+            record.runs.append(run)
     except WorkFailed as error:
-        set_failure(record, error, f"{model}: training", execution.limits)
+        set_failure(record, error, f"{model}: training", limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
-
-
-def train_seeds(
-    record: TrainingRecord,
-    load: Callable[..., Start],
-    machine: QuietMachine,
-    limits: Limits,
-    terminal: TextIO,
-) -> None:
-    """Add a run per seed to `record`; `load` takes a recipe and its seed.
-
-    Each seed runs in its own process and starts when the machine is quiet; all share the time of
-    `limits`.
-    """
-    began = time.monotonic()
-    for seed in record.plan["seeds"]:
-        began += machine.wait()
-        work = partial(run_seed, record, load, {**record.recipe, "seed": seed}, terminal)
-        record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
-        record.runs.append(run)
 
 
 def run_seed(
