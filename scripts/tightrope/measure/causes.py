@@ -5,7 +5,7 @@ predicted between two bounds, as shares of the call, and each cause says what it
 The variant is then built again without each cause and timed in rounds with the one that has it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,7 +87,8 @@ def causes(profiled: Profiled) -> list[Cause]:
     """Return the causes of a call whose operators are timed, none where they are not."""
     if not profiled.call.groups:
         return []
-    found = (cause for rule in RULES for cause in rule(profiled))
+    rules = padding, idle_cores, fp32, separate_operators
+    found = (cause for rule in rules for cause in rule(profiled))
     return [(entry, change) for entry, change in found if entry.high >= LEAST]
 
 
@@ -183,14 +184,6 @@ def separate_operators(profiled: Profiled) -> Iterator[Cause]:
         share,
         options={**options, "attention_operator": True},
     )
-
-
-RULES: Sequence[Callable[[Profiled], Iterator[Cause]]] = (
-    padding,
-    idle_cores,
-    fp32,
-    separate_operators,
-)
 
 
 def sources_of(inputs: Iterable[tuple[str, str]]) -> dict[str, str]:
