@@ -1,17 +1,17 @@
 """Time the models of a family in the same rounds, on one device."""
 
 from tightrope.jobs.job import current_job
-from tightrope.measure.family import FamilyFiles, race_family
+from tightrope.measure.family import race_family
 from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
 from tightrope.variants import device_of
 
 job = current_job(globals())
 race_family(
-    FamilyFiles(**dict(job.input.items())),
     job.output.record,
     TimingSettings.of(job, job.params.latency, job.params.shapes),
     RaceSettings.of(job),
     root=job.wildcards.model,
     device=device_of(job.wildcards.device),
+    **{name: paths for name, paths in job.input.items() if name != "logits"},
 )

@@ -1,17 +1,17 @@
 """Race the finalists of one model on one device, timed in the same rounds."""
 
 from tightrope.jobs.job import current_job
-from tightrope.measure.race import Entrants, race_finalists
+from tightrope.measure.race import race_finalists
 from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
 from tightrope.variants import device_of
 
 job = current_job(globals())
 race_finalists(
-    Entrants(**dict(job.input.items())),
     job.output.record,
     TimingSettings.of(job, job.params.latency, job.params.shapes),
     RaceSettings.of(job),
     model=job.wildcards.model,
     device=device_of(job.wildcards.device),
+    **{name: paths for name, paths in job.input.items() if name != "logits"},
 )

@@ -19,7 +19,7 @@ LOADS_BY_NAME = {
     "tightrope/data/source.py": {"load_kind"},
     "tightrope/engines/load.py": {"engine_module"},
     "tightrope/measure/study.py": {"measure_study"},
-    "tightrope/training/train.py": {"fine_tuning"},
+    "tightrope/training/train.py": {"trained"},
 }
 # files of a bundle, which jobs copy and do not run
 PROGRAMS = "tightrope/bundle/programs/"

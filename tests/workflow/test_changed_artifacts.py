@@ -4,6 +4,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from artifact_files import flip
@@ -14,7 +15,7 @@ from tightrope.engines.load import load_engine
 from tightrope.errors import ArtifactError
 from tightrope.inputs.encode import read_split
 from tightrope.int8.calibrate import read_any_cache
-from tightrope.measure.run import why_not_timed
+from tightrope.measure.run import can_be_timed
 from tightrope.onnx.file import load_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
@@ -35,6 +36,7 @@ def load(engine: Path) -> object:
     return load_engine(engine, threads=1)
 
 
+RECORD = SimpleNamespace()
 # the changed file, and what reads it by which path
 READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/data/data.json", "", lambda path: read_manifest(path, DataManifest)),
@@ -51,7 +53,7 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
     (f"{MADE}/calibration/minmax-8.json", "", read_any_cache),
     (ENGINE, "", load),
     (f"{MADE}/engines/{VARIANT}/model.onnx", ENGINE, load),
-    (ACCURACY, ENGINE, lambda path: why_not_timed(path, path.parents[4] / ACCURACY)),
+    (ACCURACY, ENGINE, lambda path: can_be_timed(RECORD, path, path.parents[4] / ACCURACY)),
     (LATENCY, "", LatencyRecord.read),
     (ACCURACY, "", AccuracyRecord.read),
     (f"{REPORTS}/{VARIANT}.logits.npy", ACCURACY, AccuracyRecord.read),

@@ -21,10 +21,10 @@ from tightrope.inputs.texts import truncation_of
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.progress import ProgressBar
-from tightrope.measure.answers import Answer, answer_chunk, largest_batch
+from tightrope.measure.answers import answer_chunk, classes_and_margins, largest_batch
 from tightrope.measure.collapse import collapsed
 from tightrope.measure.run import can_be_timed, facts_of_run
-from tightrope.records.accuracy import AccuracyRecord
+from tightrope.records.accuracy import AccuracyRecord, Logits
 
 # rows per chunk: sorted by length together; the time limit is checked after each chunk
 CHUNK = 256
@@ -97,7 +97,7 @@ def predict(
     run, _ = load_engine(artifacts.engine, threads=threads)
     classes = classes_of(artifacts.checkpoint)
     size = largest_batch(read_manifest(artifacts.engine, EngineManifest)["options"])
-    answered: list[Answer] = []
+    chunks: list[Logits] = []
     with ProgressBar("predicting", len(rows)) as bar:
         done = 0.0
 
@@ -108,11 +108,12 @@ def predict(
             bar.reach(max(done, len(rows) * (time.monotonic() - began) / max_seconds))
 
         for start in range(0, len(rows), CHUNK):
-            if time.monotonic() - began > max_seconds and answered:
+            if time.monotonic() - began > max_seconds and chunks:
                 break
-            answered += answer_chunk(run, rows[start : start + CHUNK], size, classes, tell)
-    labels = [example["label"] for example in islice(examples, len(answered))]
-    predictions = [answer.prediction for answer in answered]
+            chunks.append(answer_chunk(run, rows[start : start + CHUNK], size, classes, tell))
+    logits = np.concatenate(chunks)
+    labels = [example["label"] for example in islice(examples, len(logits))]
+    predictions, margins = map(list, zip(*classes_and_margins(logits), strict=True))
     some = rows[:NOISE_SAMPLES]
     noise = partial(noise_of, quantized, artifacts, some, threads) if quantized else None
     return {
@@ -120,8 +121,8 @@ def predict(
         "labels": labels,
         "predictions": predictions,
         "collapsed": collapsed(predictions, expected, labels, noise) if expected else None,
-        "margins": [answer.margin for answer in answered],
-        "logits": np.array([answer.logits for answer in answered], np.float32),
+        "margins": margins,
+        "logits": logits,
     }
 
 

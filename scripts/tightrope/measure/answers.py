@@ -1,7 +1,7 @@
 """Predict examples with an engine: checked logits, classes, margins."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,11 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
     Raises WorkFailed as `check_logits` does.
     """
     check_logits(logits, inputs, classes=classes)
+    return classes_and_margins(logits)
+
+
+def classes_and_margins(logits: Any) -> list[tuple[int, float]]:
+    """Return the class and the margin of each row of checked logits."""
     top = np.sort(logits, axis=1)[:, -2:]
     return [
         (int(row.argmax()), float(first - second))
@@ -37,30 +42,20 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
     ]
 
 
-class Answer(NamedTuple):
-    """Prediction for one example, with its logits, float32 [classes]."""
-
-    prediction: int
-    margin: float
-    logits: Logits
-
-
 def answer_chunk(
     run: Run, rows: Sequence[Arrays], size: int, classes: int, tell: Tell = untold
-) -> list[Answer]:
-    """Return the answer to each row, in their order; batches hold rows of similar length.
+) -> Logits:
+    """Return the checked logits of each row, in their order; batches hold rows of similar length.
 
     `tell` gets the number of rows of each batch that is answered.
     """
-    found: dict[int, Answer] = {}
+    found = np.empty((len(rows), classes), np.float32)
     for indices, batch in batches_by_length(rows, size):
         logits = run(batch)
-        best = answers(logits, batch, classes=classes)
-        # a copy: the outputs of an engine may be its own memory
-        for index, one, row in zip(indices, best, np.array(logits, np.float32), strict=True):
-            found[index] = Answer(*one, row)
+        check_logits(logits, batch, classes=classes)
+        found[indices] = logits
         tell(len(indices))
-    return [found[index] for index in range(len(rows))]
+    return found
 
 
 def largest_batch(options: dict[str, Any]) -> int:

@@ -5,7 +5,7 @@ predicted between two bounds, as shares of the call, and each cause says what it
 The variant is then built again without each cause and timed in rounds with the one that has it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,8 +21,8 @@ from tightrope.jobs.child import failure
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import rounds_of
-from tightrope.measure.run import Shape, TimingSettings, batches_of, facts_of_run
-from tightrope.measure.timed_engine import TimedEngine, timed_engine
+from tightrope.measure.run import TimingSettings, batches_of, facts_of_run
+from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.profile import (
     PREFIX,
     CausesRecord,
@@ -87,7 +87,8 @@ def causes(profiled: Profiled) -> list[Cause]:
     """Return the causes of a call whose operators are timed, none where they are not."""
     if not profiled.call.groups:
         return []
-    found = (cause for rule in RULES for cause in rule(profiled))
+    rules = padding, idle_cores, fp32, separate_operators
+    found = (cause for rule in rules for cause in rule(profiled))
     return [(entry, change) for entry, change in found if entry.high >= LEAST]
 
 
@@ -185,14 +186,6 @@ def separate_operators(profiled: Profiled) -> Iterator[Cause]:
     )
 
 
-RULES: Sequence[Callable[[Profiled], Iterator[Cause]]] = (
-    padding,
-    idle_cores,
-    fp32,
-    separate_operators,
-)
-
-
 def sources_of(inputs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the inputs of a build among those of a job, by their names in the build's rule."""
     return {name.removeprefix(PREFIX): path for name, path in inputs if name.startswith(PREFIX)}
@@ -227,7 +220,10 @@ def verify_causes(
         record.status = "failed"
     else:
         machine = settings.machine(record.processors)
-        found = all_causes(profiled, artifacts.engine, cores)
+        options = read_manifest(artifacts.engine, EngineManifest)["options"]
+        peaks = profiled.peaks.operations_per_s if profiled.peaks else {}
+        own = (parse(profiled.variant), options, profiled.threads, cores, peaks)
+        found = [one for call in profiled.shapes for one in causes(Profiled(call, *own))]
         record.causes = [entry for entry, _ in found]
         pairs = Pairs(artifacts, sources, settings, machine)
         for first, change in found:
@@ -236,15 +232,6 @@ def verify_causes(
                 pairs.measure(change, alike)
         record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
-
-
-def all_causes(profiled: ProfileRecord, engine: Path, cores: int) -> list[Cause]:
-    """Return the causes at all shapes, in their order."""
-    options = read_manifest(engine, EngineManifest)["options"]
-    variant = parse(profiled.variant)
-    peaks = profiled.peaks.operations_per_s if profiled.peaks else {}
-    own = (variant, options, profiled.threads, cores, peaks)
-    return [one for call in profiled.shapes for one in causes(Profiled(call, *own))]
 
 
 @dataclass(frozen=True)
@@ -263,10 +250,14 @@ class Pairs:
         """
         work = self.artifacts.engine.parents[2] / "work"
         work.mkdir(parents=True, exist_ok=True)
-        limits = self.settings.execution.limits
+        limits, checkpoint = self.settings.execution.limits, self.artifacts.checkpoint
+        settings = replace(self.settings, shapes=[entry.sizes for entry in alike])
         try:
             with TemporaryDirectory(prefix="causes.", dir=work) as folder:
-                engines = self.engines(change, Path(folder), [entry.sizes for entry in alike])
+                made = {self.artifacts.engine: settings.execution.threads}
+                made[self.built(change, Path(folder))] = change.threads
+                inputs = checkpoint, batches_of(settings, checkpoint, self.artifacts.data)
+                engines = [timed_engine(one, *inputs, threads=made[one]) for one in made]
                 measured = rounds_of(engines, limits, self.machine, "causes", range(len(alike)))
                 for rounds, entry in zip(measured, alike, strict=True):
                     entry.rounds = rounds
@@ -274,17 +265,6 @@ class Pairs:
             reason = failure(error, change.variant, limits)["reason"]
             for entry in alike:
                 entry.reason = None if entry.rounds else reason
-
-    def engines(self, change: Change, folder: Path, shapes: list[Shape]) -> list[TimedEngine]:
-        """Return the variant and the engine of `change`, built in `folder`, with these inputs."""
-        changed, checkpoint = self.built(change, folder), self.artifacts.checkpoint
-        settings = replace(self.settings, shapes=shapes)
-        inputs = checkpoint, batches_of(settings, checkpoint, self.artifacts.data)
-        threads = self.settings.execution.threads
-        return [
-            timed_engine(self.artifacts.engine, *inputs, threads=threads),
-            timed_engine(changed, *inputs, threads=change.threads),
-        ]
 
     def built(self, change: Change, folder: Path) -> Path:
         """Build the engine of `change` in `folder`; return its manifest, raise WorkFailed."""

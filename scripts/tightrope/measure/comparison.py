@@ -73,7 +73,8 @@ class Comparison:
         self.before, self.spent = len(shape.pairs), shape.seconds
         self.draw = random.Random(f"{index}, {self.before}")
         self.block_s, self.counts = block_sizes(plan)
-        self.p99_s = p99_bound(plan, index)
+        bounds = plan.get("p99_ms")
+        self.p99_s = (bounds[index] or 0.0) / 1000 if bounds else 0.0
         # the interval is checked every `LOOK` undisturbed pairs
         self.next_look, self.more_calls = plan["pairs"], 0
         self.used: list[Block] = []
@@ -123,9 +124,10 @@ class Comparison:
         own, *theirs = ([one[index] for index in kept] for one in self.blocks.values())
         stop = "time limit" if over_s >= 0 else None
         if len(kept) >= self.next_look and sum(map(len, own)) >= plan["min_calls"]:
-            if not theirs:
+            found = speedup(own, *theirs) if theirs else None
+            if found is None:
                 stop = "minimum"
-            elif width(own, *theirs) <= plan["width"]:
+            elif (found.high - found.low) / found.value <= plan["width"]:
                 stop = "width"
             self.next_look = len(kept) + LOOK
         wanted = stop and self.p99_s and not in_vain
@@ -155,12 +157,6 @@ class Comparison:
         shape.idle_share = max(idle, shape.idle_share)
 
 
-def p99_bound(plan: Plan, index: int) -> float:
-    """Return the bound of the candidate's p99 at a shape in seconds, 0 where there is none."""
-    bounds = plan.get("p99_ms")
-    return (bounds[index] or 0.0) / 1000 if bounds else 0.0
-
-
 def missing_calls(blocks: Blocks, bound_s: float) -> int:
     """Return how many calls the next of `LOOK` more blocks needs so that a p99 is known.
 
@@ -170,12 +166,6 @@ def missing_calls(blocks: Blocks, bound_s: float) -> int:
     if statistics.median(samples) > bound_s:
         return 0
     return -(-max(0, SAMPLES_FOR_PERCENTILE[99] - len(samples)) // LOOK)
-
-
-def width(own: list[list[float]], theirs: list[list[float]]) -> float:
-    """Return the width of the confidence interval relative to the speed-up."""
-    interval = speedup(own, theirs)
-    return (interval.high - interval.low) / interval.value
 
 
 def compare_loads(

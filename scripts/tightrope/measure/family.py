@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from tightrope.variants import QUANTIZED, parse
 
 # why the rounds ended before the time limit
 PRECISE = "precise"
+NOTHING = "nothing to compare"
 
 
 class Member(NamedTuple):
@@ -53,28 +53,23 @@ class Member(NamedTuple):
         return best(candidates(self.measured, race, place), lambda _: True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FamilyFiles:
-    """Files of a family on one device.
+def read_members(
+    *,
+    engines: Sequence[Path | str],
+    latencies: Sequence[Path | str],
+    accuracies: Sequence[Path | str],
+    races: Sequence[Path | str],
+    checkpoints: Sequence[Path | str],
+    data: Sequence[Path | str],
+) -> dict[str, Member]:
+    """Return the members by name, in the order of the checkpoints.
 
     The first three are in the same order, with all variants of all members; `races`, `checkpoints`
-    and `data` have a file per member, in the same order. `logits` are read with the accuracies.
+    and `data` have a file per member, in the same order.
     """
-
-    engines: Sequence[Path | str]
-    latencies: Sequence[Path | str]
-    accuracies: Sequence[Path | str]
-    races: Sequence[Path | str]
-    checkpoints: Sequence[Path | str]
-    data: Sequence[Path | str]
-    logits: Sequence[Path | str] = ()
-
-
-def read_members(files: FamilyFiles) -> dict[str, Member]:
-    """Return the members by name, in the order of the checkpoints."""
     found = {}
-    runs = list(zip(files.engines, files.latencies, files.accuracies, strict=True))
-    for race, checkpoint, split in zip(files.races, files.checkpoints, files.data, strict=True):
+    runs = list(zip(engines, latencies, accuracies, strict=True))
+    for race, checkpoint, split in zip(races, checkpoints, data, strict=True):
         manifest = open_manifest(checkpoint, CheckpointManifest)
         name = Path(checkpoint).parent.parent.name
         own = [run for run in runs if Path(run[1]).parent.name == name]
@@ -153,24 +148,24 @@ class FamilyAtShape(RaceAtShape):
 
 
 def race_family(
-    files: FamilyFiles,
     target: Path | str,
     settings: TimingSettings,
     race: RaceSettings,
     *,
     root: str,
     device: str,
+    **files: Sequence[Path | str],
 ) -> None:
     """Write the FamilyRecord of the models that start from `root`, on `device`.
 
-    The root's engines, to which all others are compared, run in each heat. A member without an
-    engine is recorded with the reason; where fewer than two engines are left, the record has
-    failed.
+    The files are those of `read_members`. The root's engines, to which all others are compared, run
+    in each heat. A member without an engine is recorded with the reason; where fewer than two
+    engines are left, the record has failed.
     """
     began = time.monotonic()
     facts = facts_of_race(settings, race, device)
     record = FamilyRecord(**facts, model=root, variant=FAMILY, engines_sha256={})
-    members = read_members(files)
+    members = read_members(**files)
     timed = engines_of(members, record, settings)
     left = {name: one for name, one in members.items() if name not in record.unraced}
     record.roles = [roles_of(left, root, race, place) for place in range(len(settings.shapes))]
@@ -188,7 +183,9 @@ def race_family(
         names = dict.fromkeys(name for one in chosen for name in one.names)
         record.engines_sha256 = {name: sha256(measured[name].engine) for name in names}
     else:
-        error = WorkFailed(limits.ended or why_not_raced(record), limits.ended is not None)
+        reasons = "; ".join(f"{model}: {reason}" for model, reason in record.unraced.items())
+        nothing = f"fewer than two engines to compare; {reasons}" if reasons else NOTHING
+        error = WorkFailed(limits.ended or nothing, limits.ended is not None)
         set_failure(record, error, FAMILY, limits)
     record.seconds = time.monotonic() - began
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
@@ -228,9 +225,3 @@ def measured_of(members: Mapping[str, Member]) -> dict[str, Measured]:
         for model, one in members.items()
         for variant, measured in one.measured.items()
     }
-
-
-def why_not_raced(record: FamilyRecord) -> str:
-    """Return why there is nothing to compare."""
-    reasons = "; ".join(f"{model}: {reason}" for model, reason in record.unraced.items())
-    return f"fewer than two engines to compare; {reasons}" if reasons else "nothing to compare"

@@ -31,6 +31,7 @@ def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[Wor
     model = load_onnx(file)
     options = session_options(threads, OPTIONS)
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (output,) = (one.name for one in model.graph.output)
     found = []
     calls = [(batch, 1) for batch in batches]
     for batch, events in zip(batches, events_of(file, options, calls), strict=True):
@@ -38,12 +39,13 @@ def model_works(file: Path, batches: Sequence[Arrays], threads: int) -> list[Wor
         results = results_of(events)
         weights, others = weights_read(model, results)
         inputs = sum(array.nbytes for array in batch.values())
+        logits = results[next(node.name for node in model.graph.node if output in node.output)]
         found.append(
             Work(
                 operations=sum(groups.values()),
                 groups=groups,
                 weights=weights,
-                other_bytes=inputs + others + logits_of(model, results).bytes,
+                other_bytes=inputs + others + logits.bytes,
             )
         )
     return found
@@ -80,13 +82,6 @@ def weights_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> tuple
         else:
             others += size * onnx.helper.tensor_dtype_to_np_dtype(one.data_type).itemsize
     return weights, others
-
-
-def logits_of(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> Tensor:
-    """Return the logits, among the results of a call."""
-    (logits,) = (one.name for one in model.graph.output)
-    (last,) = (node.name for node in model.graph.node if logits in node.output)
-    return results[last]
 
 
 def rows_read(model: onnx.ModelProto, results: Mapping[str, Tensor]) -> dict[str, int]:

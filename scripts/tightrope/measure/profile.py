@@ -45,13 +45,10 @@ from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
-COMPUTE: Bound = "compute"
-MEMORY: Bound = "memory"
-OVERHEAD: Bound = "overhead"
 # share of an operator's time that a bound has to explain
 EXPLAINED = 0.1
 # what bounds an operator of unknown sizes
-UNSIZED: dict[str, Bound] = {FUSED: MEMORY, ATTENTION: COMPUTE, PRODUCTS: COMPUTE}
+UNSIZED: dict[str, Bound] = {FUSED: "memory", ATTENTION: "compute", PRODUCTS: "compute"}
 # smallest operators as long as which an operator of unknown sizes may be and still be overhead
 FEW = 5
 # seconds of the calls with a profiler at each shape
@@ -69,11 +66,11 @@ def add_verdict(shape: ProfiledShape, operators: Sequence[OperatorTime], peaks: 
     """
     call_s, total = shape.call_s, sum(one.seconds for one in operators)
     factor = min(1.0, call_s / total) if total else 1.0
-    seconds: dict[Bound, float] = {COMPUTE: 0.0, MEMORY: 0.0, OVERHEAD: 0.0}
+    seconds: dict[Bound, float] = {"compute": 0.0, "memory": 0.0, "overhead": 0.0}
     for one in operators:
         seconds[bound_of(one, factor * one.seconds, peaks)] += factor * one.seconds
     shape.outside_s, shape.profiler_factor = max(0.0, call_s - total), factor
-    seconds[OVERHEAD] += shape.outside_s
+    seconds["overhead"] += shape.outside_s
     shares = {name: value / call_s for name, value in seconds.items()}
     longest = max(shares, key=shares.__getitem__)
     shape.bound, shape.shares = longest, shares
@@ -83,18 +80,12 @@ def bound_of(operator: OperatorTime, seconds: float, peaks: Peaks) -> Bound:
     """Return what bounds an operator that takes `seconds`."""
     if operator.group in UNSIZED and not operator.operations:
         long = seconds > FEW * peaks.smallest_operator_s
-        return UNSIZED[operator.group] if long else OVERHEAD
-    compute, memory = bounds(operator, peaks)
+        return UNSIZED[operator.group] if long else "overhead"
+    peak = peaks.operations_per_s.get(operator.type) or peaks.operations_per_s["fp32"]
+    compute, memory = operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
     if max(compute, memory) < EXPLAINED * seconds:
-        return OVERHEAD
-    return COMPUTE if compute >= memory else MEMORY
-
-
-def bounds(operator: OperatorTime, peaks: Peaks) -> tuple[float, float]:
-    """Return the seconds that an operator takes at least, by its operations and by its bytes."""
-    by_type = peaks.operations_per_s
-    peak = by_type.get(operator.type) or by_type["fp32"]
-    return operator.operations / peak, operator.bytes / peaks.copy_bytes_per_s
+        return "overhead"
+    return "compute" if compute >= memory else "memory"
 
 
 def operator_times(
@@ -175,14 +166,13 @@ def measure_profile(
         try:
             record.peaks = read_peaks(peaks)
             asked = read_requests(requests, artifacts.checkpoint)
-        except WorkFailed as error:
-            set_failure(record, error, variant, execution.limits)
-        else:
             files, shapes = (artifacts.checkpoint, artifacts.data), [one.sizes for one in asked]
             batches = timing_batches(*files, shapes, max_sequence=max_sequence)
             pairs = list(zip(asked, batches, strict=True))
             work = partial(profiled, artifacts.engine, pairs, record.threads, record.peaks)
             fill_in(record, work, limits=execution.limits)
+        except WorkFailed as error:
+            set_failure(record, error, variant, execution.limits)
     record.write(target)
 
 

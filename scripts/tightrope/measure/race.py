@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,33 +35,22 @@ MEMORY_SHARE = 0.9
 CONTEXT_BYTES = 600e6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entrants:
-    """Files of the variants of a model on one device, in the same order, and of their inputs.
-
-    `logits` are read with the accuracies.
-    """
-
-    engines: Sequence[Path | str]
-    latencies: Sequence[Path | str]
-    accuracies: Sequence[Path | str]
-    checkpoint: Path | str
-    data: Path | str
-    logits: Sequence[Path | str] = ()
-
-
 def race_finalists(
-    entrants: Entrants,
     target: Path | str,
     settings: TimingSettings,
     race: RaceSettings,
     *,
     model: str,
     device: str,
+    engines: Sequence[Path | str],
+    latencies: Sequence[Path | str],
+    accuracies: Sequence[Path | str],
+    checkpoint: Path | str,
+    data: Path | str,
 ) -> None:
-    """Write the RaceRecord of `model` on `device`."""
+    """Write the RaceRecord of `model` on `device`; the files of its variants are in one order."""
     began = time.monotonic()
-    measured, _ = read_measured(entrants.engines, entrants.latencies, entrants.accuracies)
+    measured, _ = read_measured(engines, latencies, accuracies)
     record = RaceRecord(
         **facts_of_race(settings, race, device),
         model=model,
@@ -71,7 +60,7 @@ def race_finalists(
     chosen = chosen_finalists(measured, settings, race)
     machine = settings.machine(record.processors)
     if any(len(one.names) > 1 for one in chosen):
-        timed = timed_engines(entrants.checkpoint, entrants.data, measured, settings)
+        timed = timed_engines(checkpoint, data, measured, settings)
         run_heats(record, timed, measured, chosen, machine, settings)
     else:
         races = races_of(settings, chosen, record)

@@ -170,7 +170,10 @@ class Race(Running):
             race.finish()
 
     def run_load(self, load: int, began: float) -> None:
-        """Load the engines that still run, and run rounds at each shape."""
+        """Load the engines that still run, and run rounds at each shape.
+
+        The shapes that are left share the rest of the time, those of the second load too.
+        """
         open_races = [one for one in self.races if one.shape.stop is None and one.running()]
         names = {name for race in open_races for name in race.running()}
         order = [name for name in self.engines if name in names]
@@ -178,18 +181,14 @@ class Race(Running):
             self.deadline += self.machine.wait()
             for place, race in enumerate(open_races):
                 left = (len(self.races) if load == 0 else 0) + len(open_races) - place
-                self.run_rounds(race, load, left)
-
-    def run_rounds(self, race: RaceAtShape, load: int, left: int) -> None:
-        """Run rounds at one shape, where `left` of them still share the rest of the time."""
-        began, cores = time.monotonic(), race.shape.foreign_cores
-        race.begin(load, (self.deadline - began) / left)
-        clocks = self.warmed_up(race.running(), race.index, self.plan, race.shape.blocks_s)
-        for given in self.rounds(race, clocks, cores, began):
-            began, self.deadline = began + given, self.deadline + given
-            race.look()
-            self.bar.reach(self.seconds - (self.deadline - time.monotonic()))
-        race.shape.seconds += time.monotonic() - began
+                shape, since = race.shape, time.monotonic()
+                race.begin(load, (self.deadline - since) / left)
+                clocks = self.warmed_up(race.running(), race.index, self.plan, shape.blocks_s)
+                for given in self.rounds(race, clocks, shape.foreign_cores, since):
+                    since, self.deadline = since + given, self.deadline + given
+                    race.look()
+                    self.bar.reach(self.seconds - (self.deadline - time.monotonic()))
+                shape.seconds += time.monotonic() - since
 
     def failed(self, name: str, error: WorkFailed) -> None:
         """Remove a failed engine at every shape; the others continue."""

@@ -51,18 +51,14 @@ def around_calls(
     labels = read_manifest(checkpoint, CheckpointManifest)["labels"]
     found = []
     for shape in shapes:
-        prepare, finish = prepare_s(checkpoint, examples, shape), finish_s(labels, shape["batch"])
-        found.append(convert({**shape, "prepare_s": prepare, "finish_s": finish}, Request))
+        prepare_s = None
+        if "random" not in examples[0]:
+            of = of_texts if "sequence" in shape else of_images
+            given, prepare = of(checkpoint, examples, shape)
+            prepare_s = mean_call(prepare, given)
+        seconds = {"prepare_s": prepare_s, "finish_s": finish_s(labels, shape["batch"])}
+        found.append(convert({**shape, **seconds}, Request))
     return found
-
-
-def prepare_s(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> float | None:
-    """Return the seconds from raw examples to arrays; None for random ones, which are arrays."""
-    if "random" in examples[0]:
-        return None
-    of = of_texts if "sequence" in shape else of_images
-    given, prepare = of(checkpoint, examples, shape)
-    return mean_call(prepare, given)
 
 
 def of_images(checkpoint: Path, examples: Sequence[Example], shape: Shape) -> Prepared:

@@ -133,7 +133,10 @@ class Running:
 
     @contextmanager
     def loaded(self, names: Iterable[str], began: float | None = None) -> Iterator[None]:
-        """Load these engines in their order; the time of their processes counts from `began`."""
+        """Load these engines in their order; the time of their processes counts from `began`.
+
+        One after the other: loading uses more memory and threads than running.
+        """
         with ExitStack() as stack:
             for name in names:
                 role = name if self.named else ""
@@ -208,20 +211,14 @@ class Running:
                 except WorkFailed as error:
                     self.failed(name, error)
             timed.keep(blocks, windows.index)
-            given = self.lost_to_other_load(windows)
+            given, (opened, *_) = 0.0, windows.began
+            if (windows.close_when_due() or 0.0) > MAX_FOREIGN_CORES:
+                given = self.machine.lose(time.monotonic() - opened)
+                given += self.machine.wait_for_idle_gap()
+                windows.open()
             began += given
             yield given
         windows.close_when_due(last=True)
-
-    def lost_to_other_load(self, windows: Windows) -> float:
-        """Close a due window, wait for a gap if it was disturbed; return seconds to give back."""
-        began = windows.began[0]
-        foreign = windows.close_when_due()
-        if foreign is None or foreign <= MAX_FOREIGN_CORES:
-            return 0.0
-        given = self.machine.lose(time.monotonic() - began) + self.machine.wait_for_idle_gap()
-        windows.open()
-        return given
 
 
 class Counted:

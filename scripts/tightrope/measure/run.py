@@ -18,13 +18,12 @@ from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.records.record import Record, require_engine
 
 Shape = dict[str, int]
-FAILURE: tuple[Literal["status", "reason", "transient"], ...] = ("status", "reason", "transient")
 
 
 class Judged(TypedDict):
     """What is read of a record of accuracy before an engine is timed."""
 
-    status: str
+    status: Literal["ok", "failed"]
     reason: str | None
     transient: bool | None
     engine_sha256: str | None
@@ -99,27 +98,17 @@ def facts_of_run(
 def can_be_timed(record: Record, engine: Path, judged: Path | str | None = None) -> bool:
     """Return whether an engine can be timed; if not, `record` has failed with the reason.
 
-    Raises as `why_not_timed` does.
-    """
-    fields = why_not_timed(engine, judged)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return not fields
-
-
-def why_not_timed(engine: Path, judged: Path | str | None = None) -> dict[str, Any]:
-    """Return the fields of the record of an engine that is not timed, none for one that is.
-
     It was not built, or its record of accuracy, `judged`, says that it has failed or collapsed.
     Raises ArtifactError for the record of another engine.
     """
     built = open_manifest(engine, EngineManifest)
     if built["status"] != "ok":
-        return {"status": "failed", "reason": f"not built: {built['reason']}"}
-    if judged is None:
-        return {}
-    known = read_artifact(judged, Judged)
-    require_engine(judged, known["engine_sha256"], sha256(engine))
-    if known["collapsed"] is not None:
-        return {"status": "failed", "reason": known["collapsed"]["reason"]}
-    return {name: known[name] for name in FAILURE} if known["status"] != "ok" else {}
+        record.status, record.reason = "failed", f"not built: {built['reason']}"
+    elif judged is not None:
+        known = read_artifact(judged, Judged)
+        require_engine(judged, known["engine_sha256"], sha256(engine))
+        record.status, record.reason = known["status"], known["reason"]
+        record.transient = known["transient"]
+        if known["collapsed"] is not None:
+            record.status, record.reason = "failed", known["collapsed"]["reason"]
+    return record.status == "ok"

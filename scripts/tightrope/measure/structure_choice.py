@@ -44,7 +44,7 @@ class Choice:
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
         rounds = to_builtins(self.rounds)
-        return {**self.structure.document(), "predicted": self.predicted, "rounds": rounds}
+        return {**to_builtins(self.structure), "predicted": self.predicted, "rounds": rounds}
 
 
 def analysis(*files: Path | str, **options: Any) -> Any:
@@ -96,8 +96,7 @@ def choose_by_latency(
     is measured beside the parent; where it misses the target by more than TOLERANCE the table is
     corrected by that, up to TRIES times.
     """
-    execution = settings.execution
-    judged = run_or_stop("structures", analyse, limits=execution.limits).judged
+    judged = run_or_stop("structures", analyse, limits=settings.execution.limits).judged
     parent, ratios = read_ratios(table)
     costs = table_of(ratios, parent)
     with timed_structures(checkpoint, timing, settings, parent) as timed:
@@ -113,13 +112,7 @@ def choose_by_latency(
         "reached": {"speedup": reached, "predicted": 1 / best.predicted},
         "short_by": max(0.0, speedup / reached - 1),
     }
-    measured = {
-        "host": host,
-        "threads": execution.threads,
-        "processors": timed.machine.processors,
-        "libraries": execution.libraries,
-        "tried": [one.document() for one in tried],
-    }
+    measured = {**timed.facts(host), "tried": [one.document() for one in tried]}
     write_structure(target, judged, best.structure, facts, measured)
 
 
@@ -170,7 +163,7 @@ def write_structure(
         {
             "schema": SCHEMA,
             "target": facts,
-            "structure": structure.document(),
+            "structure": to_builtins(structure),
             "prune": kept_parts(judged, structure),
             "importance": [[one._asdict() for one in blocks] for blocks in judged.stages],
             "narrowing": {str(width): lost for width, lost in judged.narrowing.items()},

@@ -14,11 +14,11 @@ from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest
 from tightrope.errors import TightropeError
-from tightrope.model.blocks import feed_forward_of, heads_of, stages_of, width_of
+from tightrope.model.blocks import heads_of, stages_of, width_of
 from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.module import load_module
 from tightrope.model.pruning import Changes, parameters, prune
-from tightrope.model.structures import Judged, Structure, Table, in_proportion
+from tightrope.model.structures import Judged, Structure, Table
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
 from tightrope.training.examples import Subject, draw_epochs
@@ -49,7 +49,7 @@ def write_sources(
     kind: str,
     threads: int,
 ) -> list[str]:
-    """Write the model with its first blocks and neurons only, for each of `structures`.
+    """Write the model with its first blocks and so many neurons, for each of `structures`.
 
     Returns what their engines are built from: the manifest of a checkpoint, or simplified ONNX
     where `kind` is "onnx".
@@ -70,34 +70,17 @@ def write_sources(
 
 
 def write_checkpoint(checkpoint: Path, structure: Structure, target: Path) -> None:
-    """Write the checkpoint with the first blocks, neurons and heads of its model."""
+    """Write the checkpoint with the first blocks of its model, and so many neurons and heads."""
     manifest = read_manifest(checkpoint, CheckpointManifest)
     model: Any = load_module(checkpoint.parent, torch.float32)
     blocks = [list(range(depth)) for depth in structure.depths]
-    sizes: dict[str, Any] = {"intermediate": structure.width, "heads": structure.heads}
-    if structure.heads is not None:
-        sizes["kept_heads"] = [list(range(structure.heads))] * len(blocks[0])
-    prune(model, blocks=blocks, neurons=first_neurons(model, structure), **sizes)
+    prune(model, blocks=blocks, intermediate=structure.width, heads=structure.heads)
     with storage_errors(target.parent):
         for name in set(manifest["files"]) - WEIGHTS:
             (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(checkpoint.parent / name, target.parent / name)
         model.save_pretrained(target.parent)
     write_manifest(target, **{**manifest, "parameters": parameters(model)})
-
-
-def first_neurons(model: Any, structure: Structure) -> list[list[int]] | None:
-    """Return the first neurons of each kept block, as many as the structure has, if any."""
-    first = width_of(model)
-    if structure.width is None or first is None:
-        return None
-    return [
-        list(
-            range(in_proportion(feed_forward_of(blocks[0])[0].out_features, structure.width, first))
-        )
-        for blocks, depth in zip(stages_of(model), structure.depths, strict=True)
-        for _ in range(depth)
-    ]
 
 
 class Analysis(NamedTuple):

@@ -4,13 +4,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, convert, to_builtins
+from msgspec import Meta, Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from tightrope.artifacts.content import read_artifact, write_artifact
 from tightrope.artifacts.files import sha256
@@ -69,12 +70,7 @@ def widths_to_measure(parent: Structure) -> list[int | None]:
     """Return some widths, or [None] of a model without widths."""
     if parent.width is None:
         return [None]
-    return [*some_widths(parent.width, TIMED_PARTS, step_of(parent))]
-
-
-def step_of(parent: Structure) -> int:
-    """Return what widths are multiples of."""
-    return width_step(len(parent.depths), parent.width)
+    return [*some_widths(parent.width, TIMED_PARTS, width_step(len(parent.depths), parent.width))]
 
 
 def table_of(ratios: Ratios, parent: Structure) -> Table:
@@ -101,7 +97,7 @@ def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]
     known = sorted(
         (one.heads, 1 - ratio)
         for one, ratio in ratios.items()
-        if one.heads is not None and one._replace(heads=parent.heads) == parent
+        if one.heads is not None and replace(one, heads=parent.heads) == parent
     )
     heads, shares = zip(*known, strict=True)
     return {one: float(np.interp(one, heads, shares)) for one in range(heads[0], parent.heads + 1)}
@@ -118,15 +114,12 @@ def less(costs: Costs, share: float) -> Costs:
 
 def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]:
     """Return the costs of all widths with the heads of the parent."""
-    widths = widths_to_measure(parent)
-    rows = np.stack([costs_at(ratios, parent, width) for width in widths])
-    if parent.width is None:
-        return {None: split(rows[0], parent)}
-    known = [float(width) for width in widths if width is not None]
+    measured = widths_to_measure(parent)
+    rows = np.stack([costs_at(ratios, parent, width) for width in measured])
+    known = [width or 0 for width in measured]  # a single one without widths
     return {
-        width: split(np.array([np.interp(float(width), known, row) for row in rows.T]), parent)
-        for width in widths_up_to(parent.width, step_of(parent))
-        if width is not None
+        width: split(np.array([np.interp(width or 0, known, row) for row in rows.T]), parent)
+        for width in widths_up_to(parent.width, width_step(len(parent.depths), parent.width))
     }
 
 
@@ -195,13 +188,18 @@ class TimedStructures:
 
     def built(self, structures: Sequence[Structure], name: str) -> list[Path]:
         """Build the engines of structures in folder `name`; return their manifests."""
-        plan, execution = self.settings.plan, self.settings.execution
+        plan, execution, folder = self.settings.plan, self.settings.execution, self.folder / name
         print(f"building {', '.join(map(str, structures))}")
-        write = partial(written, self.checkpoint, self.data, structures, self.folder / name)
-        write = partial(write, kind=plan["source"], threads=execution.threads)
+
+        def write() -> list[str]:
+            from tightrope.measure.structure_models import write_sources
+
+            own = {"kind": plan["source"], "threads": execution.threads}
+            return write_sources(self.checkpoint, self.data, structures, folder, **own)
+
         manifests = []
         for number, source in enumerate(run_or_stop("structures", write, limits=execution.limits)):
-            target = self.folder / name / str(number) / "engines" / plan["variant"] / "engine.json"
+            target = folder / str(number) / "engines" / plan["variant"] / "engine.json"
             options = plan["options"]
             build_engine(plan["variant"], source, target, execution=execution, options=options)
             manifest = open_manifest(target, EngineManifest)
@@ -209,6 +207,16 @@ class TimedStructures:
                 raise WorkFailed(f"{plan['variant']}: {manifest['reason']}", transient=False)
             manifests.append(target)
         return manifests
+
+    def facts(self, host: str) -> dict[str, Any]:
+        """Return what a file holds of where and how this was timed."""
+        execution = self.settings.execution
+        return {
+            "host": host,
+            "threads": execution.threads,
+            "processors": self.machine.processors,
+            "libraries": execution.libraries,
+        }
 
     @cached_property
     def batches(self) -> list[Arrays]:
@@ -228,19 +236,12 @@ def timed_structures(
         yield TimedStructures(checkpoint, data, settings, machine, parent, Path(folder))
 
 
-# both import PyTorch, which the process that measures does not need
 def structure_in(checkpoint: Path) -> Structure:
     """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
+    # it imports PyTorch, which the process that measures does not need
     from tightrope.measure.structure_models import structure_of
 
     return structure_of(checkpoint)
-
-
-def written(*arguments: Any, **options: Any) -> list[str]:
-    """Return what `source.write_sources` does."""
-    from tightrope.measure.structure_models import write_sources
-
-    return write_sources(*arguments, **options)
 
 
 def measure_structures(
@@ -252,30 +253,23 @@ def measure_structures(
     The engines are built from the model with manifest `checkpoint` and deleted. Raises
     TightropeError where one cannot be built or run, and for a model whose blocks are not found.
     """
-    execution = settings.execution
-    limits = execution.limits
+    limits = settings.execution.limits
     parent: Structure = run_or_stop("structures", structure_in, checkpoint, limits=limits)
     heads = settings.plan.get("heads", False)
     smaller, groups = points(parent, fewer_heads=heads)[1:], []
     with timed_structures(checkpoint, data, settings, parent) as timed:
         for first in range(0, len(smaller), GROUP):
             group = smaller[first : first + GROUP]
-            structures = [one.document() for one in (parent, *group)]
-            rounds = to_builtins(timed.rounds(group))
-            groups.append({"structures": structures, "rounds": rounds})
+            groups.append(Group(structures=[parent, *group], rounds=timed.rounds(group)))
     write_artifact(
         target,
         {
             "schema": SCHEMA,
             "variant": settings.plan["variant"],
             "shape": settings.shapes[0],
-            "host": host,
-            "threads": execution.threads,
-            "processors": timed.machine.processors,
-            "libraries": execution.libraries,
+            **timed.facts(host),
             "checkpoint_sha256": sha256(checkpoint),
-            "parent": parent.document(),
-            "groups": groups,
+            **to_builtins(LatencyTable(parent=parent, groups=groups)),
             "lost_s": timed.machine.lost_s,
             "busiest": timed.machine.busiest,
         },
@@ -287,44 +281,30 @@ def read_ratios(path: Path | str) -> tuple[Structure, Ratios]:
 
     Raises ArtifactError where the file is not what `measure_structures` wrote.
     """
-    document = read_artifact(path, TableDocument)
-    parent = structure_from(document["parent"])
-    ratios = {parent: 1.0}
+    table = convert(read_artifact(path, LatencyTable), LatencyTable)
+    ratios = {table.parent: 1.0}
     try:
-        for group in document["groups"]:
-            rounds = rounds_that_count(convert(group["rounds"], list[Round]))
-            for number, one in enumerate(group["structures"][1:], start=1):
-                ratios[structure_from(one)] = ratio(rounds, number)
+        for group in table.groups:
+            rounds = rounds_that_count(group.rounds)
+            for number, one in enumerate(group.structures[1:], start=1):
+                ratios[one] = ratio(rounds, number)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise ArtifactError(f"{path}: {in_one_line(error)}; delete it and run again") from error
-    return parent, ratios
+    return table.parent, ratios
 
 
-class Form(TypedDict):
-    """A `Structure` as JSON."""
-
-    depths: list[int]
-    width: int | None
-    heads: NotRequired[int | None]
-
-
-class Group(TypedDict):
+class Group(Struct, kw_only=True):
     """Structures that were measured in the same rounds, the parent first."""
 
-    structures: list[Form]
+    structures: list[Structure]
     rounds: Annotated[list[Round], Meta(min_length=1)]
 
 
-class TableDocument(TypedDict):
+class LatencyTable(Struct, kw_only=True):
     """What `measure_structures` writes, as far as it is read."""
 
-    parent: Form
+    parent: Structure
     groups: list[Group]
-
-
-def structure_from(document: dict[str, Any]) -> Structure:
-    """Return the structure of a `Structure.document`."""
-    return Structure(tuple(document["depths"]), document["width"], document.get("heads"))
 
 
 def rounds_that_count(rounds: Sequence[Round]) -> list[Round]:

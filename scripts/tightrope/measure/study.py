@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -23,17 +23,17 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import require_sequence
 from tightrope.jobs.child import Child, set_failure
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.answers import answers
+from tightrope.measure.rounds import Running
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine
 from tightrope.signature import IMAGE
-from tightrope.studies.study import Shape, StudyRecord
+from tightrope.studies.study import Bench, Shape, StudyRecord
 
 
 @dataclass
-class EngineBench:
+class EngineBench(Bench):
     """The `Bench` of a study: the engine in `artifacts`, in processes that share its limits."""
 
     artifacts: Artifacts
@@ -50,11 +50,6 @@ class EngineBench:
     def threads(self) -> int:
         """Return the threads of the job."""
         return self.settings.execution.threads
-
-    @property
-    def spent_s(self) -> float:
-        """Return the seconds since the beginning without those lost to other load."""
-        return time.monotonic() - self.began - self.machine.lost_s
 
     def size(self, sequence: int, key: str) -> Shape:
         """Return the size of each input, see `Bench`."""
@@ -77,15 +72,13 @@ class EngineBench:
         if self.inputs[0] != shapes:
             settings = replace(self.settings, shapes=[*shapes])
             self.inputs = shapes, batches_of(settings, files[1], self.artifacts.data)
-        with ExitStack() as stack:
-            workers = []
-            for threads, processors in ran:
-                engine = timed_engine(*files, self.inputs[1], threads=threads, on=processors)
-                workers.append(stack.enter_context(Child(engine, limits, began=self.began)))
-            # one after the other: loading uses more memory and threads than running
-            for worker in workers:
-                worker.ask("load")
-            yield workers
+        engines = {
+            str(number): timed_engine(*files, self.inputs[1], threads=threads, on=processors)
+            for number, (threads, processors) in enumerate(ran)
+        }
+        running = Running(engines, limits, self.machine)
+        with running.loaded(engines, self.began):
+            yield [*running.workers.values()]
 
     @contextmanager
     def serving(self, server: Callable[..., Any]) -> Iterator[Child]:
@@ -104,17 +97,6 @@ class EngineBench:
         limits = self.settings.execution.limits
         with Child(server(load, longest), limits, began=self.began) as worker:
             yield worker
-
-    def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
-        """Yield what is measured, again while other load disturbs it and time may be lost."""
-        while True:
-            began = time.monotonic()
-            call = measured()
-            yield call
-            if call.foreign_cores <= MAX_FOREIGN_CORES or not self.machine.left_s:
-                return
-            self.machine.lose(time.monotonic() - began)
-            self.machine.wait_for_idle_gap()
 
 
 def measure_study(

@@ -131,11 +131,8 @@ class TimedEngine:
         idle = 0.0 if self.settled_s is None else time.process_time() - self.settled_s
         if self.typical_s[index] < seconds:
             timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, energy = counters(), self.meter.read() if self.meter else []
-        began = time.perf_counter()
-        samples = timed_calls(run, inputs, seconds=seconds, calls=calls, limit_seconds=limit)
-        elapsed = time.perf_counter() - began
-        joules = self.joules_since(energy, elapsed)
+        before = counters()
+        samples, elapsed, joules = self.metered_calls(index, seconds, calls, limit)
         counted = counters().since(before)
         state = self.state()
         self.used.update(counted.threads)
@@ -188,11 +185,18 @@ class TimedEngine:
         settle()
         return {"blocks_s": found, "waited_s": waited, "late_s": late}
 
-    def joules_since(self, before: list[float], seconds: float) -> float | None:
-        """Return the joules of the last `seconds`, None where the counters do not show them."""
-        if self.meter is None or seconds < self.meter.shortest_s:
-            return None
-        return self.meter.joules_since(before)
+    def metered_calls(
+        self, index: int, seconds: float, calls: int, limit: float
+    ) -> tuple[list[float], float, float | None]:
+        """Return the seconds of calls, those of all, and their joules as far as counters show."""
+        before, began = self.meter.read() if self.meter else [], time.perf_counter()
+        samples = timed_calls(
+            self.run, self.inputs[index], seconds=seconds, calls=calls, limit_seconds=limit
+        )
+        elapsed = time.perf_counter() - began
+        if self.meter is None or elapsed < self.meter.shortest_s:
+            return samples, elapsed, None
+        return samples, elapsed, self.meter.joules_since(before)
 
     def long_block(self, index: int, limit: float) -> LongBlock | None:
         """Run calls for as long as the energy counter needs; None where each block is enough.
@@ -204,9 +208,7 @@ class TimedEngine:
             return None
         run, inputs, seconds = self.run, self.inputs[index], self.meter.shortest_s
         timed_calls(run, inputs, seconds=LEAD_SHARE * seconds, calls=1, limit_seconds=limit)
-        before, began = self.meter.read(), time.perf_counter()
-        samples = timed_calls(run, inputs, seconds=seconds, calls=1, limit_seconds=limit)
-        joules = self.joules_since(before, time.perf_counter() - began)
+        samples, _, joules = self.metered_calls(index, seconds, 1, limit)
         return LongBlock(energy_j=joules, calls=len(samples), gpu=self.state())
 
     def device(self, index: int) -> list[float] | None:

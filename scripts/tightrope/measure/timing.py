@@ -4,7 +4,8 @@ import gc
 import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tightrope.machine.interference import GpuState
@@ -18,6 +19,18 @@ PLAIN_S, WARM_UP_S = 0.3, 0.1
 FEWEST = 3
 
 
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep the garbage collector off, which would run in the middle of a call."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def timed_calls(
     run: Callable[[Any], Any], inputs: Any, *, seconds: float, calls: int, limit_seconds: float
 ) -> list[float]:
@@ -27,9 +40,7 @@ def timed_calls(
     """
     clock = time.perf_counter
     samples: list[float] = []
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         start = end = clock()
         while (end - start < seconds or len(samples) < calls) and (
             end - start < limit_seconds or not samples
@@ -38,9 +49,6 @@ def timed_calls(
             run(inputs)
             end = clock()
             samples.append(end - begin)
-    finally:
-        if enabled:
-            gc.enable()
     return samples
 
 
@@ -63,9 +71,7 @@ def timed_streams(
         program.enqueue(inputs)
         return now
 
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         started = time.perf_counter()
         for program in programs:
             program.enqueue(inputs)
@@ -77,9 +83,6 @@ def timed_streams(
             ended, calls = end_of_oldest(), calls + 1
         for program in programs:
             program.wait()
-    finally:
-        if enabled:
-            gc.enable()
     return calls, ended - began
 
 
@@ -129,9 +132,7 @@ def closed_loop(
     clock = time.perf_counter
     found: list[list[float]] = [[] for _ in range(blocks)]
     length, stop = seconds / blocks, start + seconds
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         end = clock()
         while end < start:
             run(inputs)
@@ -143,9 +144,6 @@ def closed_loop(
             place = int((end - start) / length)
             if place < blocks:
                 found[place].append(end - before)
-    finally:
-        if enabled:
-            gc.enable()
     return found
 
 

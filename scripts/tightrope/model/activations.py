@@ -83,16 +83,16 @@ class FastSwishFunction(torch.autograd.Function):
 
 def on_gpu(x: torch.Tensor) -> torch.Tensor:
     """Compute FastSwish with the Triton kernel."""
-    from tightrope.model.fast_swish_kernels import launch_forward
+    from tightrope.model.fast_swish_kernels import forward_kernel, launch
 
-    return launch_forward(x)
+    return launch(forward_kernel, x)
 
 
 def backward_on_gpu(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Compute the gradient of the input `x` with the Triton kernel."""
-    from tightrope.model.fast_swish_kernels import launch_backward
+    from tightrope.model.fast_swish_kernels import backward_kernel, launch
 
-    return launch_backward(gradient, x)
+    return launch(backward_kernel, gradient, x)
 
 
 # The composite implementation is the formula. Devices without a registered kernel use it, and

@@ -57,11 +57,6 @@ def layers_in(model: Any) -> torch.nn.ModuleList | None:
     return next((one for one in found if isinstance(one, torch.nn.ModuleList)), None)
 
 
-def has_layers(model: Any) -> bool:
-    """Return whether it is an encoder of equal layers, not one with stages."""
-    return layers_in(model) is not None
-
-
 def width_of(model: Any) -> int | None:
     """Return the neurons of each feed-forward layer, with stages those of the first one.
 
@@ -74,7 +69,7 @@ def width_of(model: Any) -> int | None:
 def stage_widths(model: Any) -> list[int]:
     """Return the neurons of a block of each stage; none where `width_of` is None."""
     firsts = [blocks[0] for blocks in stages_of(model)]
-    if not has_layers(model) and None in map(products_of, firsts):
+    if layers_in(model) is None and None in map(products_of, firsts):
         return []
     return [int(feed_forward_of(block)[0].out_features) for block in firsts]
 
@@ -147,7 +142,7 @@ def heads_in(layer: torch.nn.Module) -> Heads | None:
 
 def heads_of(model: Any) -> int | None:
     """Return the heads of each layer, None where they are not found."""
-    found = heads_in(stages_of(model)[0][0]) if has_layers(model) else None
+    found = heads_in(stages_of(model)[0][0]) if layers_in(model) is not None else None
     return found and found.number
 
 
@@ -178,7 +173,7 @@ def keep_heads(model: Any, count: int, kept: Sequence[Sequence[int]] | None = No
 
 def layer_heads(model: Any) -> list[Heads]:
     """Return the heads of each layer, none where they are not found."""
-    if not has_layers(model):
+    if layers_in(model) is None:
         return []
     found = [heads_in(layer) for layer in stages_of(model)[0]]
     return [heads for heads in found if heads is not None]

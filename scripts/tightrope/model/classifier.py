@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModelForImageClassification,
-    AutoModelForSequenceClassification,
-)
+from transformers import AutoConfig
 
 from tightrope.artifacts.files import read_json
 from tightrope.errors import TightropeError, in_foreign_files
@@ -53,13 +49,11 @@ def load_classifier(
     fits = head_fits(config, labels, names, new_head=new_head, source=source)
     changes = {} if fits else label_fields(labels or [])
     torch.manual_seed(seed)
-    images = task == IMAGE
-    kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
     with in_foreign_files(f"{source}: transformers cannot load it", "save the model again"):
         model, info = load_sized(
-            kind,
             folder,
             config,
+            images=task == IMAGE,
             dtype=torch.float32,
             trust_remote_code=False,
             use_safetensors=True,
@@ -84,7 +78,7 @@ def load_classifier(
             require_same_places(source, own, labels)
         model.config.update(label_fields(labels))
     model.eval()
-    if not images:
+    if task != IMAGE:
         require_masked_padding(model, source)
     return model
 

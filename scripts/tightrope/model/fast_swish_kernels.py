@@ -56,20 +56,6 @@ def backward_kernel(gradient_pointer, x_pointer, result_pointer, count, BLOCK: t
     tl.store(result_pointer + offsets, result.to(result_pointer.dtype.element_ty), mask=mask)
 
 
-def launch_forward(x: torch.Tensor) -> torch.Tensor:
-    """Compute FastSwish of `x`, with its dtype and, if it is dense, its strides."""
-    y = torch.empty_like(x)
-    launch(forward_kernel, laid_out_as(y, x), y)
-    return y
-
-
-def launch_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Compute the gradient of `x` from that of the output, in the dtype of `x`."""
-    result = torch.empty_like(x)
-    launch(backward_kernel, laid_out_as(result, gradient), laid_out_as(result, x), result)
-    return result
-
-
 def laid_out_as(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return `x`, copied to the memory layout of `result` if its strides differ."""
     if x.stride() == result.stride():
@@ -77,9 +63,14 @@ def laid_out_as(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(result, dtype=x.dtype).copy_(x)
 
 
-def launch(kernel: triton.runtime.KernelInterface, *tensors: torch.Tensor) -> None:
-    """Run the kernel over all elements of `tensors`; the last tensor is the result."""
-    count = tensors[-1].numel()
-    if count:
-        with torch.cuda.device_of(tensors[-1]):
-            kernel[(triton.cdiv(count, BLOCK),)](*tensors, count, BLOCK=BLOCK)
+def launch(kernel: triton.runtime.KernelInterface, *tensors: torch.Tensor) -> torch.Tensor:
+    """Return the result of a kernel over all elements of `tensors`, which are its inputs.
+
+    It has the dtype of the last one and, if that is dense, its strides.
+    """
+    result = torch.empty_like(tensors[-1])
+    given = [laid_out_as(result, one) for one in tensors]
+    if count := result.numel():
+        with torch.cuda.device_of(result):
+            kernel[(triton.cdiv(count, BLOCK),)](*given, result, count, BLOCK=BLOCK)
+    return result

@@ -10,8 +10,6 @@ from torch.nn.functional import cross_entropy
 
 from tightrope.model.blocks import (
     feed_forward_of,
-    heads_in,
-    heads_of,
     keep_heads,
     layer_heads,
     stage_widths,
@@ -168,36 +166,24 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
 
 def parameter_table(model: Any) -> Table:
     """Return the number of weights of each structure as costs, see `structures.Costs`."""
-    stages, width = stages_of(model), width_of(model)
-    sizes = [parameters(blocks[0]) for blocks in stages]
-    rest = parameters(model) - sum(
-        size * len(blocks) for size, blocks in zip(sizes, stages, strict=True)
+    stages, width, known = stages_of(model), width_of(model), layer_heads(model)
+    whole = known[0].number if known else None
+
+    def by_depth(blocks: Any, narrow: int | None, heads: int | None) -> list[float]:
+        """Return the weights of a stage's blocks where the first stage has `narrow` neurons."""
+        removed = 0 if heads is None else (known[0].number - heads) * known[0].weights
+        if width is not None and narrow is not None:
+            into, out = feed_forward_of(blocks[0])
+            neurons = into.out_features - in_proportion(into.out_features, narrow, width)
+            removed += neurons * (into.in_features + 1 + out.out_features)
+        own = parameters(blocks[0]) - removed
+        return [float(depth * own) for depth in range(1, len(blocks) + 1)]
+
+    rest = float(
+        parameters(model) - sum(parameters(block) for blocks in stages for block in blocks)
     )
-    whole = heads_of(model)
-    table: Table = {}
-    for one in widths_up_to(width, width_step(len(stages), width)):
-        for heads in widths_up_to(whole, 1):
-            removed = removed_weights(model, one, heads)
-            table[one, heads] = Costs(
-                float(rest),
-                [
-                    [float(depth * (size - less)) for depth in range(1, len(blocks) + 1)]
-                    for size, less, blocks in zip(sizes, removed, stages, strict=True)
-                ],
-            )
-    return table
-
-
-def removed_weights(model: Any, width: int | None, heads: int | None) -> list[int]:
-    """Return by how many weights a block of each stage is smaller at a width with `heads`."""
-    widths, known = stage_widths(model), heads_in(stages_of(model)[0][0])
-    if width is None or not widths:
-        return [0 for _ in stages_of(model)]
-    fewer = 0 if known is None or heads is None else known.number - heads
-    of_heads = 0 if known is None else fewer * known.weights
-    products = [feed_forward_of(blocks[0]) for blocks in stages_of(model)]
-    return [
-        (whole - in_proportion(whole, width, widths[0])) * (into.in_features + 1 + out.out_features)
-        + of_heads
-        for whole, (into, out) in zip(widths, products, strict=True)
-    ]
+    return {
+        (one, heads): Costs(rest, [by_depth(blocks, one, heads) for blocks in stages])
+        for one in widths_up_to(width, width_step(len(stages), width))
+        for heads in widths_up_to(whole, 1)
+    }

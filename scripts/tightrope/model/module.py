@@ -70,18 +70,13 @@ def load_module(
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
         with hidden(*UNUSED):
-            from transformers import (
-                AutoConfig,
-                AutoModelForImageClassification,
-                AutoModelForSequenceClassification,
-            )
+            from transformers import AutoConfig
 
             files = {"trust_remote_code": False, "local_files_only": True}
             config = AutoConfig.from_pretrained(folder, **files)
             images = config.architectures[0].endswith("ForImageClassification")
-            kind = AutoModelForImageClassification if images else AutoModelForSequenceClassification
             options = {"dtype": dtype, "attn_implementation": attention, "use_safetensors": True}
-            module = load_sized(kind, folder, config, **options, **files)
+            module = load_sized(folder, config, images=images, **options, **files)
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"{folder}: the weights cannot be read ({error})") from error
     restore_activation(module)

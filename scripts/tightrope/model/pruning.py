@@ -22,13 +22,13 @@ from tightrope.model.blocks import (
     LAYERS,
     WIDTH,
     feed_forward_of,
-    has_layers,
     heads_in,
     heads_of,
     keep_channels,
     keep_heads,
     keep_only_heads,
     layer_heads,
+    layers_in,
     set_size,
     stage_widths,
     stages_of,
@@ -106,7 +106,7 @@ def keep_blocks(model: Any, blocks: Sequence[Sequence[int]]) -> None:
         for number in reversed(range(len(stage))):
             if number not in kept:
                 del stage[number]
-    if has_layers(model):
+    if layers_in(model) is not None:
         set_size(model.config, DEPTH, len(blocks[0]))
     else:
         setattr(model.config, DEPTHS, [len(kept) for kept in blocks])
@@ -130,7 +130,7 @@ def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None
         importance = into.weight.detach().norm(dim=1) * out.weight.detach().norm(dim=0)
         own = in_proportion(into.out_features, width, first)
         keep_channels([into], out, importance.topk(own).indices.sort().values.tolist())
-    if has_layers(model):
+    if layers_in(model) is not None:
         set_size(model.config, WIDTH, width)
 
 
@@ -141,7 +141,7 @@ def evenly(count: int, total: int) -> list[int]:
 
 def note_sizes(model: Any) -> None:
     """Note in config.json the sizes of the model that no other field there tells."""
-    if has_layers(model):
+    if layers_in(model) is not None:
         heads = heads_in(stages_of(model)[0][0])
         if heads is not None and heads.out.in_features != heads.into[0].in_features:
             setattr(model.config, FIELD, {HEADS: heads.number})
@@ -152,12 +152,15 @@ def note_sizes(model: Any) -> None:
         setattr(model.config, FIELD, {INNER: widths})
 
 
-def load_sized(kind: Any, folder: Path, config: Any, **options: Any) -> Any:
-    """Return what `kind.from_pretrained(folder, **options)` does, with the noted sizes.
+def load_sized(folder: Path, config: Any, *, images: bool, **options: Any) -> Any:
+    """Return the classifier of images or texts in `folder`, with the noted sizes.
 
-    `kind` is a class of transformers such as AutoModelForImageClassification, `config` that of the
-    folder. Raises ArtifactError for noted sizes that the model cannot have.
+    `config` is that of the folder, `options` are those of `from_pretrained` of transformers. Raises
+    ArtifactError for noted sizes that the model cannot have.
     """
+    from transformers import AutoModelForImageClassification, AutoModelForSequenceClassification
+
+    kind: Any = AutoModelForImageClassification if images else AutoModelForSequenceClassification
     noted = getattr(config, FIELD, None)
     if noted is None:
         return kind.from_pretrained(folder, **options)
@@ -179,7 +182,7 @@ def load_sized(kind: Any, folder: Path, config: Any, **options: Any) -> Any:
 
 def resize(model: Any, noted: Any, folder: Path) -> None:
     """Give the modules of a model the noted sizes, with weights that are loaded afterwards."""
-    name = HEADS if has_layers(model) else INNER
+    name = HEADS if layers_in(model) is not None else INNER
     sizes: Any = noted.get(name) if isinstance(noted, dict) and set(noted) == {name} else None
     whole: Any = heads_of(model) if name == HEADS else stage_widths(model)
     if not whole or not fits(sizes, whole):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 # widths are multiples of it, or of FINE_STEP in stages that have less than FEW_STEPS of them
 WIDTH_STEP, FINE_STEP, FEW_STEPS = 64, 16, 4
@@ -49,10 +50,10 @@ class Judged(NamedTuple):
                 [lost_beyond(block.neurons, self.width_in(stage, width)) for block in blocks]
                 for stage, blocks in enumerate(self.stages)
             ]
-            values = borne(values, lost, interpolated(self.narrowing, width))
+            values = borne(values, lost, self.narrowing, width)
         if heads is not None and self.fewer_heads:
             lost = [[lost_beyond(one.heads, heads) for one in blocks] for blocks in self.stages]
-            values = borne(values, lost, interpolated(self.fewer_heads, heads))
+            values = borne(values, lost, self.fewer_heads, heads)
         return values
 
     def kept(self, structure: "Structure") -> float:
@@ -71,9 +72,14 @@ def lost_beyond(values: Sequence[float], count: int) -> float:
     return sum(sorted(values, reverse=True)[count:])
 
 
-def borne(values: list[list[float]], lost: list[list[float]], cost: float) -> list[list[float]]:
-    """Return the values less a cost, which is borne in proportion to what is lost."""
-    total = sum(map(sum, lost))
+def borne(
+    values: list[list[float]], lost: list[list[float]], costs: dict[int, float], size: int
+) -> list[list[float]]:
+    """Return the values less the cost of a size, which is borne in proportion to what is lost.
+
+    The cost is linear between the sizes for which it was measured.
+    """
+    total, cost = sum(map(sum, lost)), float(np.interp(size, [*costs], [*costs.values()]))
     part = cost / total if total else 0.0
     return [
         [value - part * share for value, share in zip(own, shares, strict=True)]
@@ -81,12 +87,7 @@ def borne(values: list[list[float]], lost: list[list[float]], cost: float) -> li
     ]
 
 
-def interpolated(losses: dict[int, float], size: int) -> float:
-    """Return the loss at a size, linear between those that were measured."""
-    return float(np.interp(size, [*losses], [*losses.values()]))
-
-
-class Structure(NamedTuple):
+class Structure(Struct, frozen=True, omit_defaults=True):
     """How many blocks each stage has, and neurons each feed-forward layer, None if not known.
 
     The neurons are those of the first stage, and in the others in proportion to their own. `heads`
@@ -96,11 +97,6 @@ class Structure(NamedTuple):
     depths: tuple[int, ...]
     width: int | None
     heads: int | None = None
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        heads = {} if self.heads is None else {"heads": self.heads}
-        return {"depths": list(self.depths), "width": self.width, **heads}
 
     def __str__(self) -> str:
         blocks = " + ".join(map(str, self.depths))

@@ -63,7 +63,12 @@ def finalists(candidates: Iterable[Candidate], wanted: Iterable[Candidate] = ())
     engines: dict[tuple[str, str], list[Candidate]] = {}
     for one in ordered:
         engines.setdefault(parse(one.variant)[:2], []).append(one)
-    found = [pair for group in engines.values() if (pair := best_pair(group))]
+    found = []
+    for group in engines.values():
+        quantized = best(group, lambda one: parse(one.variant).precision in QUANTIZED)
+        plain = best(group, lambda one: parse(one.variant).precision not in QUANTIZED)
+        if quantized and plain:
+            found.append((quantized, plain))
     known = {frozenset(pair) for pair in found}
     goal = pairs_for_goal(possible_winners(wanted), contenders)
     return Finalists(contenders, [*found, *(one for one in goal if frozenset(one) not in known)])
@@ -84,13 +89,6 @@ def pairs_for_goal(wanted: list[str], contenders: list[str]) -> list[tuple[str, 
         return []
     others = wanted[1:] or contenders[:1]
     return [(wanted[0], other) for other in others if other != wanted[0]]
-
-
-def best_pair(group: list[Candidate]) -> tuple[str, str] | None:
-    """Return the best quantized and the best float variant of an engine, None without either."""
-    quantized = best(group, lambda one: parse(one.variant).precision in QUANTIZED)
-    plain = best(group, lambda one: parse(one.variant).precision not in QUANTIZED)
-    return (quantized, plain) if quantized and plain else None
 
 
 def best(group: list[Candidate], belongs: Callable[[Candidate], bool]) -> str | None:

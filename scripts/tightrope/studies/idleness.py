@@ -150,28 +150,26 @@ def rows(record: StudyRecord, accept: bool) -> list[Row]:
     """Return a row per length of a pause, the shortest first."""
     blocks = [statistics.median(call.block_s) for call in record.calls]
     back_to_back = statistics.median(blocks) if blocks else None
-    return [row(record, pause, accept, back_to_back) for pause in sorted(record.settings["pauses"])]
-
-
-def row(record: StudyRecord, pause_s: float, accept: bool, back_to_back_s: float | None) -> Row:
-    """Return the row of the pauses of one length."""
-    calls = [one for one in record.calls if one.pause_s == pause_s]
-    what = f"pauses of {pause_s:g} s"
-    counted = kept(calls, FEWEST, what, record.busiest, accept=accept)
-    enough = len(counted.calls) >= FEWEST
-    limit = record.settings["max_seconds"]
-    few = f"only {len(calls)} calls within max_seconds = {limit:g}; an interval needs {FEWEST}"
-    return Row(
-        back_to_back_s=back_to_back_s,
-        pause_s=pause_s,
-        first_call_s=statistics.median(one.call_s for one in counted.calls) if enough else None,
-        slowdown=Estimate.of(slowdown(counted.calls)) if enough else None,
-        calls=len(counted.calls),
-        disturbed_calls=counted.disturbed_calls,
-        reason=few if len(calls) < FEWEST else None,
-        disturbed=counted.disturbed,
-        provisional=counted.provisional,
-    )
+    limit, found = record.settings["max_seconds"], []
+    for pause_s in sorted(record.settings["pauses"]):
+        calls = [one for one in record.calls if one.pause_s == pause_s]
+        what = f"pauses of {pause_s:g} s"
+        counted = kept(calls, FEWEST, what, record.busiest, accept=accept)
+        few = f"only {len(calls)} calls within max_seconds = {limit:g}; an interval needs {FEWEST}"
+        row = Row(
+            back_to_back_s=back_to_back,
+            pause_s=pause_s,
+            calls=len(counted.calls),
+            disturbed_calls=counted.disturbed_calls,
+            reason=few if len(calls) < FEWEST else None,
+            disturbed=counted.disturbed,
+            provisional=counted.provisional,
+        )
+        if len(counted.calls) >= FEWEST:
+            row.first_call_s = statistics.median(one.call_s for one in counted.calls)
+            row.slowdown = Estimate.of(slowdown(counted.calls))
+        found.append(row)
+    return found
 
 
 def slowdown(calls: Sequence[Call]) -> Interval:

@@ -5,9 +5,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import mlperf_loadgen
@@ -191,27 +192,17 @@ def converse(serving: Serving, scenario: str, settings: dict[str, Any], folder: 
     size = len(serving.rows)
     library = mlperf_loadgen.ConstructQSL(size, size, ignore, ignore)
     system = mlperf_loadgen.ConstructSUT(serving.inbox.put, ignore)
-    failed: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            # the last argument is a file that would override the settings: no file
-            mlperf_loadgen.StartTestWithLogSettings(system, library, test, logs, "")
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            serving.inbox.put(None)
-
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
+    # the last argument is a file that would override the settings: no file
+    asked = partial(mlperf_loadgen.StartTestWithLogSettings, system, library, test, logs, "")
     try:
-        serving.work(complete)
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(asked)
+            asking.add_done_callback(lambda _: serving.inbox.put(None))
+            serving.work(complete)
+        asking.result()
     finally:
-        asking.join()
         mlperf_loadgen.DestroySUT(system)
         mlperf_loadgen.DestroyQSL(library)
-    if failed:
-        raise failed[0]
 
 
 def ignore(*_: Any) -> None:

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from tightrope.jobs.child import Child
@@ -72,13 +73,12 @@ class Scenarios:
 
     def run(self) -> Iterator[Call]:
         """Yield the tests of all scenarios."""
+        alone = self.in_rounds(SingleStream, self.single_stream)
+        known = {"single_stream": alone, "offline": self.offline(), "server": self.server()}
         with self.bar:
-            if "single_stream" in self.settings.scenarios:
-                yield from self.in_rounds(SingleStream, self.single_stream)
-            if "offline" in self.settings.scenarios:
-                yield from self.offline()
-            if "server" in self.settings.scenarios:
-                yield from self.server()
+            yield from chain(
+                *(one for name, one in known.items() if name in self.settings.scenarios)
+            )
 
     def ask(self, kind: type[Any], number: int, padding: str, name: str, *arguments: Any) -> Any:
         """Return a test of this kind; its logs get the name, see `LoadGen.test` for the rest."""

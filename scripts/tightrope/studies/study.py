@@ -4,6 +4,7 @@ The section of the configuration, the rule, the record, the entry of summary.jso
 the chart of the page follow from it.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Child
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.machine.quiet import QuietMachine
 from tightrope.records.record import TimedRecord
 from tightrope.statistics import Interval
@@ -108,18 +110,24 @@ class Bench(Protocol):
     """What a study measures with: an engine that is loaded as often as it asks.
 
     `processors` are those of the job's `threads`, `machine` holds the time that other load may
-    cost. `shape` is what the record says of the inputs, `folder` is for files beside the record.
+    cost. `shape` is what the record says of the inputs, `folder` is for files beside the record,
+    `began` by `time.monotonic()` when.
     """
 
-    threads: int
     processors: list[int]
     machine: QuietMachine
     shape: Shape
     folder: Path
+    began: float
+
+    @property
+    def threads(self) -> int:
+        """Return the threads of the job."""
 
     @property
     def spent_s(self) -> float:
         """Return the seconds since the beginning without those lost to other load."""
+        return time.monotonic() - self.began - self.machine.lost_s
 
     def size(self, sequence: int, key: str) -> Shape:
         """Return the size of each input: `sequence` tokens, or the image of the model.
@@ -145,6 +153,14 @@ class Bench(Protocol):
 
     def quietly(self, measured: Callable[[], Any]) -> Iterator[Any]:
         """Yield what is measured, again while other load disturbs it and time may be lost."""
+        while True:
+            began = time.monotonic()
+            call = measured()
+            yield call
+            if call.foreign_cores <= MAX_FOREIGN_CORES or not self.machine.left_s:
+                return
+            self.machine.lose(time.monotonic() - began)
+            self.machine.wait_for_idle_gap()
 
 
 class Study(NamedTuple):

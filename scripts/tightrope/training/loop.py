@@ -1,7 +1,8 @@
 """Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TextIO
@@ -13,6 +14,8 @@ from tqdm import tqdm
 from tightrope.durations import in_words
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.interference import Windows
 from tightrope.training.examples import (
     Batch,
     Subject,
@@ -30,14 +33,6 @@ from tightrope.training.teaching import UNLABELLED
 AHEAD = {"cpu": 0, "cuda": 8}
 # progress lines of a training
 LINES = 10
-# ends the timing of an epoch and returns its measurements, `seconds` at least
-Stop = Callable[[], dict[str, Any]]
-
-
-def stopwatch() -> Stop:
-    """Start timing an epoch, the first with compilation; return what gives its `seconds`."""
-    began = time.perf_counter()
-    return lambda: {"seconds": time.perf_counter() - began}
 
 
 @dataclass
@@ -45,8 +40,9 @@ class History:
     """Training history: the loss of each step, and a record of each finished epoch.
 
     Each of `epochs` has `samples`, `steps`, `seconds` (of the steps; the first epoch includes the
-    time of torch.compile, `compile_s`), `loss` (mean over its steps), and validation `accuracy` and
-    `accuracy_s`, both None without validation. `micro_batches` is their number per batch.
+    time of torch.compile, `compile_s`), the `foreign_cores` that other programs used meanwhile,
+    `loss` (mean over its steps), and validation `accuracy` and `accuracy_s`, both None without
+    validation. `micro_batches` is their number per batch.
     """
 
     micro_batches: int = 1
@@ -87,22 +83,20 @@ def fine_tune(
     terminal: TextIO,
     state: TrainingState | None = None,
     micro_batches: int = 1,
-    clock: Callable[[], Stop] = stopwatch,
 ) -> tuple[History, dict[str, Any]]:
     """Train the model of `subject` in place by a whole recipe; return history and properties.
 
     The properties are `steps`, `amp`, `tf32`, `device`, `samples`, `held_out_samples`. With
     `state`, an interrupted run is resumed and ends with the same weights; a state with fewer
-    `micro_batches` per batch is discarded. The measurements of `clock` are kept with each epoch.
-    Raises TightropeError if the loss is not finite, or if the model lacks a module of `frozen`.
+    `micro_batches` per batch is discarded. Raises TightropeError if the loss is not finite, or if
+    the model lacks a module of `frozen`.
     """
     for name in ("channels_last", "augmentation"):
         if subject.lengths is not None and recipe[name] not in (False, "off"):
             raise TightropeError(f"train.{name}: only for images; remove it")
     amp = resolve_amp(recipe["amp"], device)
     training, validation = split(subject, recipe)
-    size, seed, dynamic = recipe["batch"], recipe["seed"], subject.lengths is not None
-    options = {"size": size, "epochs": recipe["epochs"], "seed": seed}
+    options = {"size": recipe["batch"], "epochs": recipe["epochs"], "seed": recipe["seed"]}
     epochs = list(draw_epochs(len(training.rows), training.lengths, **options))
     steps = sum(map(len, epochs))
     subject.prepare(subject.model, device)
@@ -114,15 +108,14 @@ def fine_tune(
         steps=steps,
         device=device,
         amp=amp,
-        dynamic=dynamic,
+        dynamic=subject.lengths is not None,
         objective=objective,
     )
-    history, ahead = History(micro_batches), AHEAD[device]
-    loop = Loop(trainer, training, validation, size, seed, state, history, ahead, clock)
+    loop = Loop(trainer, recipe, training, validation, state, History(micro_batches))
     loop.restore()
-    loop.stop_clock = clock()
+    loop.begin_epoch()
     if recipe["compile"]:
-        loop.compile(epochs, dynamic=dynamic)
+        loop.compile(epochs)
     loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
     trainer.release()
     held_out = len(validation.rows) if validation else 0
@@ -149,16 +142,17 @@ class Loop:
     """Training loop: the steps, and the work between them."""
 
     trainer: Trainer
+    recipe: Recipe
     training: Subject
     validation: Subject | None
-    size: int
-    seed: int
     state: TrainingState | None
     history: History
-    ahead: int
-    clock: Callable[[], Stop]
-    stop_clock: Stop = field(init=False)
     pending: list[torch.Tensor] = field(default_factory=list)
+
+    def begin_epoch(self) -> None:
+        """Start timing an epoch, the first with compilation."""
+        self.window = Windows(sorted(os.sched_getaffinity(0)), own_seconds)
+        self.began = time.perf_counter()
 
     def restore(self) -> None:
         """Resume from the saved state, unless it used fewer micro-batches per batch."""
@@ -169,47 +163,47 @@ class Loop:
             self.trainer.restore(*saved)
         elif self.state and self.history.micro_batches > 1:
             # a restart after a kill then begins with these smaller micro-batches
-            self.save_state(self.state)
+            self.save_state()
 
-    def compile(self, epochs: list[list[Batch]], *, dynamic: bool) -> None:
+    def compile(self, epochs: list[list[Batch]]) -> None:
         """Compile one program per kind of shape, on the first micro-batch that has it."""
         began = time.perf_counter()
         first: dict[tuple[int, ...], Batch] = {}
         for batch in (batch for batches in epochs for batch in batches):
             for micro_batch in split_micro_batches(batch, self.history.micro_batches):
                 shape = self.training.shape(micro_batch)
-                # even a program with dynamic sizes does not cover size 1
-                first.setdefault(
-                    tuple(size == 1 for size in shape) if dynamic else shape, micro_batch
-                )
+                if self.training.lengths is not None:
+                    # even a program with dynamic sizes does not cover size 1
+                    shape = tuple(size == 1 for size in shape)
+                first.setdefault(shape, micro_batch)
         self.trainer.compile(self.training.batch(micro_batch) for micro_batch in first.values())
         self.trainer.wait()
         self.history.compile_s = time.perf_counter() - began
 
     def run(self, epochs: list[list[Batch]], report: Report) -> None:
         """Run the remaining steps; the clock of the first epoch has already started."""
-        done, first = len(self.history.losses), 0
+        done, first, ahead = len(self.history.losses), 0, AHEAD[self.trainer.device]
         bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
         with bar:
             for batches in epochs:
                 last = first + len(batches)
                 steps = range(max(first, done), last)
                 tasks = (partial(self.micro_batches, batches[step - first], step) for step in steps)
-                for step, batch in zip(steps, prefetched(tasks, ahead=self.ahead), strict=True):
+                for step, batch in zip(steps, prefetched(tasks, ahead=ahead), strict=True):
                     self.pending.append(self.trainer.learn(batch))
                     bar.update()
                     if step + 1 in report.marks:
                         report(self.read_losses())
                     if self.state and self.state.due() and step + 1 < last:
-                        self.save_state(self.state)
+                        self.save_state()
                 if last > done:
                     self.end_epoch(batches, whole=last == report.steps)
                 first = last
-                self.stop_clock = self.clock()
+                self.begin_epoch()
 
     def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""
-        generator = np.random.default_rng([self.seed, step])
+        generator = np.random.default_rng([self.recipe["seed"], step])
         micro_batches = split_micro_batches(batch, self.history.micro_batches)
         return [self.training.batch(micro_batch, generator) for micro_batch in micro_batches]
 
@@ -227,34 +221,36 @@ class Loop:
     def end_epoch(self, batches: list[Batch], *, whole: bool) -> None:
         """Record the finished epoch, validate, and save the state unless the run is complete."""
         self.trainer.wait()
-        epoch_times = self.stop_clock()
+        seconds, foreign_cores = time.perf_counter() - self.began, self.window.close()
         losses = self.read_losses()[-len(batches) :]
         epoch = {
             "samples": sum(map(len, batches)),
             "steps": len(batches),
-            **epoch_times,
+            "seconds": seconds,
+            "foreign_cores": foreign_cores,
             "loss": float(np.mean(losses)),
             "accuracy": None,
             "accuracy_s": None,
         }
         if judged := self.validation:
             began = time.perf_counter()
-            (drawn,) = draw_epochs(
-                len(judged.rows), judged.lengths, size=self.size, epochs=1, seed=0
-            )
+            size = self.recipe["batch"]
+            (drawn,) = draw_epochs(len(judged.rows), judged.lengths, size=size, epochs=1, seed=0)
             epoch["accuracy"] = self.trainer.accuracy(judged.batch(batch) for batch in drawn)
             epoch["accuracy_s"] = time.perf_counter() - began
         self.history.epochs.append(epoch)
-        if self.state and not whole:
-            self.save_state(self.state)
+        if not whole:
+            self.save_state()
 
-    def save_state(self, state: TrainingState) -> None:
-        """Save the training state."""
+    def save_state(self) -> None:
+        """Save the training state, where it is asked for."""
+        if self.state is None:
+            return
         if self.pending:
             self.read_losses()
         tensors, values = self.trainer.state()
         values |= {"course": asdict(self.history)}
-        state.write(tensors, values, step=len(self.history.losses))
+        self.state.write(tensors, values, step=len(self.history.losses))
 
 
 def freeze(model: Any, modules: Sequence[str]) -> None:

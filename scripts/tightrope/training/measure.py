@@ -14,15 +14,13 @@ from tightrope.artifacts.files import digest, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.errors import WorkFailed
-from tightrope.jobs.child import Limits, set_failure
+from tightrope.jobs.child import set_failure
 from tightrope.jobs.execution import Execution
-from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.interference import Windows
 from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
-from tightrope.training.loop import Stop, fine_tune, stopwatch
+from tightrope.training.loop import fine_tune
 from tightrope.training.micro_batches import run_training
 from tightrope.training.recipe import Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
@@ -71,60 +69,33 @@ def measure_training(
     )
     machine = QuietMachine(sorted(os.sched_getaffinity(0)), quiet_seconds, terminal, OF_RUN)
     load = partial(load_start, source, data, changes=changes, names=labels)
+    began, limits = time.monotonic(), execution.limits
     try:
-        train_seeds(record, load, machine, execution.limits, terminal)
+        # each in a process of its own when the machine is quiet; all share the time of the limits
+        for seed in plan["seeds"]:
+            began += machine.wait()
+            work = partial(run_seed, record, load, {**record.recipe, "seed": seed}, terminal)
+            record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
+            record.runs.append(run)
     except WorkFailed as error:
-        set_failure(record, error, f"{model}: training", execution.limits)
+        set_failure(record, error, f"{model}: training", limits)
     record.lost_s, record.busiest = machine.lost_s, machine.busiest
     record.write(target)
 
 
-def train_seeds(
-    record: TrainingRecord,
-    load: Callable[..., Start],
-    machine: QuietMachine,
-    limits: Limits,
-    terminal: TextIO,
-) -> None:
-    """Add a run per seed to `record`; `load` takes a recipe and its seed.
-
-    Each seed runs in its own process and starts when the machine is quiet; all share the time of
-    `limits`.
-    """
-    began = time.monotonic()
-    for seed in record.plan["seeds"]:
-        began += machine.wait()
-        seeded = {**record.recipe, "seed": seed}
-        work = partial(run_seed, record, partial(load, seeded, seed=seed), seeded, terminal)
-        record.unit, run = run_training(work, record.recipe, limits=limits, began=began)
-        record.runs.append(run)
-
-
-def watching_clock() -> Stop:
-    """Start a `stopwatch` that also gives the `foreign_cores` of other programs meanwhile."""
-    stop, window = stopwatch(), Windows(sorted(os.sched_getaffinity(0)), own_seconds)
-    return lambda: {**stop(), "foreign_cores": window.close()}
-
-
 def run_seed(
     record: TrainingRecord,
-    load: Callable[[], Start],
+    load: Callable[..., Start],
     recipe: Recipe,
     terminal: TextIO,
     micro_batches: int,
 ) -> tuple[str, SeedRun]:
-    """Train what `load` returns, with `micro_batches` per batch; return unit and run."""
+    """Train what `load` returns for a recipe and its seed; return unit and run."""
     device = record.device
     prepare_device(device, record.threads)
-    subject = load().subject(recipe)
-    history, properties = fine_tune(
-        subject,
-        recipe,
-        device=device,
-        terminal=terminal,
-        micro_batches=micro_batches,
-        clock=watching_clock,
-    )
+    subject = load(recipe, seed=recipe["seed"]).subject(recipe)
+    options: dict[str, Any] = {"terminal": terminal, "micro_batches": micro_batches}
+    history, properties = fine_tune(subject, recipe, device=device, **options)
     return subject.unit, SeedRun(
         seed=recipe["seed"],
         **{name: properties[name] for name in PROPERTIES},

@@ -37,7 +37,6 @@ CHANNELS = 16
 Rounding = Callable[[torch.Tensor], torch.Tensor]
 # ends the key of the quantizer of an output; in no name of a module
 OUTPUT = " output"
-Hook = Callable[[Any, tuple[torch.Tensor, ...]], tuple[torch.Tensor, ...]]
 
 
 class Grid(NamedTuple):
@@ -217,10 +216,6 @@ class RoundedOnce(TorchFunctionMode):
             self.known |= {version_of(one): (one, made) for one in (values, made)}
         return self.quantized(values)
 
-    def read(self, module: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        """Return the inputs of a module with the first one quantized."""
-        return (self.rounded(module.input_quantizer, inputs[0]), *inputs[1:])
-
     def wrapped(self, forward: Any) -> Any:
         """Return `forward` of a model in this mode, which forgets all tensors after each call."""
 
@@ -232,34 +227,6 @@ class RoundedOnce(TorchFunctionMode):
                 self.known.clear()
 
         return call
-
-
-@contextmanager
-def quantized_outputs(model: Any, quantizers: Mapping[str, Any], places: Places) -> Iterator[Hook]:
-    """Quantize outputs where `places` are; yield the hook that quantizes the input of a module.
-
-    The quantizers are in `named_parameters` of the model meanwhile.
-    """
-    once = RoundedOnce()
-    with ExitStack() as stack:
-        model.forward = once.wrapped(model.forward)
-        stack.callback(delattr, model, "forward")
-        for name, place in places.items():
-            module = model.get_submodule(name)
-            module.output_quantizer = quantizers[name + OUTPUT]
-            stack.callback(delattr, module, "output_quantizer")
-            hook = partial(quantized_output, once, module, place)
-            stack.enter_context(model.get_submodule(place.module).register_forward_hook(hook))
-        yield once.read
-
-
-def quantized_output(
-    once: RoundedOnce, module: Any, place: Place, _: Any, inputs: Any, output: torch.Tensor
-) -> torch.Tensor:
-    """Return the quantized output of a module, as the hook behind `place`."""
-    if place.before_bias:
-        return module.output_quantizer(product_of(module, output, place)) + module.bias
-    return once.rounded(module.output_quantizer, output)
 
 
 Quantizers = dict[str, InputQuantizer]
@@ -303,13 +270,30 @@ def fake_quantized(
     With `places` also outputs, and what else reads these tensors. The quantizers are in
     `named_parameters` of the model meanwhile, so they are trained and saved with it.
     """
-    names = [name for name in quantizers if not name.endswith(OUTPUT)]
-    modules = {name: model.get_submodule(name) for name in names}
+    once = RoundedOnce()
+
+    def read(module: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        if places is None:
+            return (module.input_quantizer(inputs[0]), *inputs[1:])
+        return (once.rounded(module.input_quantizer, inputs[0]), *inputs[1:])
+
+    def returned(module: Any, place: Place, _: Any, inputs: Any, output: torch.Tensor) -> Any:
+        if place.before_bias:
+            return module.output_quantizer(product_of(module, output, place)) + module.bias
+        return once.rounded(module.output_quantizer, output)
+
     with ExitStack() as stack:
-        read: Hook = quantized_input
         if places is not None:
-            read = stack.enter_context(quantized_outputs(model, quantizers, places))
-        for name, module in modules.items():
+            model.forward = once.wrapped(model.forward)
+            stack.callback(delattr, model, "forward")
+        for name, place in (places or {}).items():
+            module = model.get_submodule(name)
+            module.output_quantizer = quantizers[name + OUTPUT]
+            stack.callback(delattr, module, "output_quantizer")
+            hook = partial(returned, module, place)
+            stack.enter_context(model.get_submodule(place.module).register_forward_hook(hook))
+        for name in (name for name in quantizers if not name.endswith(OUTPUT)):
+            module = model.get_submodule(name)
             module.input_quantizer = quantizers[name]
             stack.callback(delattr, module, "input_quantizer")
             stack.enter_context(module.register_forward_pre_hook(read))
@@ -318,11 +302,6 @@ def fake_quantized(
                 parametrize.remove_parametrizations, module, "weight", leave_parametrized=False
             )
         yield
-
-
-def quantized_input(module: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    """Return the inputs of a module with the first one quantized."""
-    return (module.input_quantizer(inputs[0]), *inputs[1:])
 
 
 class Reading(NamedTuple):
@@ -345,42 +324,11 @@ def calibrated(
     """Return a quantizer for each module to quantize; modules that read one tensor share theirs.
 
     With `places` also those of outputs, whose keys end with OUTPUT; a module that reads the output
-    of another shares its quantizer. Examples are run one by one, so that none of them is padded.
+    of another shares its quantizer. What a file for TensorRT keeps in float has none without them.
+    Examples are run one by one, so that none of them is padded.
     """
-    model, found = subject.model, dict[str, Reading]()
-    with torch.no_grad():
-        for index in range(min(SAMPLES, len(subject.rows))):
-            inputs = inputs_of(subject, index, device)
-            with observed(model, grid, inputs, found, places):
-                model(**inputs)
-    if not found:
-        raise TightropeError(
-            f"qat: {type(model).__name__} has no linear layer or convolution to quantize"
-        )
-    groups: dict[str, list[Reading]] = {}
-    for one in found.values():
-        groups.setdefault(one.first, []).append(one)
-    shared = {
-        first: InputQuantizer(grid, min(one.low for one in group), max(one.high for one in group))
-        for first, group in groups.items()
-    }
-    return {name: shared[one.first] for name, one in found.items()}
-
-
-@contextmanager
-def observed(
-    model: Any,
-    grid: Grid,
-    inputs: dict[str, torch.Tensor],
-    found: dict[str, Reading],
-    places: Places | None,
-) -> Iterator[None]:
-    """Add to `found` what the modules to quantize read in one call of the model on `inputs`.
-
-    With `places` also what they return, and what a file for TensorRT keeps in float.
-    """
-    given = {tensor.data_ptr() for tensor in inputs.values()}
-    # the tensors are kept until the end of the call, so that no other gets the id of one
+    model, found, given = subject.model, dict[str, Reading](), set[int]()
+    # the tensors are kept until the end of a call, so that no other gets the id of one
     readers: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
     def observe(name: str, values: torch.Tensor) -> None:
@@ -397,14 +345,31 @@ def observed(
     def returns(name: str, place: Place, _: Any, inputs: Any, output: torch.Tensor) -> None:
         observe(name + OUTPUT, product_of(model.get_submodule(name), output, place))
 
-    with ExitStack() as stack:
+    with torch.no_grad(), ExitStack() as stack:
         for name, module in model.named_modules():
             if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
                 stack.enter_context(module.register_forward_pre_hook(partial(reads, name)))
         for name, place in (places or {}).items():
             module = model.get_submodule(place.module)
             stack.enter_context(module.register_forward_hook(partial(returns, name, place)))
-        yield
+        for index in range(min(SAMPLES, len(subject.rows))):
+            inputs = inputs_of(subject, index, device)
+            given |= {tensor.data_ptr() for tensor in inputs.values()}
+            model(**inputs)
+            given.clear()
+            readers.clear()
+    if not found:
+        raise TightropeError(
+            f"qat: {type(model).__name__} has no linear layer or convolution to quantize"
+        )
+    groups: dict[str, list[Reading]] = {}
+    for one in found.values():
+        groups.setdefault(one.first, []).append(one)
+    shared = {
+        first: InputQuantizer(grid, min(one.low for one in group), max(one.high for one in group))
+        for first, group in groups.items()
+    }
+    return {name: shared[one.first] for name, one in found.items()}
 
 
 def stays_in_float(module: Any, values: torch.Tensor, grid: Grid, *, given: set[int]) -> bool:

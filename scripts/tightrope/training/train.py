@@ -1,7 +1,7 @@
 """Train or convert a source checkpoint into the classifier that every variant is built from."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -15,12 +15,12 @@ from tightrope.artifacts.files import digest, read_json, sha256, storage_errors
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
-from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.config import BY_NAME, matching, output_names
+from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
 from tightrope.training.loop import LINES, fine_tune
@@ -103,13 +103,10 @@ def train_model(
     model = start.model
     files = [origin["files"], sha256(data), teacher and sha256(teacher)]
     state = state_of(settings, [files, recipe, repr(model)])
-    options = {"micro_batches": micro_batches, "state": state, "terminal": terminal}
+    made: dict[str, Any] = {"training": None, "qat": None}
     if recipe:
-        processors = sorted(os.sched_getaffinity(0))
-        if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
-            busy = f"other programs use {used:.1f} of {len(processors)} processors"
-            print(f"fine-tuning: {busy}; it takes longer beside them", file=terminal)
-    training = recipe and trained(start, recipe, settings, **options)
+        options = {"micro_batches": micro_batches, "state": state}
+        made = trained(start, recipe, settings, terminal, **options)
     folder = clear_folder(manifest)
     # without a path of this machine
     model.config._name_or_path = ""
@@ -124,8 +121,9 @@ def train_model(
         labels = read_manifest(data, LabelsManifest)["labels"] or []
         matched = told_matching(name, folders[0], labels, settings, terminal)
         unchanged = recipe is None and settings.changes == UNCHANGED
-        answer = answer_of(model)
-        reference = answer_of(original(origin["task"], folders[0])) if unchanged else answer
+        answer = reference = runner(logits_only(model))
+        if unchanged:
+            reference = runner(logits_only(original(origin["task"], folders[0])))
         examples = some_examples(data)
         answers: dict[str, Any] = {"answer": answer, "reference": reference}
         longest = start.input_fields["max_sequence"]
@@ -147,8 +145,7 @@ def train_model(
         recipe=recipe,
         **settings.changes.facts(),
         distill=settings.distill,
-        qat=learnt_ranges(settings.qat, training),
-        training=training,
+        **made,
         reference=checked,
         matched=matched,
         labels=[model.config.id2label[index] for index in range(model.config.num_labels)],
@@ -178,50 +175,33 @@ def original(task: str, folder: Path) -> Any:
     import transformers
 
     kind = "ImageClassification" if task == IMAGE else "SequenceClassification"
-    return (
-        getattr(transformers, f"AutoModelFor{kind}")
-        .from_pretrained(folder, dtype=torch.float32, trust_remote_code=False, use_safetensors=True)
-        .eval()
-    )
-
-
-def answer_of(model: Any) -> Callable[[Arrays], np.ndarray]:
-    """Return a function from arrays of a batch to the logits of the model, [batch, classes]."""
-
-    def answer(batch: Arrays) -> np.ndarray:
-        tensors = {name: torch.from_numpy(one).to(model.device) for name, one in batch.items()}
-        with torch.inference_mode():
-            return model(**tensors).logits.float().cpu().numpy()
-
-    return answer
-
-
-def fine_tuning(qat: Recipe | None) -> Callable[..., Any]:
-    """Return `fine_tune`, or with a recipe of `qat` what trains with quantized values."""
-    if qat is None:
-        return fine_tune
-    return import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
-
-
-def learnt_ranges(qat: Recipe | None, training: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the scheme, and the ranges that the training learnt, which are taken out of it."""
-    if qat is None or training is None:
-        return None
-    names = [name for name in ("ranges", "outputs") if name in training]
-    return {"scheme": qat["scheme"], **{name: training.pop(name) for name in names}}
+    options = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
+    return getattr(transformers, f"AutoModelFor{kind}").from_pretrained(folder, **options)
 
 
 def trained(
-    start: Start, recipe: Recipe, settings: TrainingSettings, **options: Any
+    start: Start, recipe: Recipe, settings: TrainingSettings, terminal: TextIO, **options: Any
 ) -> dict[str, Any]:
     """Train the model of `start`; return what the manifest holds of it, which is reproducible.
 
+    That is its `training`, and as `qat` the scheme and the ranges that it learnt, None of others.
     `options` are those of `fine_tune`.
     """
-    subject, train = start.subject(recipe), fine_tuning(settings.qat)
-    history, properties = train(subject, recipe, device=settings.device, **options)
+    processors = sorted(os.sched_getaffinity(0))
+    if (used := foreign_cores(processors, LOOK_SECONDS)) > GAP_CORES:
+        busy = f"other programs use {used:.1f} of {len(processors)} processors"
+        print(f"fine-tuning: {busy}; it takes longer beside them", file=terminal)
+    subject, train = start.subject(recipe), fine_tune
+    if settings.qat is not None:
+        train = import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
+    options |= {"device": settings.device, "terminal": terminal}
+    history, properties = train(subject, recipe, **options)
     tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]
-    return {
+    qat: dict[str, Any] | None = None
+    if settings.qat is not None:
+        qat = {"scheme": settings.qat["scheme"]}
+        qat |= {name: properties.pop(name) for name in ("ranges", "outputs") if name in properties}
+    training = {
         **properties,
         "losses": [round(float(np.mean(part)), 6) for part in tenths],
         "epochs": [
@@ -230,6 +210,7 @@ def trained(
         "micro_batches": history.micro_batches,
         "truncation": subject.truncation,
     }
+    return {"training": training, "qat": qat}
 
 
 def state_of(settings: TrainingSettings, training: list[Any]) -> TrainingState | None:

@@ -10,14 +10,7 @@ from artifact_files import rewrite
 from latency_records import PLAN, SHAPES, race_settings, timing_settings_of_races, write_records
 from raced import race_record, race_shape
 from tightrope.machine.interference import Block
-from tightrope.measure.family import (
-    PRECISE,
-    FamilyAtShape,
-    FamilyFiles,
-    engines_in,
-    race_family,
-    references_of,
-)
+from tightrope.measure.family import PRECISE, FamilyAtShape, engines_in, race_family, references_of
 from tightrope.measure.race import fewest_heats
 from tightrope.records.family import FamilyRecord, Roles
 from tightrope.records.finalists import Finalists
@@ -51,9 +44,9 @@ def family(tiny, built, tmp_path) -> Callable[..., FamilyRecord]:
         kinds = ("latencies", "accuracies", "races", "checkpoints")
         every = dict(zip(kinds, map(list, both), strict=True))
         data = [tiny.split("timing")] * 2
-        files = FamilyFiles(engines=[built(FLOAT)] * 2, data=data, **every)
+        files = {"engines": [built(FLOAT)] * 2, "data": data, **every}
         settings = timing_settings_of_races(), race_settings(str(FLOAT), accept_disturbed=True)
-        race_family(files, tmp_path / "f.json", *settings, root="large", device="cpu")
+        race_family(tmp_path / "f.json", *settings, root="large", device="cpu", **files)
         return FamilyRecord.read(tmp_path / "f.json")
 
     return family

@@ -17,7 +17,7 @@ from latency_records import (
 from played_engines import Played, dies, fails, nowhere
 from raced import race_record
 from tightrope.jobs.child import Limits
-from tightrope.measure.race import Entrants, race_finalists, run_heats
+from tightrope.measure.race import race_finalists, run_heats
 from tightrope.measure.race_candidates import Measured
 from tightrope.plan.disturbed_records import is_disturbed
 from tightrope.records.finalists import Finalists
@@ -37,10 +37,10 @@ def raced(tiny, built, tmp_path) -> Callable[..., RaceRecord]:
         quantized = write_records(tmp_path, str(INT8), engines[1], 0.01 / speedup, **int8)
         latencies, accuracies = map(list, zip(float_, quantized, strict=True))
         files = {"engines": engines, "latencies": latencies, "accuracies": accuracies}
-        entrants = Entrants(**files, checkpoint=tiny.checkpoint, data=tiny.split("timing"))
+        files |= {"checkpoint": tiny.checkpoint, "data": tiny.split("timing")}
         settings = race_settings(str(FLOAT), accept_disturbed=accept)
         target, timing = tmp_path / "cpu.race.json", timing_settings_of_races()
-        race_finalists(entrants, target, timing, settings, model="m", device="cpu")
+        race_finalists(target, timing, settings, model="m", device="cpu", **files)
         return RaceRecord.read(target)
 
     return raced

@@ -57,7 +57,7 @@ def test_few_structures_are_measured_the_parent_first() -> None:
     narrow = {Structure((1, depth), width) for depth in (1, 3, 5) for width in (16, 48, 96)}
     assert set(points(NARROW)) == narrow
     # for fewer heads the whole model with half of them and with one
-    headed = {one._replace(heads=12) for one in whole}
+    headed = {Structure(one.depths, one.width, 12) for one in whole}
     assert set(points(HEADED)) == headed
     fewer = {Structure((6,), 256, heads) for heads in (1, 6)}
     assert set(points(HEADED, fewer_heads=True)) == headed | fewer

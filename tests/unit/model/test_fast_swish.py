@@ -123,7 +123,7 @@ def compare_kernels() -> None:
     """Run in a child, for Triton reads its environment when it is imported."""
     os.environ["TRITON_INTERPRET"] = "1"
     from tightrope.model.activations import fast_swish_backward_formula, fast_swish_formula
-    from tightrope.model.fast_swish_kernels import BLOCK, launch_backward, launch_forward
+    from tightrope.model.fast_swish_kernels import BLOCK, backward_kernel, forward_kernel, launch
 
     torch.manual_seed(0)
     spread = torch.cat([torch.linspace(-50, 50, 3 * BLOCK + 5), torch.randn(777) * 4])
@@ -131,8 +131,8 @@ def compare_kernels() -> None:
 
     def compare(x, gradient, tolerance):
         pairs = [
-            (launch_forward(x), fast_swish_formula(x)),
-            (launch_backward(gradient, x), fast_swish_backward_formula(gradient, x)),
+            (launch(forward_kernel, x), fast_swish_formula(x)),
+            (launch(backward_kernel, gradient, x), fast_swish_backward_formula(gradient, x)),
         ]
         for ours, formula in pairs:
             assert (ours.dtype, ours.shape) == (x.dtype, x.shape)
@@ -152,7 +152,7 @@ def compare_kernels() -> None:
         # the gradient in another order of memory than the input
         compare(x, torch.randn(x.shape), 1e-6)
         compare(x, torch.ones(1).expand(x.shape), 1e-6)
-    assert launch_forward(last).is_contiguous(memory_format=torch.channels_last)
+    assert launch(forward_kernel, last).is_contiguous(memory_format=torch.channels_last)
 
 
 @pytest.mark.skipif(

@@ -45,7 +45,8 @@ def random_table(seed: int, sizes: list[int], widths: list[int | None]) -> Table
 def require_best(judged: Judged, table: Table, limit: float, sizes: list[int]) -> None:
     """The chosen structure keeps the most of all within the limit."""
     structure, cost = choose(judged, table, limit)
-    assert cost == pytest.approx(table[structure[1:]].of(structure.depths)) and cost <= limit
+    costs = table[structure.width, structure.heads]
+    assert cost == pytest.approx(costs.of(structure.depths)) and cost <= limit
     within = [
         Structure(depths, *kept)
         for kept, costs in table.items()
