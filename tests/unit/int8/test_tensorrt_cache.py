@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from onnx_text import onnx_model
+from quantized_files import with_ranges
 from tightrope.artifacts.failures import write_failure
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.int8.calibrate import calibration_batches, read_any_cache, write_cache
 from tightrope.int8.tensorrt_cache import export_cache, export_text, import_cache, import_text
-from tightrope.onnx.file import save_onnx
 from tiny_model import SAMPLES, TinyModel
 
 # 1.0 = 3f800000, 2.0 = 40000000, 0.5 = 3f000000, 1.5 = 3fc00000, 1/127 = 3c010204 rounded
@@ -30,27 +29,6 @@ RANGES = {
     "bert/encoder/layer_0/attention/self/query/BiasAdd:0": [-254.0, 254.0],
     "/bert/encoder/layer.0/a: b [Matrix Multiply] ": [-190.5, 190.5],
 }
-BERT_NAMES = list(RANGES)[1:4]
-
-
-CHAIN = """net (float[1, 4] hidden) => (float[1, 4] logits) {
-    first = Relu (hidden)
-    second = Relu (first)
-    logits = Relu (second)
-}"""
-
-
-@pytest.fixture
-def bert(tmp_path: Path) -> Path:
-    """A graph with the names of a BERT, of the text all but the input and the last."""
-    names = dict(zip(("first", "second", "logits"), BERT_NAMES, strict=True))
-    model = onnx_model(CHAIN)
-    for node in model.graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
-        node.output[:] = [names[name] for name in node.output]
-    model.graph.output[0].name = names["logits"]
-    save_onnx(model, tmp_path / "bert.onnx")
-    return tmp_path / "bert.onnx"
 
 
 @pytest.fixture
@@ -137,35 +115,27 @@ def test_what_a_text_cannot_hold_is_refused(ranges, method, version, said) -> No
         ("minmax-8.json", r"minmax by its name, .* name it entropy-8\.json"),
     ],
 )
-def test_the_name_of_the_target_must_say_method_and_samples(bert, text, tmp_path, name, said):
+def test_the_name_of_the_target_must_say_method_and_samples(tiny, text, tmp_path, name, said):
     with pytest.raises(TightropeError, match=said):
-        import_cache(text, bert, tmp_path / name)
+        import_cache(text, tiny.simplified, tmp_path / name)
     assert not (tmp_path / name).exists()
 
 
-def test_files_that_are_none_and_the_text_of_another_model_are_refused(tiny, bert, text, tmp_path):
+def test_files_that_are_none_and_the_text_of_another_model_are_refused(tiny, text, tmp_path):
     target, other = tmp_path / "entropy-8.json", tmp_path / "other.cache"
     other.write_text(TEXT.replace("input_ids", "ids"))
     with pytest.raises(TightropeError, match=r"none of its 5 tensors is in .*simplified\.onnx"):
         import_cache(other, tiny.simplified, target)
     with pytest.raises(TightropeError, match=r"gone: cannot be read"):
-        import_cache(tmp_path / "gone", bert, target)
+        import_cache(tmp_path / "gone", tiny.simplified, target)
     (tmp_path / "plan").write_bytes(b"ftrt\xff\xfe\x00")
     with pytest.raises(TightropeError, match="plan: no text"):
-        import_cache(tmp_path / "plan", bert, target)
+        import_cache(tmp_path / "plan", tiny.simplified, target)
     with pytest.raises(ArtifactError, match=r"calibration\.cache: no readable ONNX file|not the"):
         import_cache(text, text, target)
     with pytest.raises(TightropeError, match="a folder; give the path of a file"):
         export_cache(target, tmp_path, force=True)
     assert not target.exists()
-
-
-def with_zeros(cache: Path, target: Path) -> Path:
-    """The cache with two tensors more, which were zero on every sample."""
-    document = read_any_cache(cache)
-    document["ranges"] |= {"mask": [0.0, 0.0], "where": [0.0, 0.0]}
-    write_cache(target, **document)
-    return target
 
 
 def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
@@ -204,7 +174,8 @@ def test_the_command_line_exports_and_imports(repository, tiny, tmp_path, monkey
         tool.main()
         return capsys.readouterr().out
 
-    source = with_zeros(tiny.minmax, tmp_path / "zeros.json")
+    # with two tensors more, which were zero on every sample
+    source = with_ranges(tiny, tmp_path / "zeros.json", {"mask": [0.0, 0.0], "where": [0.0, 0.0]})
     left = "tensors left out: 2, zero on every sample\n"
     assert told("export", source, text, "--tensorrt", "8601") == left
     header, *lines = text.read_text().splitlines()
