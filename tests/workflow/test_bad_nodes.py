@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mounts import mounted
-from tiny_project import MODEL, RACE, REPORT, Project
+from tiny_project import MODEL, RACE, REPORT, Project, builds_of, measurements_of
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -40,7 +40,6 @@ UNSEEN = (
     "or say --latency-wait SECONDS, and run again"
 )
 LATE = [f"reports/{MODEL}/{ORT}.{kind}" for kind in ("accuracy.json", "logits.npy")]
-AFTER = RACE | REPORT
 
 
 def lines_with(said: str, words: str) -> list[str]:
@@ -105,7 +104,7 @@ def test_the_next_run_makes_what_is_left_and_nothing_else(disturbed, copied) -> 
     for file in LATE:
         (project / f"{file}.away").rename(project / file)
     left = {f"measure_accuracy/{MODEL}-{variant}" for variant in (BF16, ORT)}
-    assert project.plan() == left | AFTER
+    assert project.plan() == left | RACE | REPORT
 
 
 def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> None:
@@ -134,9 +133,8 @@ def full_disk(folder: Path) -> Iterator[str]:
 
 def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, tmp_path) -> None:
     project = copied(finished_onnx)
-    built = f"artifacts/{MODEL}/engines/{ORT}/engine.json"
     records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]
-    for path in (built, *records):
+    for path in (f"artifacts/{MODEL}/engines/{ORT}/engine.json", *records):
         (project / path).unlink()
     with full_disk(tmp_path / "scratch") as folder:
         done = project.snakemake(TMPDIR=folder)
@@ -148,15 +146,12 @@ def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, 
     assert found[BASELINE]["status"] == "ok"
     assert "Report: reports/summary.html" in done.stdout
     assert "Traceback" not in done.stdout
-    made = {f"measure_{kind}/{MODEL}-{ORT}" for kind in ("latency", "accuracy")}
-    made.add(f"build_onnxruntime/{MODEL}-cpu-int8-minmax-8")
-    assert made | AFTER <= project.plan()
+    assert builds_of(ORT) | measurements_of(ORT) <= project.plan()
 
 
-@pytest.mark.parametrize("rule", ["summarize", "render_report"])
-def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied, rule):
+def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
-    with (project / f"scripts/{rule}.py").open("a") as stream:
+    with (project / "scripts/render_report.py").open("a") as stream:
         stream.write(
             "import os\n"
             "if os.path.exists('full'):\n"
@@ -169,7 +164,7 @@ def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, c
     assert line.startswith("error: reports/summary.html: cannot be written (No space left")
     assert (project / "reports/summary.html").is_file()
     (project / "full").unlink()
-    assert f"{rule}/{rule}" in project.plan()
+    assert "render_report/render_report" in project.plan()
 
 
 def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) -> None:

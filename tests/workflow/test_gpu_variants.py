@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from tightrope.machine.nvml import nvidia_gpu
-from tiny_project import MODEL, Project
+from tiny_project import MODEL
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
 ENGINES = {
@@ -36,10 +36,7 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
         f"{MODEL}-{variant}" for variant in ON_GPU
     }
     assert {f"quantize_onnx/{MODEL}-{scheme}-minmax-8" for scheme in ("s8s8", "e4m3")} <= jobs
-
-
-@WITHOUT
-def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> None:
+    # a job on a GPU asks for one, and no other job does
     unrun.configure(devices=["cpu", "cuda"], engines=ENGINES)
     done = unrun.snakemake("--dry-run", "--verbose")
     blocks = re.findall(r"^(?:local)?rule \w+:\n(?:    .*\n)+", done.stdout, re.MULTILINE)

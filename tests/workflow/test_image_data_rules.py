@@ -1,6 +1,6 @@
 """The rules of data and checkpoint for a model of images, from a configuration to the splits."""
 
-from small_images import encoded, noise
+from small_images import class_folders
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import DataManifest, SourceManifest
 from tightrope.inputs.encode import read_split
@@ -17,10 +17,7 @@ KEYS = {
 
 
 def test_images_become_splits_that_are_made_again_only_when_an_image_changed(unrun) -> None:
-    for number in range(100):
-        file = unrun / f"pets/{('cat', 'dog')[number % 2]}/{number:03}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(encoded(noise(8, 8, seed=number)))
+    class_folders(unrun / "pets", 50)
     shapes = [{"batch": 1, "height": 16, "width": 16}]
     unrun.configure(models={MODEL: KEYS}, shapes=shapes, buckets={"batch": [1]})
     made = unrun.run("--", TRAIN, SOURCE)
