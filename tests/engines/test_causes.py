@@ -1,8 +1,8 @@
-"""A real tiny engine beside the same one without a cause of its time."""
+"""Causes that cannot be removed; one that is: tests/workflow/test_whole_run.py."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from artifact_files import written
@@ -32,13 +32,12 @@ VARIANT = "cpu-openvino-fp32"
 NAMES = {"model": "tiny", "variant": VARIANT}
 SHAPES = [{"batch": 1, "sequence": 16}, {"batch": 1, "sequence": 64}]
 BUCKETS = {"batch": [1], "sequence": [64]}
-Verify = Callable[..., CausesRecord]
 
 
-@pytest.fixture(scope="module")
-def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def folder(tiny: TinyModel, tmp_path: Path) -> Path:
     """A model's folder with an engine that pads sixteen tokens to sixty-four, and its profile."""
-    made = tmp_path_factory.mktemp("causes")
+    made = tmp_path / "causes"
     engine = made / "engines" / VARIANT / "engine.json"
     options = {**OPTIONS["openvino"], "buckets": BUCKETS}
     build_variant(tiny, name_variant("openvino", "fp32"), engine, options=options)
@@ -59,42 +58,22 @@ def folder(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture
-def verify(tiny: TinyModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
+def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(tiny, folder, monkeypatch):
     # so that no core is idle, on any machine
     monkeypatch.setattr("tightrope.measure.causes.physical_cores", lambda: 1)
+    profile, target = folder / "profile.json", folder / "causes.json"
+    artifacts = artifacts_of(tiny, folder / "engines" / VARIANT / "engine.json")
+    sources, planted = {"source": str(tiny.simplified)}, read_json(profile)
 
-    def verified(profile: Path) -> CausesRecord:
-        target = profile.with_name("causes.json")
-        settings = timing_settings()
-        engine = folder / "engines" / VARIANT / "engine.json"
-        sources = {"source": str(tiny.simplified)}
-        verify_causes(artifacts_of(tiny, engine), sources, profile, target, settings, **NAMES)
+    def verified(**changes: Any) -> CausesRecord:
+        written(profile, {**planted, **changes})
+        verify_causes(artifacts, sources, profile, target, timing_settings(), **NAMES)
         return CausesRecord.read(target)
 
-    return verified
-
-
-def test_padding_is_removed_by_an_exact_bucket_and_both_are_timed(folder, verify) -> None:
-    record = verify(folder / "profile.json")
-    assert (record.status, record.reason) == ("ok", None)
-    (cause,) = record.causes
-    assert (cause.batch, cause.sequence) == (1, 16)
-    assert cause.cause == "75 % of the request is padding"
-    assert cause.reason is None
-    assert 0 < cause.low < cause.high
-    assert all(len(one.blocks_s) == 2 and all(one.blocks_s) for one in cause.rounds)
-    own, exact = (min(min(one.blocks_s[which]) for one in cause.rounds) for which in (0, 1))
-    assert exact < own
-    assert not list((folder / "work").iterdir())
-
-
-def test_what_cannot_be_built_or_was_not_profiled_leaves_the_reason(folder, tmp_path, verify):
-    profile, planted = tmp_path / "profile.json", read_json(folder / "profile.json")
-    record = verify(written(profile, {**planted, "unprofiled": "no profiler"}))
+    record = verified(unprofiled="no profiler")
     assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])
     planted["shapes"][0]["batch"] = -5
-    record = verify(written(profile, planted))
+    record = verified()
     (cause,) = record.causes
     assert (record.status, cause.rounds) == ("ok", [])
     assert cause.reason.startswith("not built: ")

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 from studies import measured
-from tightrope.measure.accuracy import measure_accuracy
-from tightrope.records.accuracy import AccuracyRecord
 from tightrope.studies import loadgen
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import TIE, UNPADDED, Offline, Rehearsal, Sent, SingleStream, rows
 from tightrope.variants import Variant, parse
 from tiny_images import SIDE
-from tiny_model import EXECUTION, TinyModel, artifacts_of
+from tiny_model import TinyModel
 
 NAME = "cpu-onnxruntime-fp32"
 SCENARIOS = ["single_stream", "offline"]
@@ -50,21 +48,6 @@ def test_images_are_answered_and_nothing_is_padded(record: StudyRecord) -> None:
     (row,) = rows(record, True)
     assert (row.padding, row.gain, row.padding_share) == (UNPADDED, None, None)
     assert row.samples_per_s > 0
-
-
-def test_predictions_are_those_of_the_accuracy_record(
-    record: StudyRecord, tiny_images: TinyModel, engine: Path, tmp_path: Path
-) -> None:
-    options = {"max_sequence": 1, "max_seconds": 60, "execution": EXECUTION}
-    path = tmp_path / "v.accuracy.json"
-    inputs = artifacts_of(tiny_images, engine)
-    measure_accuracy(inputs, path, model="tiny", variant=NAME, **options)
-    alone, found = AccuracyRecord.read(path), answers(record)
-    assert found.margins == pytest.approx(alone.margins, abs=TIE)
-    clear = [place for place, margin in enumerate(alone.margins) if margin > TIE]
-    assert len(clear) > 70
-    for place in clear:
-        assert found.predictions[place] == alone.predictions[place]
 
 
 def test_of_more_images_than_may_be_held_the_first_are_sent(
