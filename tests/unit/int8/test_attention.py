@@ -1,26 +1,26 @@
-"""Attention quantized for TensorRT, as the repair `attention: true` asks for."""
+"""Attention quantized for TensorRT, as the repair `attention: true` asks for.
+
+Its answers: test_quantize.py. Its typed files: tests/engines/test_architectures.py.
+"""
 
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from onnx import TensorProto
 from onnx_text import drawn, onnx_model
-from quantized_files import answers, quantized, with_ranges
+from quantized_files import quantized, with_ranges
 from tightrope.errors import TightropeError
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of
 from tightrope.int8.schemes import SCHEMES, attention_to_quantize
 from tightrope.onnx.attention import Attention, attention_in
 from tightrope.onnx.file import load_onnx
-from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 
 FOR_TENSORRT = pytest.mark.parametrize("scheme", ["s8s8", "e4m3"])
 LARGEST = {"s8s8": 127, "e4m3": 448}
-PRECISION = {"s8s8": "int8-fp16", "e4m3": "fp8"}
 HEADS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     => (float[batch, sequence, WIDTH] logits)
 {
@@ -45,28 +45,6 @@ def files(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def first_layer(tiny: TinyModel) -> Attention:
     """The second has one query per example, so it stays in float."""
     return attention_in(load_onnx(tiny.simplified))[0][0]
-
-
-@pytest.mark.parametrize(
-    ("scheme", "repair"),
-    [
-        ("s8s8", {}),
-        ("s8s8", {"bias_correction": True, "outputs": True}),
-        ("e4m3", {"smoothquant": 0.5}),
-        ("e4m3", {"float": ["*layer.0.*"]}),
-    ],
-    ids=str,
-)
-def test_files_answer_as_the_float_model(tiny, batches, tmp_path, scheme, repair) -> None:
-    model = quantized(tiny, tmp_path / "a.onnx", scheme, attention=True, **repair)
-    onnx.checker.check_model(model, full_check=True)
-    onnx.checker.check_model(typed(model, PRECISION[scheme]), full_check=True)
-    attention = first_layer(tiny)
-    in_pairs = {node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
-    assert {*attention.measured, attention.probabilities} <= in_pairs
-    expected, found = answers(tiny.simplified, batches), answers(model, batches)
-    assert (found.argmax(1) == expected.argmax(1)).mean() > 0.98
-    assert (found != answers(getattr(tiny, scheme), batches)).any()
 
 
 def test_a_cache_without_these_ranges_is_refused_by_name(tiny: TinyModel, tmp_path: Path) -> None:
