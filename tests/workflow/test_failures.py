@@ -76,7 +76,7 @@ def failed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> 
     assert project.jobs(done) == AFFECTED | {f"calibrate/{MODEL}-nncf-8"}
     # of the calibration and of bf16
     assert done.stdout.count("another attempt follows") == 2
-    told = rf"^\[.*  build openvino +{MODEL}/cpu-fp32\n +failed: ValueError: the graph has an op"
+    told = rf"^\[.*  build openvino +{MODEL}/{FP32}\n +failed: ValueError: the graph has an op"
     assert re.search(told, done.stdout, re.MULTILINE), done.stdout
     return project
 
