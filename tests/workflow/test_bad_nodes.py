@@ -1,16 +1,17 @@
-"""A slow shared file system, clocks that differ, a full scratch disk: one line, and a report."""
+"""A slow shared file system, clocks that differ, a full disk: one line, and a report.
+
+A full scratch disk of a job: tests/unit/jobs/test_child.py.
+"""
 
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from mounts import mounted
-from tiny_project import MODEL, RACE, REPORT, Project, builds_of, measurements_of
+from tiny_project import MODEL, RACE, REPORT, Project
 
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
 BASELINE, ORT = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
@@ -123,32 +124,6 @@ def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> N
     assert f"prepare_data/{MODEL}" in project.plan("reports/summary.html")
 
 
-@contextmanager
-def full_disk(folder: Path) -> Iterator[str]:
-    """A file system of 1 MiB with 8 KiB left."""
-    with mounted(folder, "-o", "size=1m"):
-        (folder / "of-others").write_bytes(bytes(2**20 - 8192))
-        yield str(folder)
-
-
-def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, tmp_path) -> None:
-    project = copied(finished_onnx)
-    records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]
-    for path in (f"artifacts/{MODEL}/engines/{ORT}/engine.json", *records):
-        (project / path).unlink()
-    with full_disk(tmp_path / "scratch") as folder:
-        done = project.snakemake(TMPDIR=folder)
-    assert done.returncode == 1, done.stdout
-    found = project.results()
-    assert found[ORT]["status"] == "failed"
-    assert folder in found[ORT]["reason"]
-    assert "set TMPDIR to a folder with more" in found[ORT]["reason"]
-    assert found[BASELINE]["status"] == "ok"
-    assert "Report: reports/summary.html" in done.stdout
-    assert "Traceback" not in done.stdout
-    assert builds_of(ORT) | measurements_of(ORT) <= project.plan()
-
-
 def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     with (project / "scripts/render_report.py").open("a") as stream:
@@ -170,9 +145,11 @@ def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, c
 def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     shutil.move(project / ".snakemake", project / "before")
-    with full_disk(project / ".snakemake"):
+    folder = project / ".snakemake"
+    with mounted(folder, "-o", "size=1m"):
+        (folder / "of-others").write_bytes(bytes(2**20 - 8192))
         done = project.snakemake("--forcerun", "render_report")
     assert done.returncode == 1
     (line,) = lines_with(done.stdout, "No space left on device")
-    assert line.startswith(f"{project / '.snakemake'}: cannot be written (No space left")
+    assert line.startswith(f"{folder}: cannot be written (No space left")
     assert "Traceback" not in done.stdout

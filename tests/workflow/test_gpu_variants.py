@@ -48,7 +48,7 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
 
 @WITHOUT
 def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(project) -> None:
-    """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
+    """Which engine reads which setting of `cuda`: tests/unit/plan/test_plan.py."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
     project.configure(devices=["cpu", "cuda"], engines=engines)
     jobs = project.run()
@@ -67,16 +67,3 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     lacking = "no NVIDIA GPU" if torch.version.cuda else "built without CUDA"
     assert lacking in found["cuda-pytorch-fp32"]["reason"]
     assert project.plan() == set()
-
-    def rebuilt(**changes: object) -> set[str]:
-        project.configure(devices=["cpu", "cuda"], engines=engines, **changes)
-        return {job for job in project.plan() if job.startswith("build_")}
-
-    on_gpu = [f"build_{one}/{MODEL}-cuda-fp16" for one in ("torchscript", "tensorrt")]
-    assert rebuilt(cuda={"graphs": False}) == {*on_gpu}
-    assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
-    assert rebuilt(cuda={"autotune": False}) == set()
-    assert rebuilt(cuda={"streams": [2]}) == set()
-    measured = {job for job in project.plan() if job.startswith("measure_")}
-    assert measured == {f"measure_latency/{MODEL}-{variant}" for variant in forced}
-    assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}
