@@ -31,10 +31,6 @@ def test_images_become_splits_that_are_made_again_only_when_an_image_changed(unr
     assert all(one["name"].startswith("pets/") for one in read_split(unrun / TRAIN))
     assert unrun.plan("--", TRAIN, SOURCE) == set()
 
-    (unrun / "pets/cat/new.png").write_bytes(b"no image")
-    done = unrun.snakemake("--", DATA, SOURCE)
-    assert done.returncode != 0
-    (error,) = [line for line in unrun.log(f"prepare_data/{MODEL}").splitlines() if line]
-    assert error.startswith("error: pets/cat/new.png: no image that can be read")
-    assert error in done.stdout
-    assert not (unrun / DATA).exists()
+    (unrun / "pets/cat/new.png").write_bytes(b"a new one")
+    changed = {f"prepare_data/{MODEL}", f"split_data/{MODEL}-train"}
+    assert unrun.plan("--", TRAIN, SOURCE) == changed

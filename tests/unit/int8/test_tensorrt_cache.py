@@ -1,15 +1,13 @@
-import importlib
 import json
 import random
 import struct
-import sys
 from pathlib import Path
 
 import pytest
 from quantized_files import with_ranges
 from tightrope.artifacts.failures import write_failure
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.int8.calibrate import calibration_batches, read_any_cache, write_cache
+from tightrope.int8.calibrate import read_any_cache, write_cache
 from tightrope.int8.tensorrt_cache import export_cache, export_text, import_cache, import_text
 from tiny_model import SAMPLES, TinyModel
 
@@ -154,39 +152,20 @@ def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path
     assert not target.exists()
 
 
-def test_a_cache_without_samples_gives_none_to_an_engine(tiny: TinyModel, tmp_path: Path) -> None:
-    text, cache = tmp_path / "out", tmp_path / f"minmax-{SAMPLES}.json"
-    export_cache(tiny.minmax, text)
-    import_cache(text, tiny.simplified, cache)
-    with pytest.raises(TightropeError, match=r"imported \(TRT-100000-MinMaxCalibration\), it hol"):
-        calibration_batches(**tiny.samples(cache))
-
-
-def test_the_command_line_exports_and_imports(repository, tiny, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setenv("TIGHTROPE_MADE_WITH", "")
-    monkeypatch.syspath_prepend(repository / "tools")
-    tool = importlib.import_module("tensorrt_cache")
+def test_ranges_come_back_from_the_text_and_no_file_is_replaced_unasked(tiny, tmp_path) -> None:
+    """By the command line: tests/workflow/test_tensorrt_11_page.py."""
     text, cache = tmp_path / "out.cache", tmp_path / f"minmax-{SAMPLES}.json"
-
-    def told(*words: object) -> str:
-        monkeypatch.setattr(sys, "argv", ["tensorrt_cache", *map(str, words)])
-        tool.main()
-        return capsys.readouterr().out
-
     # with two tensors more, which were zero on every sample
     source = with_ranges(tiny, tmp_path / "zeros.json", {"mask": [0.0, 0.0], "where": [0.0, 0.0]})
-    left = "tensors left out: 2, zero on every sample\n"
-    assert told("export", source, text, "--tensorrt", "8601") == left
+    assert export_cache(source, text, version="8601") == 2
     header, *lines = text.read_text().splitlines()
     original = read_any_cache(tiny.minmax)["ranges"]
     assert (header, len(lines)) == ("TRT-8601-MinMaxCalibration", len(original))
     text.write_text(text.read_text() + "(Unnamed Layer* 8) [Constant]_output: 3f000000\n")
-    left = f"tensors left out: 1, not in {tiny.simplified}\n"
-    assert told("import", text, tiny.simplified, cache) == left
+    assert import_cache(text, tiny.simplified, cache) == 1
     for name, (low, high) in read_any_cache(cache)["ranges"].items():
         assert low == -high
         assert high == pytest.approx(max(map(abs, original[name])), rel=1e-6)
     with pytest.raises(TightropeError, match=r"\.json: exists; take another path, or --force to r"):
-        told("import", text, tiny.simplified, cache)
-    assert told("import", text, tiny.simplified, cache, "--force") == left
+        import_cache(text, tiny.simplified, cache)
+    assert import_cache(text, tiny.simplified, cache, force=True) == 1
