@@ -1,10 +1,11 @@
-"""What this machine or this model cannot run is in the report with its reason; the rest runs."""
+"""What this machine or this model cannot run is in the report with its reason; the rest runs.
+
+What a CPU would emulate: tests/unit/plan/test_plan.py.
+"""
 
 import os
 from pathlib import Path
 
-import pytest
-from tightrope.machine.host import describe_host
 from tiny_project import MODEL, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
@@ -33,24 +34,6 @@ def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(proj
     assert set(reasons) == set(COMPILED)
     assert all("no C++ compiler: install g++" in reason for reason in reasons.values())
     assert "no C++ compiler" in (project / "reports/summary.html").read_text()
-
-
-@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(onnx_project) -> None:
-    project = onnx_project
-    engines = {"onnxruntime": ["fp16", "int8"]}
-    project.configure(engines=engines, emulated=False)
-    jobs = project.run()
-    assert not [job for job in jobs if "fp16" in job]
-    found = {name: (one["status"], one["reason"]) for name, one in project.results().items()}
-    status, reason = found["cpu-onnxruntime-fp16"]
-    assert status == "unavailable"
-    assert reason.startswith("not supported by this CPU: no fp16 instructions")
-    assert found["cpu-onnxruntime-fp32"][0] == "ok"
-    assert reason in (project / "reports/summary.html").read_text()
-    project.configure(engines=engines, emulated=True)
-    # which fails then: tests/engines/test_parity.py
-    assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.plan()
 
 
 def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
