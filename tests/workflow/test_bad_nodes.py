@@ -153,3 +153,20 @@ def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) ->
     (line,) = lines_with(done.stdout, "No space left on device")
     assert line.startswith(f"{folder}: cannot be written (No space left")
     assert "Traceback" not in done.stdout
+
+
+def test_a_build_on_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
+    finished_onnx, copied
+) -> None:
+    project, job = copied(finished_onnx), f"build_openvino/{MODEL}-cpu-int8-nncf-8"
+    engine = f"artifacts/{MODEL}/engines/{INT8}/engine.json"
+    folder = (project / engine).parent
+    shutil.rmtree(folder)
+    with mounted(folder, "-o", "size=4k"):
+        done = project.snakemake("--allowed-rules", "build_openvino", "--", engine)
+        assert not (project / engine).is_file()
+    assert done.returncode != 0, done.stdout
+    (error,) = [line for line in project.log(job).splitlines() if line.startswith("error: ")]
+    assert INT8 in error and "No space left on device" in error
+    assert error in done.stdout
+    assert "Traceback" not in project.log(job)

@@ -1,12 +1,14 @@
-"""What this machine or this model cannot run is in the report with its reason; the rest runs.
+"""What cannot run on this machine or fails is in the report with its reason; the rest runs.
 
 What a CPU would emulate: tests/unit/plan/test_plan.py.
 """
 
 import os
+import re
+from copy import deepcopy
 from pathlib import Path
 
-from tiny_project import MODEL, SUMMARY, Project
+from tiny_project import CONFIG, MODEL, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -46,3 +48,20 @@ def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Projec
     assert found["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert found["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert finished_onnx.plan() == set()
+
+
+def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(project) -> None:
+    models = deepcopy(CONFIG["models"])
+    models[MODEL]["train"]["learning_rate"] = 1e13
+    project.configure(training={"epochs": 2, "seeds": [0, 1]}, models=models, strict=True)
+    rules = ("measure_training", "summarize", "render_report")
+    done = project.snakemake("--allowed-rules", *rules)
+    found = project.read(f"reports/{MODEL}/training.json")
+    assert found["status"] == "failed"
+    diverged = "training diverged (loss is NaN or infinite)"
+    assert found["reason"].startswith(f"train: {diverged}; lower train.")
+    # where this CPU has no bf16 a variant of it has failed too
+    assert re.search(rf"strict: .*{MODEL}/training: train: training diverged", done.stdout)
+    assert done.returncode == 1
+    assert re.search(rf"failed, the report says why: .*{MODEL}/training", done.stdout)
+    assert diverged in (project / "reports/summary.html").read_text()
