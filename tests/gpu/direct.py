@@ -188,17 +188,15 @@ class Bench:
         libraries = library_versions(*LIBRARIES)
         self.execution = Execution(physical_cores(), LIMITS, libraries)
         self.cases = {case.name: case for case in (*ON_GPU, *ON_CPU)}
-        self.checkpoint, self.data = (
-            folder / "checkpoint/checkpoint.json",
-            folder / "data/data.json",
-        )
+        self.checkpoint = folder / "checkpoint/checkpoint.json"
 
     def engine(self, case: Case) -> Path:
         """Return the engine.json of a case, built at the first call; raise WorkFailed if not."""
-        path, name = self.folder / "engines" / case.name / "engine.json", self.variant(case)
+        words = case.name.replace(",", "").replace(" ", "-")  # a compiler is given that path
+        path = self.folder / "engines" / words / "engine.json"
         if not path.exists():
             known = {"execution": self.execution, "options": self.options(case)}
-            build_engine(name, self.checkpoint, path, **known)
+            build_engine(self.variant(case), self.checkpoint, path, **known)
         manifest = read_manifest(path, EngineManifest)
         if manifest["status"] != "ok":
             raise WorkFailed(f"not built: {manifest['reason']}", transient=False)
@@ -240,8 +238,9 @@ class Bench:
             shapes=[{"batch": batch, "sequence": sequence} for batch, sequence in self.shapes],
             streams=self.streams,
         )
-        target = engine.with_name("latency.json")
-        artifacts = Artifacts(engine, self.checkpoint, split_of(self.data, "timing"))
+        target = self.folder / f"{engine.parent.name}.latency.json"
+        data = split_of(self.folder / "data/data.json", "timing")
+        artifacts = Artifacts(engine, self.checkpoint, data)
         names = {"model": "bert", "variant": self.variant(case)}
         measure_latency(artifacts, baseline, target, settings, **names)
         record = LatencyRecord.read(target)

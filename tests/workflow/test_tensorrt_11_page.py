@@ -10,13 +10,13 @@ from checkpoints import make_checkpoint
 from page_blocks import block
 from programs import printed_in
 from splits import prepare_splits, split_of
-from tightrope.jobs.child import Limits, supervised
+from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
+from tiny_model import LIMITS
 from tiny_project import Project, write_texts
 
 PAGE = "tensorrt-11.md"
 CONFIGURATION = block(PAGE, "yaml", "config/mine.yaml")
-LIMITS = Limits(memory_bytes=8e9, seconds=120)
 SOURCE = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
     "&vocab_size=200&max_position_embeddings=512"
