@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nvml_driver import build_driver
@@ -16,6 +17,7 @@ from tightrope.variants import Variant
 from tiny_images import BUCKETS, make_tiny_images
 from tiny_model import OPTIONS, TinyModel, build_variant, make_tiny_model, model_files
 
+Build = Callable[[Variant], Path]
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 # It makes the project that all workflow tests copy, while the other process tests engines.
 FIRST = "workflow/test_terminal.py"
@@ -74,36 +76,29 @@ def tiny_images(made_once: Callable[..., Path]) -> TinyModel:
     return model_files(made_once("tiny-images", make_tiny_images))
 
 
-@pytest.fixture(scope="session")
-def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Callable[[Variant], Path]:
-    """From a variant of the tiny model to its engine.json, each built once."""
+def builder(model: TinyModel, made_once: Callable[..., Path], prefix: str, **buckets: Any) -> Build:
+    """From a variant of the model to its engine.json, each built once, in `buckets` if it pads."""
 
     def build(variant: Variant) -> Path:
-        def make(folder: Path) -> None:
-            build_variant(tiny, variant, folder / "engine.json")
+        options = OPTIONS.get(variant.engine, {})
+        options = options | (buckets if "buckets" in options else {})
 
-        return made_once(str(variant), make) / "engine.json"
+        def make(folder: Path) -> None:
+            build_variant(model, variant, folder / "engine.json", options=options)
+
+        return made_once(f"{prefix}{variant}", make) / "engine.json"
 
     return build
 
 
 @pytest.fixture(scope="session")
-def built_images(
-    tiny_images: TinyModel, made_once: Callable[..., Path]
-) -> Callable[[Variant], Path]:
-    """The same of the tiny model of images, in its buckets."""
+def built(tiny: TinyModel, made_once: Callable[..., Path]) -> Build:
+    return builder(tiny, made_once, "")
 
-    def build(variant: Variant) -> Path:
-        options = dict(OPTIONS.get(variant.engine, {}))
-        if "buckets" in options:
-            options["buckets"] = BUCKETS
 
-        def make(folder: Path) -> None:
-            build_variant(tiny_images, variant, folder / "engine.json", options=options)
-
-        return made_once(f"images-{variant}", make) / "engine.json"
-
-    return build
+@pytest.fixture(scope="session")
+def built_images(tiny_images: TinyModel, made_once: Callable[..., Path]) -> Build:
+    return builder(tiny_images, made_once, "images-", buckets=BUCKETS)
 
 
 @pytest.fixture(scope="module")

@@ -150,19 +150,3 @@ def test_the_tests_for_a_gpu_are_collected_where_packages_have_a_stand_in() -> N
     words = ["-c", program, missing, "", FOLDER / "check.py", "-p", "stand_ins", *words]
     done = run_in(ROOT, *words, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "test_a_busy_gpu_has_clocks" in done.stdout, done.stdout + done.stderr
-
-
-def test_a_row_on_a_gpu_says_all_that_is_known(on_path: None) -> None:
-    from direct import in_line
-    from gpu_states import GPU
-
-    rates = [{"streams": count, "throughput_per_s": 900.0 * count} for count in (1, 4)]
-    ratio = {"ratio": 3.0, "low": 2.9, "high": 3.1, "verdict": "faster"}
-    row = {"batch": 1, "sequence": 128, "mean_s": 1e-3, "device_p50_s": 9e-4, "energy_j": 0.2}
-    row |= {"throughput_per_s": 1000.0, "share_of_peak": 0.05, "gpu": GPU, "speedup": ratio}
-    row |= {"streams": {"rates": rates, "best": 4}, "against": "pytorch-fp32"}
-    assert in_line(row) == (
-        "1x128: 1.000 ms, 0.900 on the GPU, 1000 samples/s, 5.0% of the peak, 200 mJ a call, "
-        "1980 MHz, 400 W, 61 °C, 900 samples/s on 1 stream(s), 3600 samples/s on 4 stream(s), "
-        "3.000x pytorch-fp32 (2.900 to 3.100, faster)"
-    )

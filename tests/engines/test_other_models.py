@@ -19,9 +19,7 @@ from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.model.pruning import Changes
-from tightrope.onnx.edit import graphs_in
 from tightrope.onnx.file import load_onnx
-from tightrope.onnx.float_model import is_quantized
 from tightrope.signature import IMAGE, TEXT
 from tightrope.variants import parse
 from tiny_images import BUCKETS, SIDE
@@ -66,7 +64,8 @@ CASES: list[tuple[str, str, dict[str, Any], float]] = [
     ("of another exporter", FP32, {}, NEAR),
     ("of another exporter", INT8, {}, ROUNDED),
     ("of another exporter", OPENVINO, {}, NEAR),
-    # beside the quantized file itself, in float but for what activations are rounded to
+    # beside the quantized file itself, in float but for what activations are rounded to; its Q/DQ:
+    # tests/unit/onnx/test_float_model.py
     ("quantized", GIVEN_ORT, {}, INTEGER / 5),
     ("quantized", GIVEN_OPENVINO, {}, INTEGER),
     ("quantized", FP32, {}, INTEGER),
@@ -244,16 +243,3 @@ def test_a_swapped_activation_changes_the_answers_and_is_of_standard_operators(m
     # the feed-forward of the last layer is computed for the first token alone
     slices = [sum(node.op_type == "Slice" for node in one.graph.node) for one in (before, after)]
     assert slices[1] > slices[0]
-
-
-def test_the_float_model_of_a_quantized_file_has_no_qdq_and_all_its_products(made, tiny) -> None:
-    model, _, expected, of_parent = made("quantized")
-    assert largest(expected, of_parent) < ROUNDED
-    simplified = load_onnx(model.simplified)
-    assert is_quantized(load_onnx(model.onnx)) and not is_quantized(simplified)
-    products = [
-        sum(node.op_type in ("MatMul", "Gemm") for node in graph.node)
-        for one in (simplified, load_onnx(tiny.simplified))
-        for graph in graphs_in(one.graph)
-    ]
-    assert products[0] == products[1]

@@ -1,4 +1,7 @@
-"""Each runtime says which operators ran, from which their work and the bounds of a call follow."""
+"""Each runtime says which operators ran, from which their work and the bounds of a call follow.
+
+Also what causes leave that cannot be removed.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,15 +10,30 @@ from typing import Any
 
 import pytest
 from artifact_files import written
+from short_timing import timing_settings
+from tightrope.artifacts.descent import identity
 from tightrope.artifacts.failures import write_failure
+from tightrope.artifacts.files import read_json
+from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import supervised
+from tightrope.measure.causes import verify_causes
 from tightrope.measure.profile import measure_profile, operator_times
-from tightrope.records.profile import OperatorTime, ProfileRecord
+from tightrope.records.profile import CausesRecord, OperatorTime, ProfileRecord
 from tightrope.variants import Variant
-from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of, name_variant
+from tiny_model import (
+    EXECUTION,
+    LIMITS,
+    LONGEST,
+    OPTIONS,
+    TinyModel,
+    artifacts_of,
+    build_variant,
+    name_variant,
+)
 
 THREADS = 1
 CALLS = 5
@@ -66,23 +84,60 @@ def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(at_batche
     assert found[1] == pytest.approx(found[0] * (1 if engine in PADDED else 2))
 
 
+# in which bf16 is no cause of the time of fp32
+PEAKS = {
+    **{"device": "cpu", "threads": 1, "smallest_operator_s": 1e-6},
+    **{"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10},
+}
+
+
+def profiled(tiny: TinyModel, engine: Path, folder: Path, variant: Variant) -> Path:
+    """The profile of an engine by the requests and the peaks in that folder."""
+    files = [folder / f"{name}.json" for name in ("requests", "peaks", "profile")]
+    names = {"model": "tiny", "variant": str(variant)}
+    facts = {"max_sequence": LONGEST, "execution": EXECUTION}
+    measure_profile(artifacts_of(tiny, engine, split="timing"), *files, **names, **facts)
+    return files[-1]
+
+
 @pytest.mark.parametrize("failed", ["requests", "peaks"])
 def test_what_profiles_share_and_lack_is_the_reason_of_each(tiny, built, tmp_path, failed) -> None:
     variant = name_variant("onnxruntime", "fp32")
-    speeds = {"operations_per_s": {"fp32": 1e11}, "copy_bytes_per_s": 1e10}
-    peaks = {"device": "cpu", "threads": 1, **speeds, "smallest_operator_s": 1e-6}
-    written(tmp_path / "peaks.json", {"peaks": peaks})
+    written(tmp_path / "peaks.json", {"peaks": PEAKS})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
-    measure_profile(
-        artifacts_of(tiny, built(variant), split="timing"),
-        *(tmp_path / f"{name}.json" for name in ("requests", "peaks", "record")),
-        model="tiny",
-        variant=str(variant),
-        max_sequence=LONGEST,
-        execution=EXECUTION,
-    )
-    record = ProfileRecord.read(tmp_path / "record.json")
+    record = ProfileRecord.read(profiled(tiny, built(variant), tmp_path, variant))
     assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
+
+
+def test_a_cause_without_which_no_engine_is_built_and_no_profile_leave_the_reason(
+    tiny: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cause that is removed: tests/workflow/test_whole_run.py."""
+    # so that no core is idle, on any machine
+    monkeypatch.setattr("tightrope.measure.causes.physical_cores", lambda: 1)
+    variant, buckets = name_variant("openvino", "fp32"), {"batch": [1], "sequence": [64]}
+    engine = tmp_path / "engines" / str(variant) / "engine.json"
+    build_variant(tiny, variant, engine, options={**OPTIONS["openvino"], "buckets": buckets})
+    checkpoint = identity(open_manifest(tiny.checkpoint, CheckpointManifest))
+    request = {"batch": 1, "sequence": 16, "finish_s": 0.0}
+    written(tmp_path / "requests.json", {"checkpoint": checkpoint, "requests": [request]})
+    written(tmp_path / "peaks.json", {"peaks": PEAKS})
+    profile, target = profiled(tiny, engine, tmp_path, variant), tmp_path / "causes.json"
+    files = artifacts_of(tiny, engine), {"source": str(tiny.simplified)}, profile, target
+    planted = read_json(profile)
+
+    def verified(**changes: Any) -> CausesRecord:
+        written(profile, {**planted, **changes})
+        verify_causes(*files, timing_settings(), model="tiny", variant=str(variant))
+        return CausesRecord.read(target)
+
+    record = verified(unprofiled="no profiler")
+    assert (record.status, record.reason, record.causes) == ("failed", "no profiler", [])
+    planted["shapes"][0]["batch"] = -5
+    record = verified()
+    (cause,) = record.causes
+    assert (record.status, cause.rounds) == ("ok", [])
+    assert cause.reason.startswith("not built: ")
 
 
 def test_the_kernels_of_tvm_do_the_work_of_the_bucket(at_batches: Any) -> None:

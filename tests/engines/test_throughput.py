@@ -57,14 +57,6 @@ def test_what_max_seconds_leaves_out_says_so(measure: Measure) -> None:
     assert all(point.skipped for point in others)
 
 
-def test_larger_batches_than_the_bound_allows_are_not_measured(measure: Measure) -> None:
-    record = measure(p99_ms=1e-6, instances=[1])
-    # the first too, where another program disturbed it, decides nothing
-    assert record.calls[0].reason is None
-    if record.calls[0].foreign_cores <= 0.1:
-        assert "at batch 1 already, over the bound" in record.calls[1].reason
-
-
 def is_killed(_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,8 +1,7 @@
-"""LoadGen's traffic on broken and slow engines; on a good one: workflow/test_whole_traffic.py."""
+"""LoadGen's traffic on broken and slow engines and of images; of texts: test_whole_traffic.py."""
 
 import math
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,10 +13,21 @@ import pytest
 from busy import PROCESSORS, busy_child
 from studies import STUDIES, measured, spoil
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.studies import loadgen
 from tightrope.studies.loadgen import results
 from tightrope.studies.study import StudyRecord
-from tightrope.studies.traffic import FEWEST_ROUNDS, LoadGenTest, Offline, SingleStream
+from tightrope.studies.traffic import (
+    FEWEST_ROUNDS,
+    TIE,
+    UNPADDED,
+    LoadGenTest,
+    Offline,
+    Sent,
+    SingleStream,
+    rows,
+)
 from tightrope.variants import Variant
+from tiny_images import SIDE
 from tiny_model import TinyModel, build_variant, name_variant
 
 Measure = Callable[..., StudyRecord]
@@ -62,10 +72,6 @@ def raises(_: np.ndarray) -> None:
     raise RuntimeError("the kernel\nis broken")
 
 
-def exits(_: np.ndarray) -> None:
-    sys.exit(7)
-
-
 def gives_nan(logits: np.ndarray) -> np.ndarray:
     return logits * np.nan
 
@@ -87,13 +93,12 @@ def test_no_time_is_less_than_what_the_engine_takes(measure: Measure, harm: Any)
 
 
 # logits of another shape are seen where those that are not numbers are:
-# tests/unit/measure/test_answers.py
+# tests/unit/measure/test_answers.py; engines that die: test_throughput.py
 @pytest.mark.parametrize(
-    ("act", "reason", "transient", "scenario"),
+    ("act", "reason", "scenario"),
     [
-        (raises, "RuntimeError: the kernel", False, None),
-        (exits, "ended with exit code 7 and no answer", True, "server"),
-        (gives_nan, "gives logits that are not numbers", False, "single_stream"),
+        (raises, "RuntimeError: the kernel", None),
+        (gives_nan, "gives logits that are not numbers", "single_stream"),
     ],
 )
 def test_a_broken_engine_is_a_failed_record_with_the_cause(
@@ -102,12 +107,11 @@ def test_a_broken_engine_is_a_failed_record_with_the_cause(
     harm: Any,
     act: Callable[[np.ndarray], Any],
     reason: str,
-    transient: bool,
     scenario: str | None,
 ) -> None:
     harm(act, *[asked_by_loadgen(target, scenario)] if scenario else [])
     record = measure(scenarios=[scenario or "offline"], padding=["longest"])
-    assert (record.status, record.transient, loadgen_tests(record)) == ("failed", transient, [])
+    assert (record.status, record.transient, loadgen_tests(record)) == ("failed", False, [])
     assert reason in record.reason and "\n" not in record.reason
     # the logs of the test that failed stay
     assert [one.startswith(f"longest-{scenario}") for one in logs_beside(target)] == (
@@ -162,3 +166,35 @@ def test_a_disturbed_test_is_repeated_while_time_may_be_lost(measure: Measure) -
     last = loadgen_tests(found)[-1]
     assert last.foreign_cores > MAX_FOREIGN_CORES
     assert last.round >= FEWEST_ROUNDS
+
+
+def test_images_are_answered_without_padding_and_of_too_many_the_first_are_sent(
+    tiny_images: TinyModel,
+    built_images: Callable[[Variant], Path],
+    target: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are decoded before the clock starts."""
+    engine = built_images(name_variant("onnxruntime", "fp32"))
+    of_images = partial(measured, "traffic", tiny_images, engine, target)
+    record = of_images(scenarios=["single_stream", "offline"])
+    assert (record.status, record.reason) == ("ok", None)
+    sent, told, *tests = record.calls
+    assert (sent, told.padding) == (Sent(samples=80, of=80), UNPADDED)
+    single, offline = {type(test): test for test in tests}.values()
+    assert (type(single), type(offline)) == (SingleStream, Offline)
+    assert 0 < single.p50_s <= single.p90_s <= single.p99_s
+    assert offline.valid is True
+    assert offline.samples / 4 <= offline.batches <= offline.samples
+    assert offline.tokens == offline.padded_tokens == 0
+    assert record.shape == {"height": SIDE, "width": SIDE}
+    (row,) = rows(record, True)
+    assert (row.padding, row.gain, row.padding_share) == (UNPADDED, None, None)
+    assert row.samples_per_s > 0
+    monkeypatch.setattr(loadgen, "IMAGE_BYTES", 10 * 3 * SIDE * SIDE * 4)
+    sent, few, *_ = of_images().calls
+    assert sent == Sent(samples=10, of=80)
+    for key in ("predictions", "margins"):
+        assert getattr(few, key) == pytest.approx(getattr(told, key)[:10], abs=TIE)
+    log = (target.with_suffix("") / "none-offline-1/mlperf_log_detail.txt").read_text()
+    assert '"key": "qsl_reported_performance_count", "value": 10' in log

@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +14,8 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import read_split
 from tightrope.plan.job_inputs import FOLDER
 from tightrope.signature import IMAGE, TEXT
-from tightrope.variants import Variant
 from tiny_model import LONGEST, name_variant, skip_where_emulated
 
-Ask = Callable[[str, Variant], Any]
-Build = Callable[[Variant], Path]
 PAGE = "using-an-engine.md"
 OURS = Path(__file__).parents[2] / "scripts" / FOLDER
 # of `answers`

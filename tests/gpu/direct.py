@@ -11,38 +11,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks/studies"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+from manifests import CHECKPOINT
 from msgspec import to_builtins
 from operations import operations
+from splits import prepare_splits, split_of
 from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
-from tightrope.engines.load import load_engine
 from tightrope.errors import TightropeError, WorkFailed
-from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits, supervised
 from tightrope.jobs.execution import Execution
-from tightrope.machine.cores import physical_cores, pinned_processors
-from tightrope.machine.host import describe_host
-from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.answers import check_logits
-from tightrope.measure.comparison import compare_loads
-from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.latency import LatencyRecord, TimedShape
+from tightrope.machine.cores import physical_cores
+from tightrope.measure.latency import measure_latency
+from tightrope.measure.run import TimingSettings
+from tightrope.records.latency import LatencyRecord
 from tightrope.runtimes.buckets import in_words
-from tightrope.signature import TEXT
 from tightrope.summary.results import latency_entry
 from tightrope.variants import parse
 
 LIMITS = Limits(memory_bytes=48e9, seconds=900.0)
 LIBRARIES = ("torch", "transformers", "triton")
-CLASSES = 2
 LONG, SHORT = ((1, 128), (32, 128)), ((1, 32), (4, 32))
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 BASE |= {"intermediate_size": 3072, "vocab_size": 30522, "max_position_embeddings": 512}
@@ -70,6 +65,8 @@ SINGLE = "compile-fp16, no CUDA graph"
 # what is kept of a shape's statistics
 KEPT = ("p50_s", "mean_s", "throughput_per_s", "device_p50_s", "energy_j", "gpu", "samples")
 KEPT += ("streams", "pairs", "disturbed", "noise")
+# and of its engine
+FACTS = ("import_s", "load_s", "first_call_s", "peak_rss_bytes")
 Part = dict[str, Any]
 
 
@@ -129,7 +126,7 @@ def run(
     found: Part = {"result": "failed", "device": device, "libraries": library_versions(*LIBRARIES)}
     found["model"] = f"BERT {'tiny' if tiny else 'base'}, from scratch"
     try:
-        supervised(make_checkpoint, bench.checkpoint, TINY if tiny else BASE, limits=LIMITS)
+        supervised(make_model, folder, TINY if tiny else BASE, limits=LIMITS)
     except (WorkFailed, TightropeError) as error:
         print(f"direct: failed: {error}")
         return {**found, "reason": str(error)}
@@ -149,25 +146,19 @@ def run(
     return {**found, "each": each, "tie": tie, "result": "passed" if right else "failed"}
 
 
-def make_checkpoint(manifest: Path, sizes: dict[str, int]) -> None:
-    """Write a classifier with random weights, from seed 0, and its manifest."""
+def make_model(folder: Path, sizes: dict[str, int]) -> None:
+    """Write a classifier with random weights, from seed 0, and random requests for it."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
+    data, splits = folder / "data/data.json", {"train": None, "evaluation": 64}
+    prepare_splits(data, source="random", columns={}, splits=splits, pool=8, seed=0)
     torch.manual_seed(0)
-    model = BertForSequenceClassification(BertConfig(**sizes, num_labels=CLASSES))
+    model = BertForSequenceClassification(BertConfig(**sizes))
+    manifest = folder / "checkpoint/checkpoint.json"
     model.save_pretrained(clear_folder(manifest))
-    write_manifest(
-        manifest,
-        task=TEXT,
-        source="scratch:bert",
-        labels=[f"class {number}" for number in range(CLASSES)],
-        parameters=sum(weight.numel() for weight in model.parameters()),
-        architecture=type(model).__name__,
-        max_sequence=sizes["max_position_embeddings"],
-        recipe=None,
-        training=None,
-    )
+    facts = {"max_sequence": sizes["max_position_embeddings"], "vocabulary": sizes["vocab_size"]}
+    write_manifest(manifest, **{**CHECKPOINT, "source": "scratch:bert", **facts})
 
 
 def measured_peaks(device: str, size: int) -> dict[str, float]:
@@ -186,12 +177,6 @@ def peaks_in_child(device: str, size: int) -> dict[str, float]:
     return dict(peaks(device, size))
 
 
-def texts(batch: int, tokens: int, words: int) -> Arrays:
-    """Return random token ids without padding, and their mask, int64 [batch, tokens]."""
-    ids = np.random.default_rng(0).integers(1, words, (batch, tokens), dtype=np.int64)
-    return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-
-
 class Bench:
     """The model and the engines in `folder`, and how they are timed."""
 
@@ -200,26 +185,26 @@ class Bench:
         self.plan = OF_TINY if tiny else BRIEF if brief else PLAN
         self.shapes = SHORT if tiny else LONG
         self.streams = () if brief else STREAMS
-        self.threads = physical_cores()
+        libraries = library_versions(*LIBRARIES)
+        self.execution = Execution(physical_cores(), LIMITS, libraries)
         self.cases = {case.name: case for case in (*ON_GPU, *ON_CPU)}
-        self.checkpoint = folder / "checkpoint" / "checkpoint.json"
-        self.built: dict[str, Path] = {}
+        self.checkpoint = folder / "checkpoint/checkpoint.json"
 
     def engine(self, case: Case) -> Path:
         """Return the engine.json of a case, built at the first call; raise WorkFailed if not."""
-        key = f"{case.engine}-{'graphs' if case.graphs else 'single'}"
-        if key not in self.built:
-            options = self.options(case)
-            self.built[key] = self.folder / "engines" / key / "engine.json"
-            execution = Execution(self.threads, LIMITS, library_versions(*LIBRARIES))
-            name = f"{self.device}-{case.engine}"
-            build_engine(
-                name, self.checkpoint, self.built[key], execution=execution, options=options
-            )
-        manifest = read_manifest(self.built[key], EngineManifest)
+        words = case.name.replace(",", "").replace(" ", "-")  # a compiler is given that path
+        path = self.folder / "engines" / words / "engine.json"
+        if not path.exists():
+            known = {"execution": self.execution, "options": self.options(case)}
+            build_engine(self.variant(case), self.checkpoint, path, **known)
+        manifest = read_manifest(path, EngineManifest)
         if manifest["status"] != "ok":
             raise WorkFailed(f"not built: {manifest['reason']}", transient=False)
-        return self.built[key]
+        return path
+
+    def variant(self, case: Case) -> str:
+        """Return the name of the engine and its precision on this device."""
+        return f"{self.device}-{case.engine}"
 
     def options(self, case: Case) -> Part:
         """Return the options of a case: what its engine reads on a GPU, nothing on a CPU."""
@@ -234,49 +219,37 @@ class Bench:
     def case(self, case: Case, peaks: dict[str, float]) -> Part:
         """Return `status`, and `rows` by shape or the `reason` why there are none."""
         try:
-            engines = {"": self.engine(case)}
-            if case.against is not None:
-                engines |= {"baseline ": self.engine(self.cases[case.against])}
-            return {"status": "ok", "rows": self.rows(case, engines, peaks)}
+            engine = self.engine(case)
+            baseline = self.engine(self.cases[case.against]) if case.against else engine
+            return {"status": "ok", "rows": self.rows(case, engine, baseline, peaks)}
         except (WorkFailed, TightropeError) as error:
             reason = error.reason if isinstance(error, WorkFailed) else error
             return {"status": "failed", "reason": str(reason)}
 
-    def rows(self, case: Case, engines: dict[str, Path], peaks: dict[str, float]) -> list[Part]:
-        """Time the first of the engines, paired with the other if there is one."""
+    def rows(self, case: Case, engine: Path, baseline: Path, peaks: dict[str, float]) -> list[Part]:
+        """Time the engine, paired with the baseline if that is another one."""
         config = read_json(self.checkpoint.parent / "config.json")
-        processors = pinned_processors(self.threads)
-        batches = [texts(*shape, config["vocab_size"]) for shape in self.shapes]
-        check = partial(check_logits, classes=CLASSES)
-        timed = {
-            role: TimedEngine(
-                partial(load_engine, path, threads=self.threads),
-                batches,
-                processors,
-                check,
-                device=self.device,
-            )
-            for role, path in engines.items()
-        }
-        plan = self.plan | {"loads": case.loads}
-        machine = QuietMachine(processors, QUIET_SECONDS * plan["min_seconds"], sys.stderr)
-        shapes = [TimedShape(batch=batch, sequence=sequence) for batch, sequence in self.shapes]
-        given = (plan, self.threads, LIMITS, machine, self.streams)
-        facts = compare_loads(timed, shapes, *given)
-        record = LatencyRecord(
-            model="bert",
-            variant=f"{self.device}-{case.engine}",
-            host=describe_host(),
-            libraries={},
-            threads=self.threads,
-            plan=plan,
-            processors=processors,
-            busiest=machine.busiest,
-            shapes=shapes,
+        settings = TimingSettings(
+            plan=self.plan | {"loads": case.loads},
+            quiet_seconds=QUIET_SECONDS * self.plan["min_seconds"],
+            max_sequence=config["max_position_embeddings"],
+            execution=self.execution,
+            terminal=sys.stderr,
+            shapes=[{"batch": batch, "sequence": sequence} for batch, sequence in self.shapes],
+            streams=self.streams,
         )
+        target = self.folder / f"{engine.parent.name}.latency.json"
+        data = split_of(self.folder / "data/data.json", "timing")
+        artifacts = Artifacts(engine, self.checkpoint, data)
+        names = {"model": "bert", "variant": self.variant(case)}
+        measure_latency(artifacts, baseline, target, settings, **names)
+        record = LatencyRecord.read(target)
+        if reason := record.reason or record.baseline_failed:
+            raise WorkFailed(reason, transient=False)
+        facts = {name: getattr(record, name) for name in FACTS}
         return [
             {**row_of(record, place, config, peaks), "against": case.against, **facts}
-            for place in range(len(shapes))
+            for place in range(len(self.shapes))
         ]
 
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from latency_records import PLAN
 from short_timing import timing_settings
 from tightrope.bundle.subject import Paths
 from tightrope.bundle.write import write_bundle
@@ -23,18 +24,6 @@ from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
 MODEL, THREADS = "tiny", 2
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 TEMPLATE = SCRIPTS / "tightrope/bundle/template/card.md"
-PLAN = {
-    "loads": 1,
-    "pairs": 6,
-    "min_seconds": 0.02,
-    "min_calls": 4,
-    "width": 1e-9,
-    "comparison_seconds": 0.0,
-    "calls": None,
-    "warmup_seconds": 0.05,
-    "warmup_calls": 2,
-    "max_seconds": 20.0,
-}
 
 
 def measured(
@@ -78,15 +67,10 @@ def measured(
     return paths
 
 
-def programs_of(engine: str, request: str) -> list[Path]:
-    """The programs that the rule gives to the job."""
-    names = ("predict", "verify", "machine", "buckets", request, f"engines/{engine}")
-    return [SCRIPTS / FOLDER / f"{name}.py" for name in names]
-
-
 def bundled(paths: Paths, target: Path, engine: str, request: str = "texts") -> Path:
-    """Write the bundle; return it."""
-    programs = programs_of(engine, request)
+    """Write the bundle with the programs that the rule gives to the job; return it."""
+    names = ("predict", "verify", "machine", "buckets", request, f"engines/{engine}")
+    programs = [SCRIPTS / FOLDER / f"{name}.py" for name in names]
     write_bundle(target, paths, programs=programs, template=TEMPLATE, longest=LONGEST)
     return target
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def run_in(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -14,6 +15,13 @@ def run_in(folder: Path, *words: object, **variables: str) -> subprocess.Complet
         **{"cwd": folder, "env": environment | variables, "timeout": 300},
         **{"capture_output": True, "text": True, "check": False},
     )
+
+
+def started(repository: Path, *words: object, **settings: Any) -> "subprocess.Popen[str]":
+    """A Python that has begun, with the modules of this project; more `variables` among others."""
+    paths = {"PYTHONPATH": str(repository / "scripts"), **settings.pop("variables", {})}
+    words = (sys.executable, *map(str, words))
+    return subprocess.Popen(words, env={**os.environ, **paths}, text=True, **settings)
 
 
 def printed_in(folder: Path, *words: object, **variables: str) -> str:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tiny_project import CONFIG, MODEL, Project, new_project
+from tiny_project import CONFIG, MODEL, Project, adapted, new_project
 
 PROFILE = "profiles/tests"
 SECONDS = 900  # that a run may take on a machine with other work
@@ -58,10 +58,7 @@ def obedient_project(repository: Path, folder: Path) -> Project:
 
 def write_profile(project: Project, *, retries: int = 2, **values: Any) -> None:
     """Write a copy of profiles/slurm with other values where it says HERE, and short waits."""
-    text = (project / "profiles/slurm/config.yaml").read_text()
-    for name, value in {**VALUES, **values}.items():
-        text, count = re.subn(rf"^(  {name}: )\S+( # HERE)", rf"\g<1>{value}\2", text, flags=re.M)
-        assert count == 1, f"{count} times {name} with HERE"
+    text = adapted((project / "profiles/slurm/config.yaml").read_text(), {**VALUES, **values})
     for key, value in {**SHORT, "retries": retries}.items():
         text, count = re.subn(rf"^({key}: )\S+", rf"\g<1>{value}", text, flags=re.M)
         assert count == 1, f"{count} times {key}"

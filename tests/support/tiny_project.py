@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -114,6 +115,19 @@ COMMON = ["the", "a", "old", "small", "big", "house", "garden"]
 COMMON += ["runs", "sleeps", "in", "near", "with"]
 # a job's log is artifacts/logs/{rule}/{wildcards}.log: its name is the job's
 JOB = re.compile(r"^    log: artifacts/logs/(\S+)\.log\b", re.MULTILINE)
+
+
+def builds_of(*variants: str) -> set[str]:
+    """The jobs that build these variants of the model."""
+    parts = [variant.split("-", 2) for variant in variants]
+    return {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
+
+
+def measurements_of(*variants: str) -> set[str]:
+    """The jobs that measure these variants, decide and report."""
+    kinds = ("latency", "accuracy")
+    own = {f"measure_{kind}/{MODEL}-{variant}" for kind in kinds for variant in variants}
+    return own | RACE | REPORT
 
 
 def drawn(*graphs: str) -> set[str]:
@@ -288,6 +302,15 @@ def new_project(repository: Path, folder: Path) -> Project:
     return project
 
 
+def adapted(profile: str, values: Mapping[str, Any]) -> str:
+    """The text of a profile with values in the place of those that are marked HERE."""
+    for name, value in values.items():
+        marked = rf"^(  {name}: )\S+( # HERE)"
+        profile, count = re.subn(marked, rf"\g<1>{value}\2", profile, flags=re.M)
+        assert count == 1, f"{count} times {name} with HERE"
+    return profile
+
+
 def write_own_onnx(project: Project, made: Project) -> None:
     """Give the project the ONNX file and tokenizer that another made, its inputs renamed."""
     model = onnx.load(made / f"artifacts/{MODEL}/model.onnx")
@@ -301,11 +324,12 @@ def write_own_onnx(project: Project, made: Project) -> None:
     shutil.copy2(made / tokenizer, (project / OWN_ONNX).parent)
 
 
-def write_texts(path: Path, *, seed: int) -> None:
-    """A table of 240 different short texts, each about a cat or a dog."""
+def write_texts(path: Path, *, seed: int, count: int = 240) -> None:
+    """A table of so many different short texts, each about a cat or a dog."""
+    path.parent.mkdir(exist_ok=True)
     generator = random.Random(seed)
     rows: dict[str, str] = {}
-    while len(rows) < 240:
+    while len(rows) < count:
         label = ("cat", "dog")[len(rows) % 2]
         words = generator.choices(COMMON, k=generator.randint(3, 9))
         words += generator.choices(WORDS[label], k=2)

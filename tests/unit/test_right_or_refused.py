@@ -157,19 +157,26 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def token_beyond_the_table(folder: Path) -> None:
+def change_tokenizer(folder: Path, change: Callable[[Tokenizer], object]) -> None:
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    tokenizer.add_tokens([WORDS[0] + WORDS[1]])
+    change(tokenizer)
     tokenizer.save(str(folder / TOKENIZER))
+
+
+def change_texts(folder: Path, change: Callable[[Any], Any]) -> None:
+    """Of the column with the texts."""
     table = pandas.read_csv(folder / "texts.csv")
-    table.loc[7, "text"] = WORDS[0] + WORDS[1]
-    as_csv(folder, table)
+    as_csv(folder, table.assign(text=change(table["text"])))
+
+
+def token_beyond_the_table(folder: Path) -> None:
+    word = WORDS[0] + WORDS[1]
+    change_tokenizer(folder, lambda tokenizer: tokenizer.add_tokens([word]))
+    change_texts(folder, lambda texts: texts.replace(texts[7], word))
 
 
 def tokenizer_of_another_model(folder: Path) -> None:
-    table = pandas.read_csv(folder / "texts.csv")
-    table["text"] = [f"{text} a word of another language" for text in table["text"]]
-    as_csv(folder, table)
+    change_texts(folder, lambda texts: texts + " a word of another language")
 
 
 def sentencepiece_alone(folder: Path) -> None:
@@ -208,13 +215,8 @@ def other_tokens_in_transformers(folder: Path) -> None:
     kind = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     named = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[UNK]"}
     write_json(folder / "tokenizer_config.json", {**settings, **kind, **named})
-    file = folder / TOKENIZER
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.save(str(file))
-    table = pandas.read_csv(folder / "texts.csv")
-    table["text"] = table["text"].str.upper()
-    as_csv(folder, table)
+    change_tokenizer(folder, lambda one: setattr(one, "normalizer", normalizers.Lowercase()))
+    change_texts(folder, lambda texts: texts.str.upper())
 
 
 def weights_changed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:

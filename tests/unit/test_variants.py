@@ -1,6 +1,5 @@
 import pytest
 from tightrope import variants
-from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
 
 
@@ -15,18 +14,6 @@ def test_the_host_of_a_name_is_part_of_the_place_of_its_variant() -> None:
     # what is built from another engine is built from that of the same host
     assert variants.parse("cpu@genoa-openvino-int8-bf16-nncf-512").quantized_as == found
     assert variants.baseline("cpu", "path:m", "genoa") == variants.parse("cpu@genoa-pytorch-fp32")
-
-
-@pytest.mark.parametrize("name", list(ENGINES))
-def test_an_engine_says_what_it_is_built_from_and_how_it_is_calibrated(name: str) -> None:
-    engine = ENGINES[name]
-    assert engine.source in ("checkpoint", "onnx")
-    assert engine.libraries
-    assert set(engine.methods) <= set(variants.METHODS)
-    kinds = {one for precisions in engine.precisions.values() for one in precisions}
-    # fp8 of an engine without methods takes the range of each call
-    assert bool(kinds & set(variants.CALIBRATED) - {"fp8"}) is bool(engine.methods)
-    assert set(engine.schemes or {}) <= set(engine.precisions)
 
 
 def test_an_impossible_name_is_rejected_with_its_reason() -> None:

@@ -1,11 +1,12 @@
-"""A slow shared file system, clocks that differ, a full scratch disk: one line, and a report."""
+"""A slow shared file system, clocks that differ, a full disk: one line, and a report.
+
+A full scratch disk of a job: tests/unit/jobs/test_child.py.
+"""
 
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,6 @@ UNSEEN = (
     "or say --latency-wait SECONDS, and run again"
 )
 LATE = [f"reports/{MODEL}/{ORT}.{kind}" for kind in ("accuracy.json", "logits.npy")]
-AFTER = RACE | REPORT
 
 
 def lines_with(said: str, words: str) -> list[str]:
@@ -105,7 +105,7 @@ def test_the_next_run_makes_what_is_left_and_nothing_else(disturbed, copied) -> 
     for file in LATE:
         (project / f"{file}.away").rename(project / file)
     left = {f"measure_accuracy/{MODEL}-{variant}" for variant in (BF16, ORT)}
-    assert project.plan() == left | AFTER
+    assert project.plan() == left | RACE | REPORT
 
 
 def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> None:
@@ -124,39 +124,9 @@ def test_a_file_of_the_user_from_the_future_is_named(finished_onnx, copied) -> N
     assert f"prepare_data/{MODEL}" in project.plan("reports/summary.html")
 
 
-@contextmanager
-def full_disk(folder: Path) -> Iterator[str]:
-    """A file system of 1 MiB with 8 KiB left."""
-    with mounted(folder, "-o", "size=1m"):
-        (folder / "of-others").write_bytes(bytes(2**20 - 8192))
-        yield str(folder)
-
-
-def test_a_full_scratch_disk_is_one_line_with_its_folder(finished_onnx, copied, tmp_path) -> None:
+def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
-    built = f"artifacts/{MODEL}/engines/{ORT}/engine.json"
-    records = [f"reports/{MODEL}/{ORT}.{kind}.json" for kind in ("latency", "accuracy")]
-    for path in (built, *records):
-        (project / path).unlink()
-    with full_disk(tmp_path / "scratch") as folder:
-        done = project.snakemake(TMPDIR=folder)
-    assert done.returncode == 1, done.stdout
-    found = project.results()
-    assert found[ORT]["status"] == "failed"
-    assert folder in found[ORT]["reason"]
-    assert "set TMPDIR to a folder with more" in found[ORT]["reason"]
-    assert found[BASELINE]["status"] == "ok"
-    assert "Report: reports/summary.html" in done.stdout
-    assert "Traceback" not in done.stdout
-    made = {f"measure_{kind}/{MODEL}-{ORT}" for kind in ("latency", "accuracy")}
-    made.add(f"build_onnxruntime/{MODEL}-cpu-int8-minmax-8")
-    assert made | AFTER <= project.plan()
-
-
-@pytest.mark.parametrize("rule", ["summarize", "render_report"])
-def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, copied, rule):
-    project = copied(finished_onnx)
-    with (project / f"scripts/{rule}.py").open("a") as stream:
+    with (project / "scripts/render_report.py").open("a") as stream:
         stream.write(
             "import os\n"
             "if os.path.exists('full'):\n"
@@ -169,15 +139,34 @@ def test_a_report_that_found_no_room_is_written_by_the_next_run(finished_onnx, c
     assert line.startswith("error: reports/summary.html: cannot be written (No space left")
     assert (project / "reports/summary.html").is_file()
     (project / "full").unlink()
-    assert f"{rule}/{rule}" in project.plan()
+    assert "render_report/render_report" in project.plan()
 
 
 def test_a_run_on_a_full_disk_is_refused_with_one_line(finished_onnx, copied) -> None:
     project = copied(finished_onnx)
     shutil.move(project / ".snakemake", project / "before")
-    with full_disk(project / ".snakemake"):
+    folder = project / ".snakemake"
+    with mounted(folder, "-o", "size=1m"):
+        (folder / "of-others").write_bytes(bytes(2**20 - 8192))
         done = project.snakemake("--forcerun", "render_report")
     assert done.returncode == 1
     (line,) = lines_with(done.stdout, "No space left on device")
-    assert line.startswith(f"{project / '.snakemake'}: cannot be written (No space left")
+    assert line.startswith(f"{folder}: cannot be written (No space left")
     assert "Traceback" not in done.stdout
+
+
+def test_a_build_on_a_full_disk_is_an_error_with_its_path_and_no_record_of_a_failure(
+    finished_onnx, copied
+) -> None:
+    project, job = copied(finished_onnx), f"build_openvino/{MODEL}-cpu-int8-nncf-8"
+    engine = f"artifacts/{MODEL}/engines/{INT8}/engine.json"
+    folder = (project / engine).parent
+    shutil.rmtree(folder)
+    with mounted(folder, "-o", "size=4k"):
+        done = project.snakemake("--allowed-rules", "build_openvino", "--", engine)
+        assert not (project / engine).is_file()
+    assert done.returncode != 0, done.stdout
+    (error,) = [line for line in project.log(job).splitlines() if line.startswith("error: ")]
+    assert INT8 in error and "No space left on device" in error
+    assert error in done.stdout
+    assert "Traceback" not in project.log(job)

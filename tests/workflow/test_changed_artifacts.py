@@ -1,7 +1,6 @@
 """A changed byte in any kind of artifact: one line that names the file, and nothing is used."""
 
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,18 +63,22 @@ READERS: list[tuple[str, str, Callable[[Path], object]]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def folder(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run made, in a copy in which each test leaves all as it was."""
+    return finished.copy(tmp_path_factory.mktemp("changed") / "project").folder
+
+
 @pytest.mark.parametrize(("changed", "read", "reader"), READERS)
-def test_a_changed_byte_is_one_line_that_names_the_file(finished, tmp_path, changed, read, reader):
-    for folder in ("artifacts", "reports"):
-        shutil.copytree(finished / folder, tmp_path / folder)
-    path, draw = tmp_path / changed, random.Random(changed)
+def test_a_changed_byte_is_one_line_that_names_the_file(folder, changed, read, reader) -> None:
+    path, draw = folder / changed, random.Random(changed)
     content = path.read_bytes()
-    reader(tmp_path / (read or changed))
+    reader(folder / (read or changed))
     # the first ones are in the digests of JSON
     for place in [30, 120, *(draw.randrange(len(content)) for _ in range(CHANGES))]:
         flip(path, place)
         with pytest.raises(ArtifactError) as caught:
-            reader(tmp_path / (read or changed))
+            reader(folder / (read or changed))
         assert str(path) in str(caught.value)
         assert "run again" in str(caught.value)
         assert "\n" not in str(caught.value)

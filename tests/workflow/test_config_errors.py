@@ -1,6 +1,9 @@
-"""A wrong configuration ends before anything runs, with one line that says how to mend it."""
+"""What cannot run ends before anything does, with one line that says how to mend it."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -59,3 +62,22 @@ def test_a_target_of_what_is_not_configured_is_named(unrun: Project) -> None:
 def test_every_error_is_told_for_command_line_values_too(unrun: Project) -> None:
     line = one_line(unrun, "--config", "calibration={samples: [8, 64], pool: 32}")
     assert "calibration.samples = 64: more than calibration.pool = 32" in line
+
+
+def test_jobs_of_several_hosts_do_not_run_on_this_machine(unrun: Project) -> None:
+    """What each host adds: tests/unit/plan/test_hosts.py."""
+    hosts = {"genoa": {"constraint": "zen4", "isa": ["avx2"]}, "rome": {"constraint": "zen2"}}
+    configure(unrun, {**CONFIG, "devices": "auto", "hosts": hosts})
+    assert one_line(unrun).startswith("config: hosts = genoa, rome: kinds of nodes")
+
+
+def test_a_python_below_a_folder_with_a_space_is_one_line(unrun: Project, tmp_path: Path) -> None:
+    (tmp_path / "my project").symlink_to(sys.prefix)
+    python = tmp_path / "my project/bin/python"
+    words = [python, *unrun.command()[1:]]
+    streams = {"capture_output": True, "text": True}
+    done = subprocess.run(words, cwd=unrun.folder, env=unrun.environment(), check=False, **streams)
+    assert done.returncode != 0
+    *_, line = (done.stdout + done.stderr).splitlines()
+    assert line.startswith(f"{python}: Snakemake does not quote the path of Python")
+    assert "Traceback" not in done.stderr

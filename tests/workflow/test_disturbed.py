@@ -1,17 +1,11 @@
 """What other load has disturbed: the report says so, and only that is measured again."""
 
-import pytest
 from disturbed import QUIET, WAITED
 from msgspec import to_builtins
 from tiny_project import CONFIG, MODEL, ONNX_VARIANTS, RACE, REPORT, SUMMARY, Project
 
 FP32 = "cpu-openvino-fp32"
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"
-
-
-@pytest.fixture
-def project(onnx_project: Project) -> Project:
-    return onnx_project
 
 
 def as_if_disturbed(project: Project, *variants: str) -> None:
@@ -33,19 +27,18 @@ def as_if_disturbed(project: Project, *variants: str) -> None:
     project.rewrite(path, to_builtins(record))
 
 
-def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(project: Project) -> None:
+def test_only_what_was_disturbed_is_measured_again_when_that_is_asked_for(onnx_project) -> None:
+    project = onnx_project
+    as_if_disturbed(project)
+    assert project.plan("--config", "remeasure=disturbed") <= REPORT
     as_if_disturbed(project, FP32)
     again = {f"measure_latency/{MODEL}-{FP32}"} | RACE | REPORT
     assert project.plan("--config", "remeasure=disturbed") == again
     assert (project / f"reports/{MODEL}/{FP32}.latency.json").is_file(), "a dry run deletes nothing"
 
 
-def test_without_anything_disturbed_nothing_is_measured_again(project: Project) -> None:
-    as_if_disturbed(project)
-    assert project.plan("--config", "remeasure=disturbed") <= REPORT
-
-
-def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(project) -> None:
+def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(onnx_project):
+    project = onnx_project
     as_if_disturbed(project, *ONNX_VARIANTS)
     project.configure(latency={**CONFIG["latency"], "accept_disturbed": False})
     given = "accuracy_budget_points=1.0"  # as configured: it changes nothing but is named
@@ -62,12 +55,3 @@ def test_on_a_machine_that_never_got_quiet_there_is_still_a_report_that_says_so(
     page = (project / "reports/summary.html").read_text()
     assert COMMAND.replace("remeasure", f"{given} remeasure") in page
     assert "accept_disturbed: true" in page
-
-
-def test_accepted_disturbed_numbers_are_given_and_marked(project: Project) -> None:
-    as_if_disturbed(project, *ONNX_VARIANTS)
-    project.run("--forcerun", "summarize", "--rerun-triggers", "mtime")
-    rows = [row for result in project.results().values() for row in result["latency"]]
-    assert {row["provisional"] for row in rows} == {True}
-    assert all(row["paired_s"] for row in rows)
-    assert "Their numbers are given all the same" in (project / "reports/summary.html").read_text()

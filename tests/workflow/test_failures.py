@@ -1,13 +1,14 @@
 """A failed variant is a record and ends no run; strict, retry_failed and retries say the rest."""
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from programs import printed_in
-from tiny_project import MODEL, RACE, REPORT, Project, drawn
+from tiny_project import MODEL, Project, builds_of, drawn, measurements_of
 
 BASELINE, PLAIN = "cpu-onnxruntime-fp32", "cpu-onnxruntime-int8-minmax-8"
 FP32, BF16, INT8 = "cpu-openvino-fp32", "cpu-openvino-bf16", "cpu-openvino-int8-nncf-8"
@@ -51,18 +52,13 @@ def engine(project: Project, variant: str) -> dict[str, Any]:
     return project.read(f"artifacts/{MODEL}/engines/{variant}/engine.json")
 
 
-CALIBRATED = {f"calibrate/{MODEL}-minmax-8"}
-
-
-def jobs_of(*variants: str) -> set[str]:
-    parts = [variant.split("-", 2) for variant in variants]
-    return (
-        {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
-        | {f"measure_latency/{MODEL}-{variant}" for variant in variants}
-        | RACE
-        | {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
-        | REPORT
-    )
+# of the calibration that is killed, and of the builds that fail
+AFFECTED = {
+    *(f"calibrate/{MODEL}-minmax-8", f"quantize_onnx/{MODEL}-u8s8-minmax-8"),
+    *drawn("u8s8-minmax-8"),
+    *builds_of(PLAIN, FP32, BF16, INT8),
+    *measurements_of(PLAIN, FP32, BF16, INT8),
+}
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +72,12 @@ def failed(finished_onnx: Project, tmp_path_factory: pytest.TempPathFactory) -> 
     project.edit("scripts/tightrope/int8/ranges.py", line, KILLED + line)
     (project / "fault").touch()
     done = project.snakemake("--retries", "1")
-    calibrated = CALIBRATED | {f"calibrate/{MODEL}-nncf-8"}  # whose code has changed too
-    assert project.jobs(done) == calibrated | int8_jobs(PLAIN) | jobs_of(FP32, BF16, INT8)
+    # the code of that one has changed too
+    assert project.jobs(done) == AFFECTED | {f"calibrate/{MODEL}-nncf-8"}
     # of the calibration and of bf16
     assert done.stdout.count("another attempt follows") == 2
+    told = rf"^\[.*  build openvino +{MODEL}/{FP32}\n +failed: ValueError: the graph has an op"
+    assert re.search(told, done.stdout, re.MULTILINE), done.stdout
     return project
 
 
@@ -157,7 +155,7 @@ def test_retry_failed_tries_exactly_the_failed_ones_with_as_many_attempts_as_ret
     order(project, fp32="die once", bf16="die")
     (project / "fault").unlink()
     done = project.snakemake("--retries", "1", "--config", "retry_failed=true")
-    assert project.jobs(done) == CALIBRATED | int8_jobs(PLAIN) | jobs_of(FP32, BF16, INT8)
+    assert project.jobs(done) == AFFECTED
     assert done.stdout.count("another attempt follows") >= 2
     for variant in (FP32, INT8, PLAIN):
         assert engine(project, variant)["status"] == "ok"
@@ -174,16 +172,6 @@ SETTINGS = {
     "accuracy_budget_points": 50.0,  # what a pool of 32 can tell
     "sensitivity_samples": 8,
 }
-
-
-def int8_jobs(variant: str) -> set[str]:
-    """The jobs from the quantized ONNX of a variant on."""
-    calibration = variant.partition("minmax")[2]
-    auto = "-auto" if "int8-auto" in variant else ""
-    quantized = f"quantize_onnx/{MODEL}-u8s8-minmax{calibration}{auto}"
-    searched = {f"search_operators/{MODEL}-u8s8-minmax-8"} if auto else set()
-    graph = drawn(quantized.partition(f"{MODEL}-")[2])
-    return {quantized, *searched, *graph, *jobs_of(variant)}
 
 
 @pytest.fixture(scope="module")

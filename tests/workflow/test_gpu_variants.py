@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from tightrope.machine.nvml import nvidia_gpu
-from tiny_project import MODEL, Project
+from tiny_project import MODEL
 
 WITHOUT = pytest.mark.skipif(nvidia_gpu()[0] is not None, reason="this machine has an NVIDIA GPU")
 ENGINES = {
@@ -36,10 +36,7 @@ def test_without_a_gpu_its_variants_are_unavailable_unless_they_are_asked_for_ou
         f"{MODEL}-{variant}" for variant in ON_GPU
     }
     assert {f"quantize_onnx/{MODEL}-{scheme}-minmax-8" for scheme in ("s8s8", "e4m3")} <= jobs
-
-
-@WITHOUT
-def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> None:
+    # a job on a GPU asks for one, and no other job does
     unrun.configure(devices=["cpu", "cuda"], engines=ENGINES)
     done = unrun.snakemake("--dry-run", "--verbose")
     blocks = re.findall(r"^(?:local)?rule \w+:\n(?:    .*\n)+", done.stdout, re.MULTILINE)
@@ -51,7 +48,7 @@ def test_a_job_on_a_gpu_asks_for_one_and_no_other_job_does(unrun: Project) -> No
 
 @WITHOUT
 def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_was(project) -> None:
-    """And a setting of `cuda` rebuilds the engines that read it, no other; streams are measured."""
+    """Which engine reads which setting of `cuda`: tests/unit/plan/test_plan.py."""
     engines = {"torchscript": ["fp16"], "tensorrt": ["fp16"], "onnxruntime": ["int8"]}
     project.configure(devices=["cpu", "cuda"], engines=engines)
     jobs = project.run()
@@ -70,16 +67,3 @@ def test_without_a_gpu_what_was_forced_fails_in_one_line_and_the_rest_is_as_it_w
     lacking = "no NVIDIA GPU" if torch.version.cuda else "built without CUDA"
     assert lacking in found["cuda-pytorch-fp32"]["reason"]
     assert project.plan() == set()
-
-    def rebuilt(**changes: object) -> set[str]:
-        project.configure(devices=["cpu", "cuda"], engines=engines, **changes)
-        return {job for job in project.plan() if job.startswith("build_")}
-
-    on_gpu = [f"build_{one}/{MODEL}-cuda-fp16" for one in ("torchscript", "tensorrt")]
-    assert rebuilt(cuda={"graphs": False}) == {*on_gpu}
-    assert rebuilt(cuda={"attention": "math"}) == {f"build_pytorch/{MODEL}-cuda-fp32"}
-    assert rebuilt(cuda={"autotune": False}) == set()
-    assert rebuilt(cuda={"streams": [2]}) == set()
-    measured = {job for job in project.plan() if job.startswith("measure_")}
-    assert measured == {f"measure_latency/{MODEL}-{variant}" for variant in forced}
-    assert rebuilt(tensorrt={"optimization_level": 5}) == {on_gpu[1]}

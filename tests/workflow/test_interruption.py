@@ -5,10 +5,13 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
+import pytest
 import tightrope
 from programs import run_in
 from tightrope.data.splits import SPLITS
@@ -34,13 +37,18 @@ time.sleep(60)
 """
 
 
+def wait_until(running: subprocess.Popen[str], begun: Callable[[], object]) -> None:
+    """Return when that is so; the run must go on until then."""
+    while not begun():
+        assert running.poll() is None, running.stdout and running.stdout.read()
+        time.sleep(0.01)
+
+
 def wait_for(running: subprocess.Popen[str], job: str, project: Project) -> None:
     """Return when the script of `job` has begun: it opens its log first."""
     log = project / f"artifacts/logs/{job}.log"
     log.unlink(missing_ok=True)
-    while not log.is_file():
-        assert running.poll() is None, running.stdout and running.stdout.read()
-        time.sleep(0.02)
+    wait_until(running, log.is_file)
 
 
 def kill(running: subprocess.Popen[str]) -> str:
@@ -85,9 +93,7 @@ def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(unrun, fin
         running = unrun.start()
         wait_for(running, training, unrun)
         # its child has begun to train
-        while "fine-tuning" not in unrun.log(training):
-            assert running.poll() is None, running.stdout and running.stdout.read()
-            time.sleep(0.02)
+        wait_until(running, lambda: "fine-tuning" in unrun.log(training))
         lines = stop(running, number, group=group)
         assert re.fullmatch(r"stopped after \d of \d+ jobs", lines[-2])
         assert lines[-1] == STOPPED[1]
@@ -96,9 +102,7 @@ def test_a_run_that_was_stopped_and_killed_goes_on_to_the_same_result(unrun, fin
 
     running = unrun.start()
     state = unrun / f"artifacts/{MODEL}/work/training/state.json"
-    while not state.is_file():
-        assert running.poll() is None, running.stdout and running.stdout.read()
-        time.sleep(0.01)
+    wait_until(running, state.is_file)
     kill(running)
     assert not (unrun / CHECKPOINT).exists()
     latency = f"measure_latency/{MODEL}-cpu-onnxruntime-int8-minmax-8"
@@ -139,8 +143,7 @@ def test_a_second_run_is_refused_also_after_unlock_and_a_dry_run_is_not(unrun: P
     unrun.edit("scripts/prepare_data.py", "job = current_job(globals())\n", f"{DEAF}\n")
     data = f"artifacts/{MODEL}/data/data.json"
     first = unrun.start("--", data)
-    while "sleep 60" not in at_work(unrun).values():
-        time.sleep(0.05)
+    wait_until(first, lambda: "sleep 60" in at_work(unrun).values())
     assert unrun.snakemake("--unlock").returncode == 0
     files = unrun.files()
     done = unrun.snakemake("--config", "retry_failed=true", "--", data)
@@ -158,26 +161,24 @@ def test_a_second_run_is_refused_also_after_unlock_and_a_dry_run_is_not(unrun: P
     assert not at_work(unrun)
 
 
-def test_a_signal_while_a_job_starts_prints_no_traceback_of_it(unrun: Project) -> None:
+def is_planned(project: Project) -> bool:
+    return (project / ".snakemake/run.lock").is_file()
+
+
+def is_started(project: Project) -> bool:
+    """Whether the Python of a job has begun to import, and no signal handler is set."""
+    return any("/scripts/tmp" in words for words in at_work(project).values())
+
+
+@pytest.mark.parametrize(("begun", "last"), [(is_planned, 1), (is_started, 2)])
+def test_a_signal_while_snakemake_plans_or_a_job_starts_prints_no_traceback(unrun, begun, last):
     running = unrun.start("--", CHECKPOINT)
-    # Python has begun to import, and no signal handler is set
-    while not any("/scripts/tmp" in words for words in at_work(unrun).values()):
-        time.sleep(0.01)
-    time.sleep(0.1)
+    wait_until(running, partial(begun, unrun))
+    time.sleep(0.05 * last)
     lines = stop(running, signal.SIGINT, group=True)
-    assert lines[-2:] == [STOPPED[0].format("0 of 4"), STOPPED[1]]
+    assert lines[-last:] == [STOPPED[0].format("0 of 4"), STOPPED[1]][-last:]
     assert "Traceback" not in "".join(lines)
     assert not at_work(unrun)
-
-
-def test_a_signal_while_snakemake_plans_prints_no_traceback(unrun: Project) -> None:
-    running = unrun.start("--", CHECKPOINT)
-    while not (unrun / ".snakemake/run.lock").is_file():
-        time.sleep(0.01)
-    time.sleep(0.05)
-    lines = stop(running, signal.SIGINT, group=True)
-    assert lines[-1] == STOPPED[1]
-    assert "Traceback" not in "".join(lines)
 
 
 def test_nothing_is_printed_of_what_a_signal_breaks_in_snakemake() -> None:

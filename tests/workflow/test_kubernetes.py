@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from apart import PACKAGES, SECRET, apart, s3_server
 from kubernetes_api import kubernetes_api
-from tiny_project import ONNX_MODELS, Project, write_own_onnx
+from tiny_project import ONNX_MODELS, Project, adapted, write_own_onnx
 
 PROFILE = "profiles/kubernetes"
 VALUES = {
@@ -31,23 +30,14 @@ kubernetes_validate.validate(json.load(sys.stdin), "1.33", strict=True)
 """
 
 
-def write_profile(project: Project) -> None:
-    """Put values in the place of those that are marked HERE."""
-    path = project / PROFILE / "config.yaml"
-    text = path.read_text()
-    for name, value in VALUES.items():
-        text, count = re.subn(rf"^(  {name}: )\S+( # HERE)", rf"\g<1>{value}\2", text, flags=re.M)
-        assert count == 1, name
-    path.write_text(text)
-
-
 @pytest.fixture
 def project(fresh: Project, finished: Project, tmp_path: Path) -> Project:
     """The tiny project of an ONNX file in a repository: Snakemake takes the sources from there."""
     made = Project(fresh.copy(tmp_path / "project").folder, ONNX_MODELS)
     write_own_onnx(made, finished)
     made.configure(engines={"onnxruntime": ["fp32"]}, graphs=[])
-    write_profile(made)
+    profile = made / PROFILE / "config.yaml"
+    profile.write_text(adapted(profile.read_text(), VALUES))
     for words in (["init", "--quiet"], ["add", "--all"]):
         subprocess.run(["git", *words], cwd=made.folder, check=True)
     return made

@@ -88,14 +88,7 @@ def test_a_module_runs_to_its_report_and_leaves_its_importer_alone(importer: Pro
     left = outside(importer)
     assert left.pop("conclusion.txt")
     assert left == before
-    # a changed record is refused
     assert "Nothing to be done" in importer.snakemake(*SETTINGS).stdout
-    record = importer / f"sub/reports/{MODEL}/cpu-onnxruntime-fp32.latency.json"
-    record.write_text(record.read_text().replace('"calls": 4', '"calls": 5', 1))
-    refused = importer.snakemake(*SETTINGS)
-    assert refused.returncode != 0
-    said = (importer / f"sub/artifacts/logs/race_finalists/{MODEL}-cpu.log").read_text()
-    assert f"error: {record.relative_to(importer.folder)}: its content is not what was" in said
 
 
 def test_a_lock_of_the_importer_keeps_the_module_away(importer: Project) -> None:

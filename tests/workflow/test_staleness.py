@@ -15,56 +15,26 @@ from tiny_project import (
     REPORT,
     VARIANTS,
     Project,
+    builds_of,
     drawn,
+    measurements_of,
     write_texts,
 )
 
 CHECKPOINT = {f"train_model/{MODEL}"}
-GRAPHS = drawn("simplified", "u8s8-minmax-8")
 ONNX = {f"export_onnx/{MODEL}", f"simplify_onnx/{MODEL}"}
 
 
-def builds(*variants: str) -> set[str]:
-    parts = [variant.split("-", 2) for variant in variants]
-    return {f"build_{engine}/{MODEL}-{device}-{rest}" for device, engine, rest in parts}
-
-
-def latencies(*variants: str) -> set[str]:
-    return {f"measure_latency/{MODEL}-{variant}" for variant in variants}
-
-
-def accuracies(*variants: str) -> set[str]:
-    return {f"measure_accuracy/{MODEL}-{variant}" for variant in variants}
-
-
-def measurements(*variants: str) -> set[str]:
-    return latencies(*variants) | RACE | accuracies(*variants)
-
-
-def int8_chain(samples: int) -> set[str]:
-    onnxruntime = f"cpu-onnxruntime-int8-minmax-{samples}"
-    openvino = f"cpu-openvino-int8-nncf-{samples}"
-    return {
-        f"calibrate/{MODEL}-minmax-{samples}",
-        f"calibrate/{MODEL}-nncf-{samples}",
-        f"quantize_onnx/{MODEL}-u8s8-minmax-{samples}",
-        *builds(onnxruntime, openvino),
-        *measurements(onnxruntime, openvino),
-    }
+def calibrated(samples: int) -> set[str]:
+    """The jobs that calibrate for ONNX Runtime, and quantize."""
+    calibration = f"{MODEL}-minmax-{samples}"
+    return {f"calibrate/{calibration}", f"quantize_onnx/{MODEL}-u8s8-minmax-{samples}"}
 
 
 DATA = {f"prepare_data/{MODEL}", *(f"split_data/{MODEL}-{name}" for name in SPLITS)}
 PREPARED = DATA | {f"prepare_checkpoint/{MODEL}"}
-EVERYTHING = PREPARED | (
-    CHECKPOINT
-    | ONNX
-    | GRAPHS
-    | int8_chain(8)
-    | builds(*VARIANTS)
-    | measurements(*VARIANTS)
-    | REPORT
-)
-OPENVINO = tuple(variant for variant in VARIANTS if "-openvino-" in variant)
+INT8 = calibrated(8) | {f"calibrate/{MODEL}-nncf-8"} | drawn("simplified", "u8s8-minmax-8")
+EVERYTHING = PREPARED | CHECKPOINT | ONNX | INT8 | builds_of(*VARIANTS) | measurements_of(*VARIANTS)
 
 
 def test_a_fresh_project_plans_every_job_of_the_chain(unrun: Project) -> None:
@@ -84,14 +54,13 @@ def test_comments_docstrings_formatting_and_times_plan_nothing(project: Project)
     assert project.plan() == set()
 
 
-def test_a_larger_calibration_plans_its_int8_chain_and_the_way_back_only_the_race(project) -> None:
-    project.configure(calibration={**CONFIG["calibration"], "samples": [16]})
-    larger = int8_chain(16) | drawn("u8s8-minmax-16") | REPORT
-    assert project.plan() == larger
-    # of the chain only ONNX Runtime's part, to spare time
+def test_a_larger_calibration_runs_its_int8_chain_and_the_way_back_only_the_race(project) -> None:
+    """Of the chain only ONNX Runtime's part, to spare time."""
     calibration = {**CONFIG["calibration"], "methods": ["minmax"], "samples": [16]}
     project.configure(engines={"onnxruntime": ["int8"]}, calibration=calibration)
-    assert project.run() == {job for job in larger if "nncf" not in job}
+    larger = "cpu-onnxruntime-int8-minmax-16"
+    made = calibrated(16) | drawn("u8s8-minmax-16") | builds_of(larger)
+    assert project.run() == made | measurements_of(larger)
     project.configure()
     assert project.plan() == RACE | REPORT
 
@@ -126,7 +95,7 @@ def test_a_touched_file_of_the_user_plans_nothing_a_changed_one_all_of_it(onnx_p
     onnx.save(model, file)
     planned = onnx_project.plan()
     assert planned >= {f"prepare_checkpoint/{MODEL}", *CHECKPOINT, *ONNX}
-    assert planned >= measurements(*ONNX_VARIANTS) | REPORT
+    assert planned >= measurements_of(*ONNX_VARIANTS)
     assert not planned & DATA
 
 

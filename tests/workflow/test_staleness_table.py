@@ -83,10 +83,6 @@ ROWS: dict[str, Row] = {
     "a repair that needs a GPU": ({"repairs": {"whole": {"attention": True}}}, NOTHING),
     # calibration
     "calibration.samples": (within("calibration", samples=[16]), chain("minmax-16", "nncf-16")),
-    "one more calibration.samples": (
-        within("calibration", samples=[8, 16]),
-        chain("minmax-16", "nncf-16"),
-    ),
     "one more calibration.methods": (
         within("calibration", methods=["minmax", "nncf", "entropy"]),
         chain("entropy-8"),
@@ -157,7 +153,6 @@ ROWS: dict[str, Row] = {
     ),
     "explain": ({"explain": "verify"}, {"verify_causes/*"} | REPORT),
     "training.epochs": (within("training", epochs=3), {"measure_training/*"} | REPORT),
-    "training.seeds": (within("training", seeds=[0]), {"measure_training/*"} | REPORT),
     # models
     "models.seed": (one_model(seed=1), {"[!m]*", "measure_[!p]*", "measure_profile/*"}),
     "models.max_sequence": (

@@ -1,7 +1,5 @@
 """docs/tensorrt-11.md: its configuration is planned, its commands run as far as without a GPU."""
 
-import csv
-import random
 import shlex
 import shutil
 from pathlib import Path
@@ -12,13 +10,13 @@ from checkpoints import make_checkpoint
 from page_blocks import block
 from programs import printed_in
 from splits import prepare_splits, split_of
-from tightrope.jobs.child import Limits, supervised
+from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
-from tiny_project import COMMON, WORDS, Project
+from tiny_model import LIMITS
+from tiny_project import Project, write_texts
 
 PAGE = "tensorrt-11.md"
 CONFIGURATION = block(PAGE, "yaml", "config/mine.yaml")
-LIMITS = Limits(memory_bytes=8e9, seconds=120)
 SOURCE = (
     "scratch:bert?hidden_size=32&num_hidden_layers=2&num_attention_heads=2&intermediate_size=64"
     "&vocab_size=200&max_position_embeddings=512"
@@ -30,19 +28,6 @@ def commands(first_line: str) -> list[list[str]]:
     """The words of each command of that block of the page."""
     lines = block(PAGE, "sh", first_line).replace("\\\n", "").splitlines()[1:]
     return [shlex.split(line) for line in lines]
-
-
-def write_reviews(path: Path) -> None:
-    """A table of 3,000 short texts, each about a cat or a dog."""
-    generator = random.Random(0)
-    path.parent.mkdir()
-    with path.open("w", newline="") as stream:
-        rows = csv.writer(stream)
-        rows.writerow(("text", "label"))
-        for number in range(3000):
-            label = ("cat", "dog")[number % 2]
-            words = generator.choices(COMMON, k=8) + generator.choices(WORDS[label], k=3)
-            rows.writerow((" ".join(words), label))
 
 
 def write_own(folder: Path) -> None:
@@ -63,7 +48,7 @@ def write_own(folder: Path) -> None:
 @pytest.fixture
 def mine(unrun: Project) -> Project:
     """A project with the configuration of the page and the files that it names."""
-    write_reviews(unrun / "data/reviews_all.csv")
+    write_texts(unrun / "data/reviews_all.csv", seed=0, count=3000)
     supervised(write_own, unrun.folder, limits=LIMITS)
     (unrun / "config/mine.yaml").write_text(CONFIGURATION)
     return unrun

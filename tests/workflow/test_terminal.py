@@ -80,12 +80,14 @@ def test_where_the_output_is_no_terminal_each_job_is_one_line_of_plain_text(unru
     assert "rule prepare_data:" in unrun.snakemakes_log()
 
 
-def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun: Project) -> None:
-    printed = on_a_terminal(unrun, "--", SPLIT, columns=140)
+@pytest.mark.parametrize("coloured", [True, False])
+def test_on_a_terminal_a_bar_moves_below_the_lines_and_is_gone_at_the_end(unrun, coloured) -> None:
+    variables = {} if coloured else {"NO_COLOR": "1"}
+    printed = on_a_terminal(unrun, "--", SPLIT, columns=140, **variables)
     text = without_escapes(printed)
     assert re.search(r"^\[2/2\].*split data +tiny/evaluation$", text, re.MULTILINE), text
     assert "0/2 jobs" in text
-    assert COLOR.search(printed)
+    assert bool(COLOR.search(printed)) is coloured
     assert printed.rindex("2 of 2 jobs in") > printed.rindex("\x1b[?25h")
 
 
@@ -113,12 +115,6 @@ def test_an_interrupted_run_gives_the_terminal_back(unrun: Project) -> None:
     ), ended
 
 
-def test_no_color_leaves_the_bar_and_takes_the_colors(unrun: Project) -> None:
-    printed = on_a_terminal(unrun, "--", SPLIT, NO_COLOR="1")
-    assert "1/2 jobs" in without_escapes(printed)
-    assert not COLOR.search(printed)
-
-
 def test_a_job_that_ends_with_an_error_gives_its_reason_and_its_log(unrun: Project) -> None:
     with (unrun / "texts.csv").open("a") as stream:
         stream.write("a rare bird,bird\nanother rare bird,bird\n")
@@ -131,18 +127,6 @@ def test_a_job_that_ends_with_an_error_gives_its_reason_and_its_log(unrun: Proje
     assert any(line.endswith("1 ended with an error: the run is not complete") for line in lines)
     assert any(line.startswith("Snakemake's log: .snakemake/log/") for line in lines)
     assert "Traceback" not in done.stdout
-
-
-def test_a_failed_record_is_told_when_its_job_ends(onnx_project: Project) -> None:
-    target = f"reports/{MODEL}/cpu-openvino-fp32.latency.json"
-    slow = "latency={calls: 1000000, max_seconds: 0.2}"
-    done = onnx_project.snakemake("--config", slow, "--", target)
-    assert done.returncode == 0, done.stdout
-    told = r"^\[1/1\].*  measure latency +tiny/cpu-openvino-fp32\n +failed: .*too slow"
-    assert re.search(told, done.stdout, re.MULTILINE)
-    assert "1 with a failed record" in done.stdout
-    record = onnx_project.read(target)
-    assert (record["status"], record["transient"]) == ("failed", False)
 
 
 @pytest.mark.parametrize(("word", "expected"), [("--verbose", "Building DAG"), ("--quiet", None)])

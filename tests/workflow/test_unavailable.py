@@ -1,11 +1,14 @@
-"""What this machine or this model cannot run is in the report with its reason; the rest runs."""
+"""What cannot run on this machine or fails is in the report with its reason; the rest runs.
+
+What a CPU would emulate: tests/unit/plan/test_plan.py.
+"""
 
 import os
+import re
+from copy import deepcopy
 from pathlib import Path
 
-import pytest
-from tightrope.machine.host import describe_host
-from tiny_project import MODEL, SUMMARY, Project
+from tiny_project import CONFIG, MODEL, SUMMARY, Project
 
 COMPILED = ("cpu-compile-fp32", "cpu-inductor-bf16", "cpu-tvm-fp32")
 
@@ -35,24 +38,6 @@ def test_without_a_compiler_what_needs_one_is_unavailable_and_the_rest_runs(proj
     assert "no C++ compiler" in (project / "reports/summary.html").read_text()
 
 
-@pytest.mark.skipif("asimdhp" in describe_host()["isa"], reason="this CPU computes in fp16")
-def test_what_the_cpu_would_emulate_is_unavailable_unless_it_is_asked_for(onnx_project) -> None:
-    project = onnx_project
-    engines = {"onnxruntime": ["fp16", "int8"]}
-    project.configure(engines=engines, emulated=False)
-    jobs = project.run()
-    assert not [job for job in jobs if "fp16" in job]
-    found = {name: (one["status"], one["reason"]) for name, one in project.results().items()}
-    status, reason = found["cpu-onnxruntime-fp16"]
-    assert status == "unavailable"
-    assert reason.startswith("not supported by this CPU: no fp16 instructions")
-    assert found["cpu-onnxruntime-fp32"][0] == "ok"
-    assert reason in (project / "reports/summary.html").read_text()
-    project.configure(engines=engines, emulated=True)
-    # which fails then: tests/engines/test_parity.py
-    assert f"build_onnxruntime/{MODEL}-cpu-fp16" in project.plan()
-
-
 def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Project) -> None:
     summary = finished_onnx.read(SUMMARY)
     found = finished_onnx.results()
@@ -63,3 +48,20 @@ def test_an_own_onnx_file_is_measured_without_a_checkpoint(finished_onnx: Projec
     assert found["cpu-onnxruntime-fp32"]["latency"][0]["speedup"] is None
     assert found["cpu-onnxruntime-int8-minmax-8"]["status"] == "ok"
     assert finished_onnx.plan() == set()
+
+
+def test_a_training_that_fails_is_a_record_in_the_report_and_counts_for_strict(project) -> None:
+    models = deepcopy(CONFIG["models"])
+    models[MODEL]["train"]["learning_rate"] = 1e13
+    project.configure(training={"epochs": 2, "seeds": [0, 1]}, models=models, strict=True)
+    rules = ("measure_training", "summarize", "render_report")
+    done = project.snakemake("--allowed-rules", *rules)
+    found = project.read(f"reports/{MODEL}/training.json")
+    assert found["status"] == "failed"
+    diverged = "training diverged (loss is NaN or infinite)"
+    assert found["reason"].startswith(f"train: {diverged}; lower train.")
+    # where this CPU has no bf16 a variant of it has failed too
+    assert re.search(rf"strict: .*{MODEL}/training: train: training diverged", done.stdout)
+    assert done.returncode == 1
+    assert re.search(rf"failed, the report says why: .*{MODEL}/training", done.stdout)
+    assert diverged in (project / "reports/summary.html").read_text()

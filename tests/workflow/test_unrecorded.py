@@ -19,10 +19,11 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def unrecorded(project: Project, folder: Path) -> Project:
-    """A copy as of a cache: without Snakemake's records, times in no order."""
-    ignored = shutil.ignore_patterns(".snakemake")
-    shutil.copytree(project.folder, folder, ignore=ignored)
+@pytest.fixture
+def bare(finished: Project, tmp_path: Path) -> Project:
+    """The tiny project after one whole run, as of a cache: times in no order, Snakemake unaware."""
+    folder, ignored = tmp_path / "bare", shutil.ignore_patterns(".snakemake")
+    shutil.copytree(finished.folder, folder, ignore=ignored)
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     random.Random(0).shuffle(paths)
     for number, path in enumerate(paths):
@@ -30,23 +31,12 @@ def unrecorded(project: Project, folder: Path) -> Project:
     return Project(folder)
 
 
-@pytest.fixture
-def bare(finished: Project, tmp_path: Path) -> Project:
-    """The tiny project after one whole run, of which Snakemake knows nothing."""
-    return unrecorded(finished, tmp_path / "bare")
-
-
-def forget(project: Project) -> None:
-    """Delete what Snakemake knows of the folder."""
-    shutil.rmtree(project / ".snakemake")
-
-
 def test_a_folder_without_records_plans_what_an_ordinary_one_does(bare, project) -> None:
     assert bare.plan() == set()
     for name, change in CHANGES.items():
         project.configure(**change)
         bare.configure(**change)
-        forget(bare)
+        shutil.rmtree(bare / ".snakemake")
         planned = project.plan()
         assert planned, name
         assert bare.plan() == planned, name

@@ -1,15 +1,11 @@
-import os
-from collections.abc import Callable
+"""Failures in the place of a file; who reads one: tests/workflow/test_failures.py."""
+
 from pathlib import Path
 
 import onnx
 import pytest
 from tightrope.artifacts import failures
-from tightrope.errors import ArtifactError, WorkFailed
-from tightrope.int8.calibrate import read_any_cache, read_cache
-from tightrope.int8.quantize import found_by_search, quantize_onnx
 from tightrope.onnx.file import load_onnx
-from tiny_model import TinyModel
 
 REASON = "not calibrated: killed by SIGKILL (out of memory, or from outside); naïve"
 
@@ -40,39 +36,3 @@ def test_a_failed_onnx_file_has_no_graph_and_a_model_of_its_words_is_one(tiny, t
     onnx.save(model, tmp_path / "b.onnx")
     assert failures.failure_in(tmp_path / "b.onnx") is None
     assert load_onnx(tmp_path / "b.onnx") == load_onnx(tiny.u8s8)
-
-
-def test_what_is_no_file_or_was_cut_off_is_one_line(failed: Path) -> None:
-    name = failed.name
-    failed.write_bytes(failed.read_bytes()[:20])
-    with pytest.raises(ArtifactError, match=name):
-        failures.failure_in(failed)
-    failed.unlink()
-    failed.symlink_to(name)
-    with pytest.raises(ArtifactError, match=rf"{name}: cannot be read"):
-        failures.failure_in(failed)
-    failed.unlink()
-    os.mkfifo(failed)
-    with pytest.raises(ArtifactError, match=rf"{name}: a pipe or device is not read"):
-        failures.failure_in(failed)
-
-
-READERS: dict[str, Callable[[TinyModel, Path], object]] = {
-    "cache": lambda model, folder: read_cache(folder / "a.json", model=model.simplified),
-    "any cache": lambda _, folder: read_any_cache(folder / "a.json"),
-    "model": lambda _, folder: load_onnx(folder / "a.onnx"),
-    "search": lambda _, folder: found_by_search(folder / "a.json"),
-    "quantizing": lambda model, folder: quantize_onnx(
-        model.simplified, folder / "a.json", folder / "b.onnx", scheme="u8s8"
-    ),
-}
-
-
-def test_every_reader_raises_the_reason_and_another_attempt_is_of_no_use(tiny, tmp_path) -> None:
-    for name in ("a.json", "a.onnx"):
-        failures.write_failure(tmp_path / name, reason=REASON, transient=True)
-    for name, reader in READERS.items():
-        with pytest.raises(WorkFailed) as caught:
-            reader(tiny, tmp_path)
-        assert (caught.value.reason, caught.value.transient) == (REASON, False), name
-    assert {path.name for path in tmp_path.iterdir()} == {"a.json", "a.onnx"}

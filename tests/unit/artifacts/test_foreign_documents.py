@@ -1,6 +1,5 @@
 """Artifacts that were changed, and JSON of another's making: one line that names the file."""
 
-import ast
 import json
 import os
 import random
@@ -31,7 +30,6 @@ from tiny_model import TinyModel
 
 ROOT = Path(__file__).parents[3]
 SUMMARY = ROOT / "tests/data/summary.json"
-WRONG = [{"variant": 5}]
 # values in the place of any other
 OTHERS: list[Any] = [None, [], {}, True, 5, -1, 1e308, 10**30, "x", "", [[]], {"a": [1]}]
 INVALID = [
@@ -185,46 +183,14 @@ def test_rows_that_a_split_cannot_have_are_refused(tiny, tmp_path, name, changes
             data_entry({name: path})
 
 
-@pytest.fixture
-def render(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Renders the page without the charts' library, which takes most of its time."""
+def test_a_changed_summary_is_rendered_or_refused_in_one_line(tmp_path, monkeypatch) -> None:
+    """One of another schema is refused; of those with any value changed one that can be read."""
+    # it takes most of the time of a page
     monkeypatch.setattr(html, "chart_library", lambda: "")
-    return lambda path: render_page(path, path.with_name("summary.html"), **PARTS)
-
-
-def test_what_is_no_summary_of_this_schema_is_not_rendered(tmp_path, render) -> None:
-    path, whole = tmp_path / "summary.json", json.loads(SUMMARY.read_text())
-    for said, other in (("schema", 99), ("results", 5), ("models", []), ("results", WRONG)):
-        written(path, {**whole, said: other})
-        with pytest.raises(ArtifactError, match=rf"summary\.json: .*({said}|variant)"):
-            render(path)
-    for text in ("{}", "[]", "null", '{"schema": 4, "results": NaN}'):
-        path.write_text(text)
-        with pytest.raises(ArtifactError, match=r"summary\.json: "):
-            render(path)
-    assert not (tmp_path / "summary.html").exists()
-
-
-def test_a_summary_with_any_value_changed_is_rendered_or_refused_in_one_line(tmp_path, render):
+    path, target = tmp_path / "summary.json", tmp_path / "summary.html"
+    render = partial(render_page, target=target, **PARTS)
     document, draw = json.loads(SUMMARY.read_text()), random.Random(3)
-    changes = (written(tmp_path / "summary.json", changed(document, draw)) for _ in range(60))
-    accepted = next(one for one in changes if not is_refused(read_reported, one))
-    is_refused(render, accepted)  # a page takes a second
-
-
-def test_every_reader_of_json_says_which_type_it_expects() -> None:
-    """Those without one check the type themselves."""
-    own = {"artifacts/failures.py", "artifacts/manifest.py", "artifacts/reach.py"}
-    own |= {"int8/calibrate.py", "records/record.py", "summary/models.py"}
-    own |= {"inputs/image_settings.py"}
-    package = ROOT / "scripts/tightrope"
-    without = {
-        file.relative_to(package).as_posix()
-        for file in package.rglob("*.py")
-        if "read_json" in (text := file.read_text())
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") in ("read_json", "read_json_or_raise")
-        and len(node.args) < 2
-    }
-    assert without <= own
+    assert is_refused(render, written(path, {**document, "schema": 99}))
+    assert not target.exists()
+    changes = (written(path, changed(document, draw)) for _ in range(60))
+    is_refused(render, next(one for one in changes if not is_refused(read_reported, one)))

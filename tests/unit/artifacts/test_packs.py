@@ -1,4 +1,4 @@
-"""Folders as single files: what is packed, and what is refused when a pack is unpacked."""
+"""What is refused when a pack is unpacked; packs that go to nodes: workflow/test_stored.py."""
 
 import io
 import tarfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.artifacts.packs import pack_of, unpack, write_pack
+from tightrope.artifacts.packs import unpack, write_pack
 from tightrope.errors import ArtifactError
 
 
@@ -23,25 +23,6 @@ def write_tar(path: Path, *members: tarfile.TarInfo) -> Path:
         for one in members:
             archive.addfile(one, io.BytesIO())
     return path
-
-
-def test_a_folder_comes_out_as_it_was_without_what_is_not_listed(tmp_path) -> None:
-    folder = tmp_path / "engines/quick"
-    (folder / "programs").mkdir(parents=True)
-    (folder / "model.onnx").write_bytes(b"model" * 1000)
-    (folder / "programs/1x8.blob").write_bytes(b"")
-    write_manifest(folder / "engine.json", variant="quick")
-    (folder / "stray").write_bytes(b"stray")
-    pack = tmp_path / "engines/quick.tar"
-    assert pack_of(str(folder / "engine.json")) == str(pack)
-    write_pack(pack, folder / "engine.json")
-    node = tmp_path / "node/quick.tar"
-    node.parent.mkdir()
-    pack.rename(node)
-    unpack(node)
-    found = {path.relative_to(node.parent) for path in node.parent.rglob("*") if path.is_file()}
-    assert found == {*map(Path, ("quick.tar", "quick/model.onnx", "quick/programs/1x8.blob"))}
-    assert (node.parent / "quick/model.onnx").read_bytes() == b"model" * 1000
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from archive_files import pack
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
-from small_images import encoded, noise
+from small_images import class_folders, encoded, noise
 from splits import prepare_splits, split_of
 from table_files import table_file
 from tightrope.artifacts.manifest import read_manifest
@@ -49,15 +49,6 @@ def examples_of(target: Path, split: str) -> list[dict[str, Any]]:
 
 def names_of(target: Path, split: str) -> list[str]:
     return [example["name"] for example in examples_of(target, split)]
-
-
-def class_folders(top: Path, count: int = 20, *, first: int = 0) -> Path:
-    """So many images in each of two class folders, no two alike."""
-    for number in range(2 * count):
-        file = top / CLASSES[number % 2] / f"{number:02}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(image(first + number))
-    return top
 
 
 def files_of(top: Path) -> dict[str, bytes]:

@@ -162,6 +162,8 @@ def test_answers_are_those_of_the_float_model(tiny, batches, scheme, tolerance) 
         ("s8s8", {"bias_correction": True}),
         ("e4m3", {"smoothquant": 0.5}),
         ("e4m3", {"outputs": True}),
+        ("s8s8", {"attention": True, "bias_correction": True, "outputs": True}),
+        ("e4m3", {"attention": True, "smoothquant": 0.5, "float": ["*layer.1.*"]}),
     ],
     ids=str,
 )

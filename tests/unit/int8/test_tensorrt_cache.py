@@ -1,17 +1,14 @@
-import importlib
 import json
 import random
 import struct
-import sys
 from pathlib import Path
 
 import pytest
-from onnx_text import onnx_model
+from quantized_files import with_ranges
 from tightrope.artifacts.failures import write_failure
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.int8.calibrate import calibration_batches, read_any_cache, write_cache
+from tightrope.int8.calibrate import read_any_cache, write_cache
 from tightrope.int8.tensorrt_cache import export_cache, export_text, import_cache, import_text
-from tightrope.onnx.file import save_onnx
 from tiny_model import SAMPLES, TinyModel
 
 # 1.0 = 3f800000, 2.0 = 40000000, 0.5 = 3f000000, 1.5 = 3fc00000, 1/127 = 3c010204 rounded
@@ -30,27 +27,6 @@ RANGES = {
     "bert/encoder/layer_0/attention/self/query/BiasAdd:0": [-254.0, 254.0],
     "/bert/encoder/layer.0/a: b [Matrix Multiply] ": [-190.5, 190.5],
 }
-BERT_NAMES = list(RANGES)[1:4]
-
-
-CHAIN = """net (float[1, 4] hidden) => (float[1, 4] logits) {
-    first = Relu (hidden)
-    second = Relu (first)
-    logits = Relu (second)
-}"""
-
-
-@pytest.fixture
-def bert(tmp_path: Path) -> Path:
-    """A graph with the names of a BERT, of the text all but the input and the last."""
-    names = dict(zip(("first", "second", "logits"), BERT_NAMES, strict=True))
-    model = onnx_model(CHAIN)
-    for node in model.graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
-        node.output[:] = [names[name] for name in node.output]
-    model.graph.output[0].name = names["logits"]
-    save_onnx(model, tmp_path / "bert.onnx")
-    return tmp_path / "bert.onnx"
 
 
 @pytest.fixture
@@ -137,35 +113,27 @@ def test_what_a_text_cannot_hold_is_refused(ranges, method, version, said) -> No
         ("minmax-8.json", r"minmax by its name, .* name it entropy-8\.json"),
     ],
 )
-def test_the_name_of_the_target_must_say_method_and_samples(bert, text, tmp_path, name, said):
+def test_the_name_of_the_target_must_say_method_and_samples(tiny, text, tmp_path, name, said):
     with pytest.raises(TightropeError, match=said):
-        import_cache(text, bert, tmp_path / name)
+        import_cache(text, tiny.simplified, tmp_path / name)
     assert not (tmp_path / name).exists()
 
 
-def test_files_that_are_none_and_the_text_of_another_model_are_refused(tiny, bert, text, tmp_path):
+def test_files_that_are_none_and_the_text_of_another_model_are_refused(tiny, text, tmp_path):
     target, other = tmp_path / "entropy-8.json", tmp_path / "other.cache"
     other.write_text(TEXT.replace("input_ids", "ids"))
     with pytest.raises(TightropeError, match=r"none of its 5 tensors is in .*simplified\.onnx"):
         import_cache(other, tiny.simplified, target)
     with pytest.raises(TightropeError, match=r"gone: cannot be read"):
-        import_cache(tmp_path / "gone", bert, target)
+        import_cache(tmp_path / "gone", tiny.simplified, target)
     (tmp_path / "plan").write_bytes(b"ftrt\xff\xfe\x00")
     with pytest.raises(TightropeError, match="plan: no text"):
-        import_cache(tmp_path / "plan", bert, target)
+        import_cache(tmp_path / "plan", tiny.simplified, target)
     with pytest.raises(ArtifactError, match=r"calibration\.cache: no readable ONNX file|not the"):
         import_cache(text, text, target)
     with pytest.raises(TightropeError, match="a folder; give the path of a file"):
         export_cache(target, tmp_path, force=True)
     assert not target.exists()
-
-
-def with_zeros(cache: Path, target: Path) -> Path:
-    """The cache with two tensors more, which were zero on every sample."""
-    document = read_any_cache(cache)
-    document["ranges"] |= {"mask": [0.0, 0.0], "where": [0.0, 0.0]}
-    write_cache(target, **document)
-    return target
 
 
 def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path: Path) -> None:
@@ -185,38 +153,20 @@ def test_what_is_no_cache_for_tensorrt_is_not_exported(tiny: TinyModel, tmp_path
     assert not target.exists()
 
 
-def test_a_cache_without_samples_gives_none_to_an_engine(tiny: TinyModel, tmp_path: Path) -> None:
-    text, cache = tmp_path / "out", tmp_path / f"minmax-{SAMPLES}.json"
-    export_cache(tiny.minmax, text)
-    import_cache(text, tiny.simplified, cache)
-    with pytest.raises(TightropeError, match=r"imported \(TRT-100000-MinMaxCalibration\), it hol"):
-        calibration_batches(**tiny.samples(cache))
-
-
-def test_the_command_line_exports_and_imports(repository, tiny, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setenv("TIGHTROPE_MADE_WITH", "")
-    monkeypatch.syspath_prepend(repository / "tools")
-    tool = importlib.import_module("tensorrt_cache")
+def test_ranges_come_back_from_the_text_and_no_file_is_replaced_unasked(tiny, tmp_path) -> None:
+    """By the command line: tests/workflow/test_tensorrt_11_page.py."""
     text, cache = tmp_path / "out.cache", tmp_path / f"minmax-{SAMPLES}.json"
-
-    def told(*words: object) -> str:
-        monkeypatch.setattr(sys, "argv", ["tensorrt_cache", *map(str, words)])
-        tool.main()
-        return capsys.readouterr().out
-
-    source = with_zeros(tiny.minmax, tmp_path / "zeros.json")
-    left = "tensors left out: 2, zero on every sample\n"
-    assert told("export", source, text, "--tensorrt", "8601") == left
+    # with two tensors more, which were zero on every sample
+    source = with_ranges(tiny, tmp_path / "zeros.json", {"mask": [0.0, 0.0], "where": [0.0, 0.0]})
+    assert export_cache(source, text, version="8601") == 2
     header, *lines = text.read_text().splitlines()
     original = read_any_cache(tiny.minmax)["ranges"]
     assert (header, len(lines)) == ("TRT-8601-MinMaxCalibration", len(original))
     text.write_text(text.read_text() + "(Unnamed Layer* 8) [Constant]_output: 3f000000\n")
-    left = f"tensors left out: 1, not in {tiny.simplified}\n"
-    assert told("import", text, tiny.simplified, cache) == left
+    assert import_cache(text, tiny.simplified, cache) == 1
     for name, (low, high) in read_any_cache(cache)["ranges"].items():
         assert low == -high
         assert high == pytest.approx(max(map(abs, original[name])), rel=1e-6)
     with pytest.raises(TightropeError, match=r"\.json: exists; take another path, or --force to r"):
-        told("import", text, tiny.simplified, cache)
-    assert told("import", text, tiny.simplified, cache, "--force") == left
+        import_cache(text, tiny.simplified, cache)
+    assert import_cache(text, tiny.simplified, cache, force=True) == 1

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from busy import ends
 from mounts import mounted
+from programs import started
 from tightrope.errors import ArtifactError, StorageError, TightropeError, WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Child, Limits, run_or_stop, supervised
@@ -207,9 +208,7 @@ def test_the_child_dies_with_its_parent(repository: Path, number: signal.Signals
         "work = lambda: (print(os.getpid(), flush=True), time.sleep(60))\n"
         "supervised(work, limits=Limits(memory_bytes=1e9, seconds=60))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
-    words = [sys.executable, "-c", program]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+    with started(repository, "-c", program, stdout=subprocess.PIPE) as parent:
         own = int(parent.stdout.readline())
         parent.send_signal(number)
         parent.wait()

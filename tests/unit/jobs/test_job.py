@@ -1,12 +1,10 @@
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
-from programs import run_in
+from programs import run_in, started
 from tightrope.jobs.job import job_from_words
 
 SCRIPT = """
@@ -74,9 +72,8 @@ def test_sigterm_ends_a_job_and_its_child_and_leaves_no_temporary_files(reposito
     scratch, log = tmp_path / "scratch", tmp_path / "job.log"
     scratch.mkdir()
     (tmp_path / "script.py").write_text(WORKING)
-    variables = {"PYTHONPATH": str(repository / "scripts"), "TMPDIR": str(scratch)}
-    words = [sys.executable, "script.py", f"log.0={log}"]
-    job = subprocess.Popen(words, env={**os.environ, **variables}, cwd=tmp_path)
+    variables = {"TMPDIR": str(scratch)}
+    job = started(repository, "script.py", f"log.0={log}", variables=variables, cwd=tmp_path)
     while not log.is_file() or "at work" not in log.read_text():
         assert job.poll() is None
         time.sleep(0.02)

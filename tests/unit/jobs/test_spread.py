@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 
 import psutil
 import pytest
 from busy import ends
+from programs import started
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError
 from tightrope.jobs.spread import beside, spread
@@ -51,8 +50,7 @@ def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_kille
         "from tightrope.jobs.spread import spread\n"
         "list(spread(time.sleep, [60.0] * 4, processes=2))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
-    with subprocess.Popen([sys.executable, "-c", program], env=environment) as parent:
+    with started(repository, "-c", program) as parent:
         began = psutil.Process(parent.pid)
         deadline = time.monotonic() + 60
         while len(began.children()) < 2:

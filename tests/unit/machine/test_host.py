@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from nvml_driver import printed_each
+from programs import started
 from tightrope.artifacts.files import read_json, write_json
 from tightrope.errors import TightropeError
 from tightrope.machine.host import (
@@ -86,16 +86,14 @@ def test_a_node_with_another_share_or_driver_stops_no_work_on_the_cpu(tmp_path: 
                 require_kind("genoa", other, file)
 
 
-def test_of_jobs_that_define_a_host_at_the_same_time_one_does(tmp_path: Path) -> None:
+def test_of_jobs_that_define_a_host_at_the_same_time_one_does(repository, tmp_path) -> None:
     words = (
         "import sys, pathlib; from tightrope.machine.host import write_first; "
         "write_first(pathlib.Path(sys.argv[1], 'cpu@a.json'), {'by': sys.argv[2]}); "
         "print(pathlib.Path(sys.argv[1], 'cpu@a.json').read_text())"
     )
-    known = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "scripts")}
-    commands = [[sys.executable, "-c", words, tmp_path, str(number)] for number in range(4)]
-    pipe = {"stdout": subprocess.PIPE, "env": known}
-    running = [subprocess.Popen(command, **pipe) for command in commands]
+    each = [("-c", words, tmp_path, number) for number in range(4)]
+    running = [started(repository, *command, stdout=subprocess.PIPE) for command in each]
     assert len({process.communicate()[0] for process in running}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["cpu@a.json"]
 

@@ -1,8 +1,12 @@
 """Waiting for other programs to leave the processors alone: what the kernel counts is played."""
 
 import io
+import os
 import re
+import signal
+import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -10,6 +14,7 @@ import pytest
 from busy import PROCESSORS, busy_child, wait
 from tightrope.jobs.child import Child
 from tightrope.machine import foreign_load, quiet
+from tightrope.machine.processes import family
 from tiny_model import LIMITS
 
 ONE = PROCESSORS[-1]
@@ -103,3 +108,15 @@ def test_programs_are_named_but_this_one_and_its_workers(tmp_path: Path) -> None
         name = quiet.short_name(psutil.Process(program.pid))
         program.kill()
     assert name.startswith("python") and name.endswith(" training.py")
+
+
+def test_the_family_of_a_worker_is_its_job_with_all_workers_and_what_started_the_job() -> None:
+    shell = ["sh", "-c", "sleep 30 >/dev/null & echo $!"]  # it ends, and init has the program
+    stranger = int(subprocess.check_output(shell))
+    with ExitStack() as stack:
+        stack.callback(os.kill, stranger, signal.SIGKILL)
+        one, other = (stack.enter_context(Child(family, LIMITS)) for _ in range(2))
+        busy = stack.enter_context(busy_child(PROCESSORS[-1]))
+        found = one.ask()
+        assert {one.process.pid, other.process.pid, busy.pid, os.getpid(), os.getppid()} <= found
+        assert stranger not in found

@@ -2,12 +2,6 @@ import numpy as np
 from onnx_text import onnx_model
 from tightrope.onnx.edit import named_by_module, weighted_nodes
 
-LAYER = "attention.self.query attention.self.key attention.self.value attention.output.dense "
-LAYER += "intermediate.dense output.dense"
-NAMES = {f"bert.encoder.layer.{number}.{part}" for number in (0, 1) for part in LAYER.split()}
-NAMES |= {"bert.pooler.dense", "classifier"}
-
-
 TIED = """net (float[n, 4] x) => (float[n, 4] y) {
     [a] p = MatMul (x, w)
     q = Add (p, layer_bias)
@@ -16,7 +10,8 @@ TIED = """net (float[n, 4] x) => (float[n, 4] y) {
 }"""
 
 
-def test_names_stay_unique_where_two_operators_read_one_bias() -> None:
+def test_operators_are_named_by_their_module_or_output_and_names_stay_unique() -> None:
+    """Two of them read one bias; others have no name of their own."""
     model = onnx_model(TIED, w=np.ones((4, 4)), layer_bias=np.ones(4))
     model.graph.initializer[1].name = "layer.bias"
     for node in model.graph.node:
@@ -24,6 +19,10 @@ def test_names_stay_unique_where_two_operators_read_one_bias() -> None:
     nodes = named_by_module(model, prefix="").graph.node
     assert [node.name for node in nodes] == ["layer", "Add_q", "b", "Add_y"]
     assert [node.output[0] for node in nodes] == ["p", "q", "r", "y"]
+    lines = "a = MatMul (x, w)\n[same] b = MatMul (x, w)\n[same] y = MatMul (x, w)"
+    model = onnx_model(f"net (float[n, 4] x) => (float[n, 4] y) {{ {lines} }}", w=np.ones((4, 4)))
+    named = [node.name for node in weighted_nodes(named_by_module(model, prefix=""))]
+    assert named == ["MatMul_a", "same", "MatMul_y"]
 
 
 PRODUCTS = """net (float[n, 4] x) => (float[n, 4] y) {
@@ -40,10 +39,3 @@ def test_only_plain_products_with_a_matrix_count() -> None:
     sizes = {"weight": (4, 4), "row": (4,), "block": (1, 4, 4)}
     model = onnx_model(PRODUCTS, **{name: np.ones(size) for name, size in sizes.items()})
     assert [node.name for node in weighted_nodes(model)] == ["matrix", "plain"]
-
-
-def test_operators_without_a_name_of_their_own_are_named_by_their_output() -> None:
-    lines = "a = MatMul (x, w)\n[same] b = MatMul (x, w)\n[same] y = MatMul (x, w)"
-    model = onnx_model(f"net (float[n, 4] x) => (float[n, 4] y) {{ {lines} }}", w=np.ones((4, 4)))
-    named = [node.name for node in weighted_nodes(named_by_module(model, prefix=""))]
-    assert named == ["MatMul_a", "same", "MatMul_y"]

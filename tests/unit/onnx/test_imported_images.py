@@ -1,25 +1,20 @@
-"""An ONNX file of images of another's making: given the pipeline's input, or refused by name."""
+"""An ONNX file of images of another's making: given the pipeline's input, or refused by name.
+
+One with its image processor, from the file to answers: tests/pages/test_own_onnx.py.
+"""
 
 import re
-import sys
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx_text import drawn, onnx_model
-from splits import prepare_digits
-from tightrope.artifacts.files import write_json
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.checkpoint.source import prepare_checkpoint
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.imported import class_count, import_checkpoint, original_outputs, standard_model
+from tightrope.onnx.imported import class_count
 from tightrope.onnx.interface import standardized
 from tightrope.onnx.session import run_onnx
-from tightrope.signature import IMAGE, of_images
+from tightrope.signature import of_images
 
 CLASSES = 10
 SIZE = (6, 8)
@@ -40,19 +35,6 @@ def small_model(
     return onnx_model(text, weights=WEIGHTS)
 
 
-def pixels(*size: int) -> dict[str, np.ndarray]:
-    return {"pixel_values": drawn(2, 3, *size, seed=1)}
-
-
-def expected() -> np.ndarray:
-    return pixels(*SIZE)["pixel_values"].mean(axis=(2, 3)) @ WEIGHTS[:, :, 0, 0].T
-
-
-def require_answers(model: onnx.ModelProto) -> None:
-    found = run_onnx(model, [pixels(*SIZE)], threads=1)[0]
-    np.testing.assert_allclose(found, expected(), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -69,7 +51,10 @@ def test_it_takes_the_pipelines_name_and_size_and_answers_the_same(model: onnx.M
     assert signature_of(found) == of_images(*SIZE)
     assert [one.name for one in found.graph.output] == ["logits"]
     assert class_count(found) == CLASSES
-    require_answers(found)
+    pixels = drawn(2, 3, *SIZE, seed=1)
+    (logits,) = run_onnx(found, [{"pixel_values": pixels}], threads=1)
+    expected = pixels.mean(axis=(2, 3)) @ WEIGHTS[:, :, 0, 0].T
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
 NAMED = "expected is image alone; say its name with the model's key `inputs: {pixel_values: NAME}`"
@@ -94,35 +79,3 @@ FIXED = "is fixed to any x 3 x any x 9 (batch x channels x height x width), prep
 def test_inputs_that_do_not_fit_are_named(model: onnx.ModelProto, reason: str) -> None:
     with pytest.raises(TightropeError, match=f"^onnx:m: .*{re.escape(reason)}"):
         standardized(model, INPUTS, source="onnx:m", size=SIZE)
-
-
-def prepared(folder: Path) -> Path:
-    """The manifest of the source, after prepare_checkpoint."""
-    (folder / "own").mkdir(parents=True)
-    onnx.save(small_model(), folder / "own/small.onnx")
-    size = {"height": SIZE[0], "width": SIZE[1]}
-    processor = {"image_processor_type": "ViTImageProcessor", "size": size}
-    write_json(folder / "own/preprocessor_config.json", processor)
-    manifest = folder / "source/checkpoint.json"
-    source = f"onnx:{folder}/own/small.onnx"
-    prepare_checkpoint(manifest, source=source, expected_sha256=None, seed=0, task=IMAGE)
-    return manifest
-
-
-def test_a_file_is_kept_with_its_processor_in_the_order_of_the_labels(tmp_path: Path) -> None:
-    data = prepare_digits(tmp_path / "data.json")
-    source, kept = prepared(tmp_path), tmp_path / "checkpoint/checkpoint.json"
-    keep = partial(import_checkpoint, kept, source=source, data=data, inputs=INPUTS)
-    keep(terminal=sys.stdout)
-    manifest = read_manifest(kept, CheckpointManifest)
-    assert set(manifest["files"]) == {"model.onnx", "preprocessor_config.json"}
-    assert (manifest["task"], manifest["height"], manifest["width"]) == (IMAGE, *SIZE)
-    assert manifest["labels"] == [str(digit) for digit in range(10)]
-    assert manifest["parameters"] == WEIGHTS.size
-    require_answers(standard_model(kept))
-    # the outputs of the file have these names
-    names = [str(digit) for digit in (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)]
-    keep(labels=names, terminal=sys.stdout)
-    assert read_manifest(kept, CheckpointManifest)["labels"] == manifest["labels"]
-    (found,) = original_outputs(kept, [pixels(*SIZE)], threads=1)
-    np.testing.assert_allclose(found[:, [int(name) for name in names]], expected(), atol=1e-5)

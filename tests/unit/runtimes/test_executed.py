@@ -2,21 +2,12 @@ import pytest
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import (
     Executed,
-    counted,
     is_product,
     products_in,
     require_precision,
     share_of_products,
     unknown_types,
 )
-
-
-def test_operators_are_counted_by_class_and_precision_in_order() -> None:
-    ran = [("MatMul", "int8"), ("Add", "fp32"), ("MatMul", "bf16"), ("MatMul", "int8")]
-    found = counted(ran)
-    assert found == {"Add": {"fp32": 1}, "MatMul": {"bf16": 1, "int8": 2}}
-    assert [*found, *found["MatMul"]] == ["Add", "MatMul", "bf16", "int8"]
-
 
 OF_OPENVINO = "FullyConnected MatMul ScaledDotProductAttention"
 OF_ONNXRUNTIME = "Gemm FusedMatMul QLinearMatMul MatMulIntegerToFloat DynamicQuantizeMatMul"

@@ -1,26 +1,26 @@
-"""Attention quantized for TensorRT, as the repair `attention: true` asks for."""
+"""What TensorRT gets in eight bits: attention, as its repair asks for, and what stays in float.
+
+Answers of these files: test_quantize.py. Their types: tests/engines/test_architectures.py.
+"""
 
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from onnx import TensorProto
 from onnx_text import drawn, onnx_model
-from quantized_files import answers, quantized, with_ranges
+from quantized_files import quantized, with_ranges
 from tightrope.errors import TightropeError
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import attention_of
-from tightrope.int8.schemes import SCHEMES, attention_to_quantize
+from tightrope.int8.schemes import SCHEMES, attention_to_quantize, kept_in_float
 from tightrope.onnx.attention import Attention, attention_in
 from tightrope.onnx.file import load_onnx
-from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_convolutions import make_convolutions
 from tiny_model import TinyModel
 
 FOR_TENSORRT = pytest.mark.parametrize("scheme", ["s8s8", "e4m3"])
 LARGEST = {"s8s8": 127, "e4m3": 448}
-PRECISION = {"s8s8": "int8-fp16", "e4m3": "fp8"}
 HEADS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     => (float[batch, sequence, WIDTH] logits)
 {
@@ -45,28 +45,6 @@ def files(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def first_layer(tiny: TinyModel) -> Attention:
     """The second has one query per example, so it stays in float."""
     return attention_in(load_onnx(tiny.simplified))[0][0]
-
-
-@pytest.mark.parametrize(
-    ("scheme", "repair"),
-    [
-        ("s8s8", {}),
-        ("s8s8", {"bias_correction": True, "outputs": True}),
-        ("e4m3", {"smoothquant": 0.5}),
-        ("e4m3", {"float": ["*layer.0.*"]}),
-    ],
-    ids=str,
-)
-def test_files_answer_as_the_float_model(tiny, batches, tmp_path, scheme, repair) -> None:
-    model = quantized(tiny, tmp_path / "a.onnx", scheme, attention=True, **repair)
-    onnx.checker.check_model(model, full_check=True)
-    onnx.checker.check_model(typed(model, PRECISION[scheme]), full_check=True)
-    attention = first_layer(tiny)
-    in_pairs = {node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
-    assert {*attention.measured, attention.probabilities} <= in_pairs
-    expected, found = answers(tiny.simplified, batches), answers(model, batches)
-    assert (found.argmax(1) == expected.argmax(1)).mean() > 0.98
-    assert (found != answers(getattr(tiny, scheme), batches)).any()
 
 
 def test_a_cache_without_these_ranges_is_refused_by_name(tiny: TinyModel, tmp_path: Path) -> None:
@@ -124,3 +102,49 @@ def test_the_noise_of_every_operand_is_known(tiny, files, pool, scheme) -> None:
     for one in added.values():
         assert (one["channel_ratio"], one["weight_ratio"], one["findings"]) == (1, 1, [])
         assert one["sqnr_db"] > 20
+
+
+IMAGES = """net (float[batch, 3, 8, 8] pixel_values) => (float[batch, 5] logits)
+{
+    [stem] a = Conv <pads = [1, 1, 1, 1]> (pixel_values, w_stem)
+    [depthwise] b = Conv <group = 32, pads = [1, 1, 1, 1]> (a, w_depthwise)
+    [grouped] c = Conv <group = 2, pads = [1, 1, 1, 1]> (b, w_grouped)
+    [plain] d = Conv (c, w_plain)
+    mean = GlobalAveragePool (d)
+    flat = Flatten (mean)
+    [head] logits = MatMul (flat, w_head)
+}"""
+TEXTS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
+    => (float[batch, 32] logits)
+{
+    embedded = Gather (table, input_ids)
+    [wide] a = MatMul (embedded, w_wide)
+    [narrow] b = MatMul (a, w_narrow)
+    [odd] c = MatMul (b, w_odd)
+    [back] d = MatMul (c, w_back)
+    first = Gather <axis = 1> (d, zero)
+    [head] logits = Gemm (first, w_head)
+}"""
+
+
+def test_the_first_convolution_depthwise_ones_and_the_head_stay_in_float() -> None:
+    sizes = {"stem": (32, 3, 3, 3), "depthwise": (32, 1, 3, 3), "grouped": (32, 16, 3, 3)}
+    sizes |= {"plain": (64, 32, 1, 1), "head": (64, 5)}
+    model = onnx_model(IMAGES, **{f"w_{name}": drawn(*size) for name, size in sizes.items()})
+    assert kept_in_float(model, TensorProto.INT8) == {
+        "stem": "the first convolution",
+        "depthwise": "a depthwise convolution",
+        "head": "one row per example",
+    }
+
+
+def test_small_products_stay_in_float_and_in_fp8_those_of_other_multiples() -> None:
+    sizes = {"wide": (32, 64), "narrow": (64, 8), "odd": (8, 40), "back": (40, 32)}
+    sizes |= {"head": (32, 32)}
+    weights = {f"w_{name}": drawn(*size) for name, size in sizes.items()}
+    model = onnx_model(TEXTS, table=drawn(50, 32), zero=0, **weights)
+    small = "fewer than 16 channels"
+    in_int8 = {"narrow": small, "odd": small, "head": "one row per example"}
+    odd = {"back": "channels that are no multiple of 16"}
+    assert kept_in_float(model, TensorProto.INT8) == in_int8
+    assert kept_in_float(model, TensorProto.FLOAT8E4M3FN) == in_int8 | odd
