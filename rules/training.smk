@@ -37,9 +37,9 @@ rule train_model:
     threads: WHOLE_MACHINE
     resources:
         **PLACED,
-        # only to check that the model takes them: as a param, others would train it again
         mem_mb=16000,
         runtime=240,
+        # only to check that the model takes them: as a param, others would train it again
         sizes=of(shapes.sizes_in_words),
     params:
         code=of(job_params.training_code, SCRIPTS),

@@ -53,7 +53,7 @@ from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
 from tightrope.summary.races import Race as RaceEntry
-from tightrope.summary.races import outcome_of, ratio_between
+from tightrope.summary.races import race_entries, ratio_between
 from tightrope.summary.results import DISTURBED, LatencyRow, latency_entry
 
 MODEL = Path("artifacts/minilm-docstrings")
@@ -343,7 +343,9 @@ def race_of(
     # the slower, the smaller: the tie-break by size prefers the worst of those not told apart
     slowest_first = sorted(names, key=lambda name: -PLANTED.get(name, 0.0))
     sizes = {name: size for size, name in enumerate(slowest_first)}
-    return outcome_of(record, [shape], 0, sizes, accept_disturbed=False)
+    known = {("m", name): size for name, size in sizes.items()}
+    (entry,) = race_entries([record], known, accept_disturbed=False).values()
+    return entry
 
 
 def twins(options: argparse.Namespace) -> None:

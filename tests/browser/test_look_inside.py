@@ -64,13 +64,11 @@ def test_the_tables_fit_the_page_and_have_a_bar_for_each_time(visit, width):
     assert "fp32" in formats[0] and "int8" in formats[1]
 
 
-def test_a_link_leads_to_the_file_for_netron_and_the_command_names_it(visit, report):
+def test_a_link_leads_to_the_file_for_netron(visit, report):
     page = visit()
     links = page.locator("#inside a[download]")
     paths = [report.parent / one.get_attribute("href") for one in links.all()]
     assert len(paths) == 3 and all(path.is_file() for path in paths)
-    command = ".venv/bin/netron reports/tiny/graphs/u8s8-minmax-8.onnx"
-    assert page.locator("#inside").get_by_text(command).count() == 1
 
 
 def test_a_graph_that_was_not_read_says_why(visit):

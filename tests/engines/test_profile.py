@@ -76,9 +76,10 @@ def test_the_work_of_a_call_is_that_of_its_shapes_whatever_the_runtime(at_batche
         # of the second layer the ONNX file computes the first token only
         assert found[-1] > layer
         assert sum(one.bytes for one in products) >= 4 * tokens * (2 * 64 + 2 * 128)
-        (first, *_) = [one for one in operators if one.group == "normalization"]
+        normalizations = [one for one in operators if one.group == "normalization"]
+        largest = max(normalizations, key=lambda one: one.bytes)
         # read and written once, if all is fused
-        assert first.bytes >= 2 * 4 * tokens * 64 and first.operations >= tokens * 64
+        assert largest.bytes >= 2 * 4 * tokens * 64 and largest.operations >= tokens * 64
         assert all(one.seconds >= 0 for one in operators) and products[0].seconds > 0
     # but for an operator on one number, which is the same in both
     assert found[1] == pytest.approx(found[0] * (1 if engine in PADDED else 2))

@@ -23,7 +23,7 @@ ROWS = 3
 def config_of(path: Path, labels: list[str]) -> Any:
     """The configuration of an engine, with latencies that are not its own."""
     engine = json.loads(path.read_text())
-    latency = [row(1, 0.01), row(16, 0.1)]
+    latency = [row(batch, batch / 100, {"sequence": 16}) for batch in (1, 16)]
     measured = result(engine["variant"], latency=latency)
     files = triton_files(MODEL, engine, labels, measured, [], [], templates=TEMPLATES)
     return parsed(files[f"{MODEL}/config.pbtxt"])

@@ -43,7 +43,7 @@ TORCH = ("torch", "transformers", "msgspec", "psutil", "scipy")
 NEEDED = {
     "direct": TORCH,
     "tests": (*TORCH, "PIL", "pandas", "pytest"),
-    "pipeline": (*TORCH, "pynvml", "snakemake", "onnxslim"),
+    "pipeline": (*TORCH, "pynvml", "snakemake", "rich", "onnxslim"),
 }
 # the report itself; without them the run ends with the summary
 FOR_THE_REPORT = ("altair", "vl_convert", "jsonschema")

@@ -1,9 +1,12 @@
 """What each script loads before it begins: seconds that every one of its processes pays."""
 
 import ast
+import importlib
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import tightrope
@@ -50,6 +53,27 @@ def test_scripts_import_no_library_that_they_do_not_need() -> None:
         expected.append(sorted(allowed))
     found = printed_in(ROOT, "-c", "\n".join(lines), *HEAVY).splitlines()
     assert [line.split() for line in found] == expected
+
+
+def test_programs_that_no_rule_runs_import_what_is_there() -> None:
+    """Benchmarks, tools and the check on a GPU, which CI does not run whole."""
+    folders = (ROOT.parent / name for name in ("benchmarks", "tools", "tests/gpu"))
+    missing = []
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("tightrope"):
+                module = importlib.import_module(one.module)
+                missing += [
+                    (path, one.module, name.name)
+                    for name in one.names
+                    if not named(module, name.name)
+                ]
+    assert missing == []
+
+
+def named(module: ModuleType, name: str) -> bool:
+    """Whether `from module import name` works."""
+    return hasattr(module, name) or bool(find_spec(f"{module.__name__}.{name}"))
 
 
 KINDS = """

@@ -4,7 +4,7 @@ import pytest
 from tiny_project import MODEL, ONNX_MODELS, SUMMARY, Project, builds_of, measurements_of
 
 FP32, INT8 = "cpu-openvino-fp32", "cpu-openvino-int8-nncf-8"
-BUILD = '    if precision == "int8-bf16":\n        facts'
+BUILD = '    if precision == "int8-bf16":\n        copy'
 # The build of fp32 ends its whole job, while the file `fault` is there.
 ENDS_ITS_JOB = """    import os, signal
 

@@ -67,11 +67,11 @@ def proportional_bytes(process: psutil.Process) -> int:
     """Return the resident memory of a process, with its part of each page that it shares.
 
     That is the proportional set size of Linux (proc_pid_smaps(5)); the resident memory where the
-    kernel does not say it, as of a process of another user.
+    kernel does not say it, as of a process of another user, or built without smaps.
     """
     try:
         return int(process.memory_full_info().pss)
-    except (psutil.AccessDenied, OSError):
+    except (AttributeError, psutil.AccessDenied, OSError):
         return int(process.memory_info().rss)
 
 

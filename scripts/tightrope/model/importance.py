@@ -179,9 +179,9 @@ def parameter_table(model: Any) -> Table:
         own = parameters(blocks[0]) - removed
         return [float(depth * own) for depth in range(1, len(blocks) + 1)]
 
-    rest = float(
-        parameters(model) - sum(parameters(block) for blocks in stages for block in blocks)
-    )
+    # as if the blocks of a stage were alike
+    counted = sum(len(blocks) * parameters(blocks[0]) for blocks in stages)
+    rest = float(parameters(model) - counted)
     return {
         (one, heads): Costs(rest, [by_depth(blocks, one, heads) for blocks in stages])
         for one in widths_up_to(width, width_step(len(stages), width))

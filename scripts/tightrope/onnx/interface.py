@@ -109,7 +109,10 @@ def text_inputs(
 def image_input(
     graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
 ) -> dict[str, onnx.ValueInfoProto]:
-    """Return the graph's input, checked to be `name` alone, float32 [batch, 3, height, width]."""
+    """Return the graph's input; raise TightropeError unless it is that of images.
+
+    That is `name` alone, float32 [batch, 3, height, width], of images of that size.
+    """
     given = inputs_by_name(graph)
     if list(given) != [name]:
         raise TightropeError(

@@ -129,7 +129,10 @@ def price_of(host: str | None, prices: Prices) -> float | None:
 
 
 def cost_of_million(inferences_per_s: float | None, price: float | None) -> float | None:
-    """Return what a million inferences cost, without a price the hours of a machine."""
+    """Return what a million inferences cost, without a price the hours of a machine.
+
+    None without a rate.
+    """
     if not inferences_per_s:
         return None
     hours = MILLION / inferences_per_s / SECONDS_PER_HOUR

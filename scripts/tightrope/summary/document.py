@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -104,14 +104,23 @@ def write_summary(path: Path | str, summary: Summary) -> None:
         for place, key in enumerate(sorted(kinds)):
             value, kind = getattr(summary, key), kinds[key]
             stream.write((b",\n " if place else b" ") + json.dumps(key).encode() + b": ")
-            if isinstance(value, list) and value:
-                (kind,) = get_args(kind)
-                for index, entry in enumerate(value):
-                    stream.write((b",\n  " if index else b"[\n  ") + text_of(entry, kind, depth=2))
-                stream.write(b"\n ]")
-            else:
-                stream.write(text_of(value, kind, depth=1))
+            try:
+                for text in texts_of(value, kind):
+                    stream.write(text)
+            except msgspec.ValidationError as error:
+                raise msgspec.ValidationError(f"{key}: {error}") from error
         stream.write(b"\n}\n")
+
+
+def texts_of(value: Any, kind: Any) -> Iterator[bytes]:
+    """Yield the JSON of a field, of a list that of each entry."""
+    if isinstance(value, list) and value:
+        (kind,) = get_args(kind)
+        for index, entry in enumerate(value):
+            yield (b",\n  " if index else b"[\n  ") + text_of(entry, kind, depth=2)
+        yield b"\n ]"
+    else:
+        yield text_of(value, kind, depth=1)
 
 
 def text_of(value: Any, kind: Any, *, depth: int) -> bytes:

@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.records.accuracy import change
 from tightrope.records.kept import Kept, disturbed_while, kept, kept_of
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
@@ -148,8 +149,11 @@ def activation_entries(
             own, theirs = (judged.get((one, baselines[one][place])) for one in (model, other))
             accuracy, between = None, accuracy_between(own, theirs, budget)
             if own and between:
-                change = asdict(between.change) if between.change else {}
-                accuracy = ComparedAccuracy(**asdict(top_one(own.right)), **change)
+                # logits up to rounding prove nothing of two models
+                paired = theirs and between.change and change(own.right, theirs.right, budget)
+                accuracy = ComparedAccuracy(
+                    **asdict(top_one(own.right)), **(asdict(paired) if paired else {})
+                )
             found[key] = Activation(model, other, key[1], device_of(place), accuracy, [])
         failed = record.baseline_failed
         reason = f"the reference: {failed}" if failed else record.reason

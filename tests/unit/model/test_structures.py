@@ -4,8 +4,9 @@ import random
 from itertools import product
 
 import pytest
+import torch
 from pruned_models import model_of
-from tightrope.model.blocks import width_of
+from tightrope.model.blocks import stages_of, width_of
 from tightrope.model.importance import parameter_table
 from tightrope.model.pruning import parameters, prune
 from tightrope.model.structures import (
@@ -112,6 +113,14 @@ def test_parameters_of_a_convnext_are_counted_by_stage() -> None:
     narrower = parameter_table(model)
     assert list(narrower) == [(16, None)]
     assert narrower[16, None].of([1, 1, 2, 1]) == parameters(model)
+
+
+def test_of_unlike_blocks_all_together_have_the_parameters_of_the_model() -> None:
+    model = model_of("convnext")
+    stages = stages_of(model)
+    stages[2][1].more = torch.nn.Linear(4, 4)
+    whole = [len(blocks) for blocks in stages]
+    assert parameter_table(model)[32, None].of(whole) == parameters(model)
 
 
 def test_neurons_of_stages_are_kept_in_proportion() -> None:

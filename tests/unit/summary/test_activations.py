@@ -101,6 +101,13 @@ def test_accuracy_is_not_compared_without_labels_or_on_other_examples() -> None:
     assert (found.accuracy.top1, found.accuracy.delta) == (0.56, None)
 
 
+def test_equal_answers_of_two_models_prove_no_budget() -> None:
+    """Logits up to rounding prove it of two engines of one model."""
+    same = [answers(name, 40, logits=[[1.0, 0.0]] * 100) for name in ("gelu", "relu")]
+    (found,) = entries([timed()], *same)
+    assert (found.accuracy.delta, found.accuracy.verdict) == (0.0, "undecided")
+
+
 def test_the_report_has_a_row_for_each_activation_the_reference_first_then_by_accuracy() -> None:
     document = summary()
     (table,) = activations_section(summary_of(document), {})

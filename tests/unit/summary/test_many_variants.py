@@ -69,7 +69,10 @@ def test_a_summary_has_the_bytes_that_it_had_when_it_was_written_at_once(tmp_pat
     assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     assert read_summary(tmp_path / "parts.json") == document
     document.results[1].model = None
-    with pytest.raises(msgspec.ValidationError, match="model"):
+    with pytest.raises(msgspec.ValidationError, match=r"results: .*\.model"):
+        write_summary(tmp_path / "refused.json", document)
+    document.accuracy_budget_points = "1"
+    with pytest.raises(msgspec.ValidationError, match="accuracy_budget_points: Expected"):
         write_summary(tmp_path / "refused.json", document)
     assert not [*tmp_path.glob("*refused*")]
 

@@ -5,7 +5,8 @@ Beside it the file is written without weights, for Netron.
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from tightrope.onnx.file import load_onnx
 from tightrope.report.graphs.formats import (
     CONVERSIONS,
     all_nodes,
-    constants,
+    inner_graphs,
     parameters_of,
     precisions,
     total,
@@ -93,13 +94,24 @@ def read_costs(path: Path | str | None) -> Any:
         return None
 
 
+def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    """Yield initializers and the tensors in attributes of any operator, of subgraphs too."""
+    yield from graph.initializer
+    for attribute in chain.from_iterable(node.attribute for node in graph.node):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+    for inner in inner_graphs(graph.node):
+        yield from tensors(inner)
+
+
 def without_weights(model: onnx.ModelProto, description: str) -> onnx.ModelProto:
     """Remove the data of large constants from `model`, in place; keep name, type and shape.
 
     The result has `description` as its doc string, and the inferred shapes of inner tensors as far
     as inference succeeds. It can be inspected, as in Netron, but not run.
     """
-    for _, tensor in constants(model.graph):
+    for tensor in tensors(model.graph):
         if tensor.ByteSize() > LARGEST_CONSTANT_BYTES:
             for field, _ in tensor.ListFields():
                 if field.name.endswith("_data"):  # raw, of any type, or in another file

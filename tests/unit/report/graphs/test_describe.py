@@ -238,6 +238,9 @@ def test_constants_that_say_what_a_graph_does_stay_and_weights_in_inner_graphs_d
     node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
     whole = helper.make_model(helper.make_graph([node], "net", [c], [y]))
     assert without_weights(whole, "").ByteSize() < 1000
+    trees = helper.make_node("TreeEnsemble", ["y"], ["z"], domain="ai.onnx.ml", nodes_splits=large)
+    whole = helper.make_model(helper.make_graph([trees], "net", [y], []))
+    assert without_weights(whole, "").ByteSize() < 1000
 
 
 def test_of_a_file_that_holds_a_failure_both_say_why(tiny: TinyModel, tmp_path: Path) -> None:
