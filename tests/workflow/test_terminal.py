@@ -150,6 +150,8 @@ def test_a_dry_run_is_a_table_with_the_jobs_of_each_rule_and_why(project: Projec
     reasons = {rule: why for _, rule, *_, why in rows}
     assert reasons["summarize"] == "input files updated by another job"
     assert "train model" not in reasons
+    told = project.snakemake("--dry-run", "--config", "accuracy_budget_points=2").stdout
+    assert "params have changed" in told and "provenance" not in told
 
 
 def test_nothing_to_be_done_is_one_line_and_imports_no_library_for_terminals(project) -> None:

@@ -49,6 +49,7 @@ LEFT_OUT = re.compile(
     r"Conda environments:|Singularity containers:|Select jobs to execute|Removing output files of "
     r"failed job|Trying to restart job|Retrieving from storage:|Finished retrieval|Storing in "
     r"storage:|Finished upload|Removing local copy of storage file|Uploading source archive|"
+    r"Some jobs were triggered by provenance|Rules with provenance triggered jobs:|"
     r"Elapsed time:|Reasons:\n|Exiting because a job execution failed|Complete log\(s\):|"
     r"WorkflowError:\nAt least one job did not complete successfully"
 )
