@@ -21,7 +21,7 @@ def open_page(browser):
     """Open a page offline; `page.seen` has each request, console message and error."""
     contexts = []
 
-    def opened(path, width=1400, scheme="light"):
+    def opened(path, width=1400, scheme="light", unfolded=True):
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
         )
@@ -34,6 +34,11 @@ def open_page(browser):
         page.goto(path.as_uri())
         # a locator, because a function that the browser polls is an eval, which the page forbids
         page.locator(f"html[data-charts={scheme}]").wait_for()
+        if unfolded:
+            page.evaluate(
+                "document.querySelectorAll('section > *').forEach((n) => (n.open = true))"
+            )
+            page.locator(".plot:not(:has(svg))").first.wait_for(state="detached")
         return page
 
     yield opened

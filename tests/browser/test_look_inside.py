@@ -44,7 +44,7 @@ def report(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def visit(open_page, report: Path) -> Callable:
     def opened(width: int = 1400):
         page = open_page(report, width)
-        for one in page.locator("#inside summary").all():
+        for one in page.locator("#inside .inside > summary").all():
             one.click()
         return page
 

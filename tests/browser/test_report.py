@@ -64,6 +64,18 @@ def frames(page):
     )
 
 
+def test_the_decision_fills_the_first_screen_and_the_rest_is_folded(visit):
+    page = visit(1400, unfolded=False)
+    shown = page.locator("#model-1 ~ :is(.lede, .scroll, ul)")
+    assert shown.count() == 3
+    assert all(one.bounding_box()["y"] + one.bounding_box()["height"] < 1030 for one in shown.all())
+    assert page.evaluate("document.documentElement.scrollHeight") < 5000
+    titles = page.locator("section > details > summary")
+    assert all(one.is_visible() for one in titles.all())
+    assert titles.filter(has_text="INT8 pays in onnxruntime (2.61").count() == 1
+    assert not page.locator("#int8 table").first.is_visible()
+
+
 def test_every_chart_is_drawn_inside_its_frame_and_follows_the_window(visit):
     page = visit(1400)
     for width in (1400, 400):

@@ -33,6 +33,7 @@ class Outline(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: list[str] = []
         self.inside: str | None = None
+        self.parts: dict[str, list[str]] = {}
         self.feed(html)
         self.text = " ".join(" ".join(self.words).split())
 
@@ -40,6 +41,8 @@ class Outline(HTMLParser):
         self.tags.append((tag, dict(attributes)))
         if tag in ("script", "style"):
             self.inside = tag
+        if tag == "section":
+            self.parts[dict(attributes)["id"] or ""] = []
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = None if tag == self.inside else self.inside
@@ -49,6 +52,13 @@ class Outline(HTMLParser):
             self.scripts.append(data)
         elif self.inside is None:
             self.words.append(data)
+            for words in [*self.parts.values()][-1:]:
+                words.append(data)
+
+    def part(self, name: str | None) -> str:
+        """The words of the section with that id, of the page for None, with plain spaces."""
+        words = self.words if name is None else self.parts[name]
+        return " ".join(" ".join(words).split()).replace("\xa0", " ")
 
     def section(self, name: str) -> str:
         """The HTML of the section with that id, with single spaces; empty if there is none."""

@@ -8,14 +8,15 @@ from typing import Any
 
 import altair as alt
 from jsonschema import Draft7Validator
-from msgspec.structs import asdict
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
+from tightrope.report.sections.decision import UNKNOWN, gained, pick
 from tightrope.report.sections.family import families_section
-from tightrope.report.sections.figures import figures_by_host, row_at
+from tightrope.report.sections.figures import figures_by_host
+from tightrope.report.sections.findings import findings
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section, quantization_section
 from tightrope.report.sections.steadiness import (
@@ -30,10 +31,8 @@ from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
-from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.recommend import Recommendation
-from tightrope.summary.results import LatencyRow, Result
+from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]
@@ -41,8 +40,6 @@ NO_LABELS = "no labels: accuracy was not evaluated"
 NOT_MEASURED = "nothing was measured"
 # other addresses would be requests
 PICTURE = "data:image/jpeg;base64,"
-# of a latency without a measurement
-UNKNOWN = LatencyRow(Shape(batch=0))
 
 
 def sections(summary: Summary) -> dict[str, Any]:
@@ -125,7 +122,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
     results: list[Result] = of_model(summary.results, name)
     measured = [result for result in results if result.status == "ok"]
     baselines = model.baselines if model else {}
-    picks = [pick(one, measured) for one in of_model(summary.recommendations, name)]
+    picks = [pick(summary, one, measured) for one in of_model(summary.recommendations, name)]
     picks.sort(key=itemgetter("shape"))
     budget = summary.accuracy_budget_points
     judged = {result.variant: result.accuracy for result in measured if result.accuracy}
@@ -155,7 +152,10 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "quantization": quantization_section(quantization, deployed, hosts, machines=summary.hosts),
         "measured": measured,
         "picks": picks,
-        "bundles": [bundle_command(summary, name, variant) for variant in bundled],
+        "gained": gained(picks),
+        "fastest": max([1, *(one["row"].speedup.high or 1 for one in picks if one["row"].speedup)]),
+        "threads": next((one.threads for one in deployed if one.threads), None),
+        "bundles": {variant: bundle_command(summary, name, variant) for variant in bundled},
         "largest": {bar: max([getattr(one, bar) or 0 for one in measured] or [0]) for bar in bars},
         "gpu_memory": gpu_memory(measured),
         "uncompared": grouped(
@@ -178,26 +178,6 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
 def of_model(entries: Iterable[Any], name: str) -> list[Any]:
     """Return the entries of one model."""
     return [entry for entry in entries if entry.model == name]
-
-
-def pick(recommendation: Recommendation, measured: Sequence[Result]) -> dict[str, Any]:
-    """Return a recommendation with its measurements.
-
-    `undecided` are the faster variants whose accuracy needs more examples, each with its accuracy.
-    """
-    shape, chosen = recommendation.shape, recommendation.variant
-    result = next((one for one in measured if one.variant == chosen), None)
-    row = row_at(result, shape) if result else None
-    told = remarks(result, row) if result and row else []
-    accuracies = {one.variant: one.accuracy for one in measured}
-    undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
-    return {
-        **asdict(recommendation),
-        "undecided": [pair for pair in undecided if pair[1]],
-        "result": result,
-        "row": row or UNKNOWN,
-        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
-    }
 
 
 def measurements(
@@ -247,7 +227,10 @@ def render_page(
     another schema or not of its types.
     """
     document = read_reported(summary)
-    content = {**sections(document), "summary": document, "graphs": graphs_section(graphs, target)}
+    drawn, parts = graphs_section(graphs, target), sections(document)
+    count = sum(len(model["graphs"]) for model in drawn)
+    told = {"graphs": drawn, "findings": findings(document, parts["studies"], count)}
+    content = {**parts, **told, "summary": document}
     html = html_of(content, template=template, page="page.html", style=style, script=script)
     # the page begins with what it was made with
     write_bytes(target, f"<!-- {made_with_here()} -->\n{html}".encode())

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from tightrope.records.record import TRAINING
 from tightrope.report.style.numbers import points_up
+from tightrope.summary.measured import Ratio
 
 
 def table(
@@ -90,6 +91,14 @@ def with_interval(text: Any, interval: Any) -> Markup | None:
     """Return a value with its interval below it, None without a value."""
     shown = Markup('{}<br><span class="interval">{}</span>')
     return None if text is None else shown.format(text, interval or "")
+
+
+def drawn(found: Ratio | None, largest: float) -> Markup:
+    """Return the interval of a speed-up as a bar between 0 and the largest, nothing without one."""
+    if found is None or found.low is None or found.high is None:
+        return Markup()
+    begin, end = (f"{100 * one / largest:.1f}%" for one in (found.low, found.high))
+    return Markup(f'<span class="drawn" style="--low: {begin}; --high: {end}"></span>')
 
 
 def missing(reason: Any) -> Markup:

@@ -1,29 +1,49 @@
 const { themes, specifications } = JSON.parse(document.getElementById("charts").textContent);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
-let drawn = [];
+const drawn = new Map();
 
+// What is folded has no width: its charts are drawn when it is opened.
 async function drawCharts() {
   const scheme = dark.matches ? "dark" : "light";
   document.documentElement.dataset.charts = "drawing";
-  drawn.splice(0).forEach((chart) => chart.finalize());
-  const wanted = Object.entries(specifications).map(([id, specification]) =>
-    window.vegaEmbed(document.getElementById(id), specification, {
-      actions: false,
-      ast: true, // no eval, which the page's security policy forbids
-      config: themes[scheme],
-      renderer: "svg",
-      tooltip: { theme: scheme },
+  const wanted = Object.entries(specifications).filter(
+    ([id]) => !drawn.has(id) && document.getElementById(id).checkVisibility(),
+  );
+  await Promise.all(
+    wanted.map(async ([id, specification]) => {
+      const chart = await window.vegaEmbed(document.getElementById(id), specification, {
+        actions: false,
+        ast: true, // no eval, which the page's security policy forbids
+        config: themes[scheme],
+        renderer: "svg",
+        tooltip: { theme: scheme },
+      });
+      drawn.set(id, chart);
     }),
   );
-  drawn = await Promise.all(wanted);
   document.documentElement.dataset.charts = scheme;
 }
 
-// One scheme change at a time: a chart must not be finalized while it is being embedded.
-let drawing = drawCharts();
-dark.addEventListener("change", () => {
-  drawing = drawing.then(drawCharts);
-});
+function drawAnew() {
+  drawn.forEach((chart) => chart.finalize());
+  drawn.clear();
+  return drawCharts();
+}
+
+function reveal() {
+  const folded = document.getElementById(location.hash.slice(1));
+  for (let one = folded; one; one = one.parentElement) {
+    const part = one === folded && one.matches("section") ? one.querySelector("details") : one;
+    if (part?.matches("details")) part.open = true;
+  }
+  folded?.scrollIntoView();
+}
+
+// One at a time: a chart must not be finalized while it is being embedded.
+let drawing = drawCharts().then(reveal);
+dark.addEventListener("change", () => (drawing = drawing.then(drawAnew)));
+document.addEventListener("toggle", () => (drawing = drawing.then(drawCharts)), true);
+window.addEventListener("hashchange", reveal);
 
 function sortKey(row, column, numeric) {
   const cell = row.cells[column];

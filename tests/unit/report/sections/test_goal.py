@@ -58,7 +58,7 @@ def test_a_break_even_that_is_not_known_says_why() -> None:
     unknown = ({"saved_s": -0.001}, {"saved_s": None}, {"spent_s": None})
     rows = [cost(break_even_inferences=None, **one) for one in unknown]
     text = page(costs=rows).text
-    table = text[text.index("Break-even after") : text.index("Its files")]
+    table = text[text.index("Break-even after") : text.index("Better is up")]
     for reason in ("never: nothing is saved", "not compared", "a job before its build was not"):
         assert reason in table
     # reasons stand with the recommendation, or under traffic with the goal

@@ -1,0 +1,83 @@
+"""Report section on the decision: what is recommended at each shape, with its measurements."""
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from msgspec.structs import asdict
+
+from tightrope.report.sections.figures import row_at
+from tightrope.report.sections.steadiness import remarks
+from tightrope.report.style.numbers import milliseconds, points, ratio, ratio_interval, shape_label
+from tightrope.summary.document import Summary
+from tightrope.summary.measured import Shape
+from tightrope.summary.recommend import Recommendation
+from tightrope.summary.results import LatencyRow, Result
+from tightrope.variants import at_place
+
+# of a latency without a measurement
+UNKNOWN = LatencyRow(Shape(batch=0))
+
+
+def pick(
+    summary: Summary, recommendation: Recommendation, measured: Sequence[Result]
+) -> dict[str, Any]:
+    """Return a recommendation with its measurements.
+
+    `before_s` is the time of its `baseline`, `next` what the race knows of the second, `undecided`
+    the faster variants whose accuracy needs more examples, each with its accuracy.
+    """
+    shape, chosen = recommendation.shape, recommendation.variant
+    own = [one for one in measured if one.host == recommendation.host]
+    result = next((one for one in own if one.variant == chosen), None)
+    row = row_at(result, shape) if result else None
+    told = remarks(result, row) if result and row else []
+    accuracies = {one.variant: one.accuracy for one in own}
+    undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
+    model = summary.models.get(recommendation.model)
+    baselines = model.baselines if model else {}
+    baseline = at_place(baselines, result.device, result.host) if result else None
+    before = next((row_at(one, shape) for one in own if one.variant == baseline), None)
+    return {
+        **asdict(recommendation),
+        "undecided": [pair for pair in undecided if pair[1]],
+        "result": result,
+        "row": row or UNKNOWN,
+        "baseline": baseline,
+        "before_s": before.paired_s if before else None,
+        "next": next_best(summary, recommendation),
+        "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
+    }
+
+
+def next_best(summary: Summary, chosen: Recommendation) -> dict[str, str] | None:
+    """Return the variant whose time in the race is nearest to the chosen one's, and the ratio."""
+    place = (chosen.model, chosen.host, chosen.shape)
+    ratios = [
+        one
+        for race in summary.races
+        if (race.model, race.host, race.shape) == place
+        for one in race.ratios
+        if one.variant == chosen.variant and one.ratio is not None
+    ]
+    if not ratios:
+        return None
+    second = min(ratios, key=attrgetter("ratio"))
+    share = f"{ratio(second)} the time ({ratio_interval(second)})"
+    return {"variant": second.other, "share": share}
+
+
+def gained(picks: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the first choice that is no baseline gains, as the end of a sentence."""
+    for one in picks:
+        row, accuracy = one["row"], one["result"] and one["result"].accuracy
+        if not row.speedup or not one["before_s"] or one["variant"] == one["baseline"]:
+            continue
+        before, after = milliseconds(one["before_s"]), milliseconds(row.paired_s)
+        words = f": {ratio(row.speedup)} as fast as {one['baseline']}, "
+        words += f"{before} \N{RIGHTWARDS ARROW} {after} ms at {shape_label(one['shape'])}"
+        if accuracy and accuracy.change is not None:
+            change = points(accuracy.delta, accuracy.samples)
+            words += f", accuracy {change} points, {accuracy.verdict}"
+        return words
+    return ""

@@ -1,0 +1,74 @@
+"""What each folded section of the page found, in one line beside its title."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tightrope.report.style.numbers import megabytes, percent, plural, ratio, shape_label, whole
+from tightrope.report.tables import grouped
+from tightrope.summary.document import Summary
+from tightrope.summary.quantize_or_not import VERDICTS, Quantization
+from tightrope.summary.results import Result
+
+# by the verdict on quantizing an engine
+WORDS = {"quantize": "pays in", "undecided": "undecided in", "do not quantize": "does not pay in"}
+
+
+def findings(
+    summary: Summary, studies: Sequence[Mapping[str, Any]], graphs: int
+) -> defaultdict[str, str]:
+    """Return a line by the id of a section, empty for one that has none.
+
+    `studies` are their sections, `graphs` how many ONNX files are shown.
+    """
+    measured = [one for one in summary.results if one.status == "ok"]
+    chosen = {(one.model, one.variant) for one in summary.recommendations}
+    found = defaultdict(str)
+    found["speed-ups"] = fastest(measured)
+    found["answers"] = "; ".join(
+        f"{one.variant}: {whole(accuracy.flips)} of {whole(accuracy.samples)} changed, "
+        f"{whole(accuracy.lost)} lost, {whole(accuracy.gained)} gained"
+        for one in measured
+        if (accuracy := one.accuracy) and accuracy.flips and (one.model, one.variant) in chosen
+    )
+    found["int8"] = quantizing(summary.quantization)
+    found["inside"] = plural(graphs, "ONNX file")
+    calls = [(one, call) for one in summary.profiles for call in one.shapes if call.shares]
+    for one, call in [pair for pair in calls if (pair[0].model, pair[0].variant) in chosen][:1]:
+        shares = ", ".join(
+            f"{bound} {percent(part)}" for bound, part in (call.shares or {}).items()
+        )
+        found["profile"] = f"{one.variant}, {shape_label(call.shape)}: {shares}"
+    causes = [cause for entry in summary.causes for cause in entry.causes]
+    found["causes"] = f"{len(causes)} tried, {sum(bool(one.within) for one in causes)} as predicted"
+    found["training"] = plural(len(summary.training), "training")
+    if sizes := [one.size_bytes for one in measured if one.size_bytes]:
+        found["costs"] = f"{megabytes(min(sizes))} to {megabytes(max(sizes))} MB"
+    counts = Counter(one.status for one in summary.results)
+    lost = ((counts[status], status) for status in ("failed", "unavailable"))
+    found["not-run"] = ", ".join(f"{count} {status}" for count, status in lost if count)
+    for section in studies:
+        rows = sum(len(model["rows"]) for model in section["models"])
+        found[section["study"].name] = plural(rows, "row")
+    return found
+
+
+def fastest(measured: Sequence[Result]) -> str:
+    """Return the largest speed-up with its variant and shape, empty without any."""
+    ratios = [
+        (row.speedup.ratio, f"up to {ratio(row.speedup)}: {one.variant}, {shape_label(row.shape)}")
+        for one in measured
+        for row in one.latency
+        if row.speedup and row.speedup.ratio
+    ]
+    return max(ratios)[1] if ratios else ""
+
+
+def quantizing(entries: Sequence[Quantization]) -> str:
+    """Return in which engines quantizing pays, each at its best shape."""
+    told: dict[str, list[str]] = {}
+    for engine, own in grouped((one.engine, one) for one in entries).items():
+        best = min(own, key=lambda one: VERDICTS.index(one.verdict))
+        words = f"{engine} ({ratio(best.speedup) or 'not timed'})"
+        told.setdefault(best.verdict, []).append(words)
+    return "; ".join(f"{WORDS[word]} {', '.join(told[word])}" for word in VERDICTS if word in told)
