@@ -110,7 +110,20 @@ def test_a_click_sorts_and_a_second_one_turns_the_order(visit):
     page.get_by_role("button", name="Speed-up").focus()
     for key, order in (("Enter", "descending"), ("Space", "ascending")):
         page.keyboard.press(key)
-        assert page.get_by_role("status").text_content() == f"Sorted by Speed-up, {order}"
+        assert page.locator("#sorted").text_content() == f"Sorted by Speed-up, {order}"
+
+
+def test_words_filter_the_rows_and_the_address_leads_to_the_same_rows(visit):
+    page = visit()
+    page.get_by_role("searchbox").press_sequentially("OpenVINO  kept")
+    rows = page.locator("table.sortable tbody tr:visible")
+    texts = rows.all_inner_texts()
+    assert 0 < len(texts) < 92
+    assert all("openvino" in text and "kept" in text for text in texts)
+    assert page.locator("#shown").inner_text() == f"{len(texts)} of 99"
+    page.reload()
+    page.locator("#shown:not(:empty)").wait_for()
+    assert rows.all_inner_texts() == texts
 
 
 def test_page_and_charts_change_with_the_colour_scheme(visit):

@@ -1,5 +1,6 @@
 const { themes, specifications } = JSON.parse(document.getElementById("charts").textContent);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const filter = document.getElementById("filter");
 const drawn = new Map();
 
 // What is folded has no width: its charts are drawn when it is opened.
@@ -31,7 +32,10 @@ function drawAnew() {
 }
 
 function reveal() {
-  const folded = document.getElementById(location.hash.slice(1));
+  const [id, wanted] = location.hash.slice(1).split("?");
+  if (wanted && filter) filter.value = decodeURIComponent(wanted);
+  if (filter?.value) filterRows();
+  const folded = document.getElementById(id);
   for (let one = folded; one; one = one.parentElement) {
     const part = one === folded && one.matches("section") ? one.querySelector("details") : one;
     if (part?.matches("details")) part.open = true;
@@ -79,3 +83,18 @@ for (const table of document.querySelectorAll("table.sortable")) {
     if (header) sortTable(table, header);
   });
 }
+
+// The words of the filter stand in the address too: it leads to the same rows.
+function filterRows() {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = [...document.querySelector("table.sortable").tBodies[0].rows];
+  for (const row of rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => text.includes(word));
+  }
+  const shown = rows.filter((row) => !row.hidden).length;
+  document.getElementById("shown").textContent = `${shown} of ${rows.length}`;
+  const wanted = words.length ? `?${encodeURIComponent(filter.value)}` : "";
+  history.replaceState(null, "", `#results${wanted}`);
+}
+filter?.addEventListener("input", filterRows);
