@@ -83,7 +83,7 @@ def test_every_chart_is_drawn_inside_its_frame_and_follows_the_window(visit):
         narrow = re.compile(r"^3[0-6]\d(\.\d+)?$" if width == 400 else r"^\d+")
         playwright.expect(page.locator(".plot svg").first).to_have_attribute("width", narrow)
         found = frames(page)
-        assert len(found) == 13
+        assert len(found) == 6
         assert all(frame - 20 <= chart <= frame + 1 and marks > 3 for frame, chart, marks in found)
 
 
@@ -134,7 +134,7 @@ def test_page_and_charts_change_with_the_colour_scheme(visit):
     page.locator("html[data-charts=dark]").wait_for()
     dark = [colour_of(page, *part) for part in parts]
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    assert page.locator(".plot svg").count() == 13
+    assert page.locator(".plot svg").count() == 6
     assert page.seen["messages"] == []
 
 
@@ -168,22 +168,6 @@ def test_the_right_answer_has_another_colour_and_a_mark(visit, scheme):
     mark = "node => getComputedStyle(node, '::before').content"
     assert "\u2713" in page.locator(right).first.evaluate(mark)
     assert "\u2713" not in page.locator(wrong).first.evaluate(mark)
-
-
-def test_no_name_of_an_operator_reaches_into_its_number_on_a_narrow_page(narrow):
-    boxes = narrow.evaluate(
-        """[...document.querySelectorAll("#int8 .sensitivity .mark-text.role-mark text")]
-            .map((text) => text.getBoundingClientRect())
-            .map((box) => [box.left, box.top, box.right, box.bottom])"""
-    )
-    assert len(boxes) == 4 * 38  # names and numbers, each with its rim
-    rows = {}
-    for left, top, right, _ in boxes:
-        rows.setdefault(round(top), set()).add((round(left), round(right)))
-    assert len(rows) == 38
-    for ends in rows.values():
-        (_, name_ends), (number_starts, _) = sorted(ends)
-        assert name_ends < number_starts
 
 
 def test_print_shows_the_reasons_and_the_whole_table(visit):

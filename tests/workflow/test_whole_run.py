@@ -67,7 +67,7 @@ def test_a_quantized_file_runs_as_it_is_and_is_compared_with_its_float_model(who
 
 
 def test_each_section_of_the_page_is_there(page: str) -> None:
-    sections = ("deploy", "trade-off", "speed-ups", "answers", "int8", "inside", "traffic")
+    sections = ("deploy", "trade-off", "answers", "int8", "inside", "traffic")
     sections += ("throughput", "profile", "causes", "idleness", "activations", "family")
     sections += ("training", "costs", "results", "not-run", "reading")
     assert [one for one in sections if f'<section id="{one}"' not in page] == []

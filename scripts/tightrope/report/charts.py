@@ -15,15 +15,12 @@ Part = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 LINEAR_SPAN = 12  # accuracy points; a wider range gets a symlog axis
 TOLD = ("variant", "latency", "change")  # texts of a tooltip of accuracy and latency
-# of speed-ups, pixels: the name and the mark below it, and the baseline's line beside the mark
-SPEEDUP_HEIGHT, MARK_OFFSET, BASELINE_HEIGHT = 38, 8, 18
 EXTENT = 34  # pixels left of both panels, so that their x axes align
 SPREAD = 0.025  # offset between series at the same count, as a share of the width
-LEAST = 1e-6  # share of the highest bar below which a bar has no length
 HEAD_ROOM = 0.03  # axis room per letter of a name, as a share of the slowest training's time
 NEAR = 0.25  # share of the longest training; names closer than this would overlap
-# pixels: an operator with its bar, the chart of trainings, a line of it, a row of a heat map
-OPERATOR_HEIGHT, TRAINING_HEIGHT, LINE, HEAT_HEIGHT = 24, 240, 16, 46
+# pixels: the chart of trainings, a line of it, a row of a heat map
+TRAINING_HEIGHT, LINE, HEAT_HEIGHT = 240, 16, 46
 
 
 def quantity(field: str, **options: Any) -> Part:
@@ -242,35 +239,6 @@ def front_labels(points: Sequence[Part]) -> list[Part]:
     ]
 
 
-def speedup_chart(rows: Sequence[Part], *, extent: Sequence[float], description: str) -> Part:
-    """Chart speed-ups with their intervals (logarithmic), a named row each, baseline at 1.
-
-    A row has variant, engine, precision and what `speedup_mark` returns; rows are drawn in the
-    given order. The axis also covers the ratios in `extent`.
-    """
-    covered = [*rows, *({"ratio": ratio} for ratio in (*extent, 1))]
-    title = "speed-up over the baseline (logarithmic)"
-    x_axis = log_axis(covered, ("low", "ratio", "high"), "ratio", title=title)
-    order = nominal("variant", axis=None, sort=[row["variant"] for row in rows])
-    # the line at 1 is in pieces, one per row at the height of its mark, not of its name
-    pieces = [{"variant": row["variant"], "ratio": 1} for row in rows]
-    piece = {"style": "baseline", "size": BASELINE_HEIGHT, "thickness": 1.25, "opacity": 1}
-    position, offset = {"x": x_axis, "y": order}, {"yOffset": MARK_OFFSET}
-    bar = {"strokeWidth": 2, "opacity": 0.75, **offset}
-    span = interval(x_axis, "low", "high", "x", y=order, color=ENGINE)
-    tooltip = tooltips("variant", "speedup", "interval", "verdict")
-    shaped = {**position, "shape": PRECISION}
-    layers = [
-        layer("rule", {"style": "row", "yOffset": SPEEDUP_HEIGHT / 2}, y=order),
-        layer("tick", {**piece, **offset}, rows=pieces, **position),
-        layer("rule", bar, **span),
-        *marks(shaped, ENGINE, tooltip, "tie", size=95, **offset),
-        *labels("variant", {"align": "left", "yOffset": -9}, y=order, x={"value": 0}),
-        *labels("label", {"align": "right", "yOffset": -9}, y=order, x={"value": "width"}),
-    ]
-    return chart(layers, rows, description, height=SPEEDUP_HEIGHT * len(rows))
-
-
 def accuracy_over_samples(
     points: Sequence[Part], *, extent: Sequence[Part], budget_points: float | None, description: str
 ) -> Part:
@@ -345,32 +313,6 @@ def spread(points: Sequence[Part], extent: Sequence[Part]) -> list[Part]:
         {**point, "place": point["samples"] * step[point["method"], point["precision"]]}
         for point in points
     ]
-
-
-def sensitivity_chart(rows: Sequence[Part], *, description: str) -> Part:
-    """Chart the KL divergence (millinats, logarithmic) of operators, a named bar each, in order.
-
-    A row has operator, millinats, in_float (bool: drawn in another colour), name (the text above
-    the bar), and the texts label and agreement.
-    """
-    highest = max((row["millinats"] for row in rows), default=0)
-    visible = [row for row in rows if row["millinats"] > highest * LEAST]
-    title = "KL divergence, millinats (logarithmic)"
-    x_axis = log_axis(visible, ("millinats",), "millinats", title=title)
-    x_axis["axis"]["labelExpr"] = "format(datum.value, datum.value < 0.001 ? '~e' : '~r')"
-    start = x_axis["scale"]["domain"][0]
-    bars = [{**row, "millinats": max(row["millinats"], start)} for row in rows]
-    order = nominal("operator", sort=[row["operator"] for row in rows], axis=None)
-    tooltip = tooltips("operator", label="KL, millinats", agreement="agreement")
-    drawn = {"x": x_axis, "y": order, "x2": {"datum": start}, "tooltip": tooltip}
-    look = {"height": 5, "yOffset": 6}
-    layers = [
-        layer("bar", {"style": "bars", **look}, where="!datum.in_float", **drawn),
-        layer("bar", {"style": "marked", **look}, where="datum.in_float", **drawn),
-    ]
-    for field, align, place in (("name", "left", 0), ("label", "right", "width")):
-        layers += labels(field, {"align": align, "yOffset": -5}, y=order, x={"value": place})
-    return chart(layers, bars, description, height=OPERATOR_HEIGHT * len(rows))
 
 
 def training_chart(points: Sequence[Part], *, description: str) -> Part:

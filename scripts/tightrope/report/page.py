@@ -13,7 +13,7 @@ from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
-from tightrope.report.sections.decision import UNKNOWN, gained, pick
+from tightrope.report.sections.decision import UNKNOWN, fastest, gained, pick
 from tightrope.report.sections.family import families_section
 from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.findings import findings
@@ -68,6 +68,7 @@ def sections(summary: Summary) -> dict[str, Any]:
         "int8_models": [model for model in models if model["int8"] or model["quantization"]],
         "measurements": measurements(results, models, study_remarks(summary)),
         "steadiness": steadiness(results),
+        "fastest": fastest(results),
         "streams": streams_section(results),
         "disturbed": disturbed_section(summary),
         "host_names": hosts,
@@ -153,7 +154,7 @@ def model_section(summary: Summary, name: str, hosts: Mapping[str, str]) -> dict
         "measured": measured,
         "picks": picks,
         "gained": gained(picks),
-        "fastest": max([1, *(one["row"].speedup.high or 1 for one in picks if one["row"].speedup)]),
+        "fastest": fastest([one["result"] for one in picks if one["result"]]),
         "threads": next((one.threads for one in deployed if one.threads), None),
         "bundles": {variant: bundle_command(summary, name, variant) for variant in bundled},
         "largest": {bar: max([getattr(one, bar) or 0 for one in measured] or [0]) for bar in bars},

@@ -94,11 +94,13 @@ def with_interval(text: Any, interval: Any) -> Markup | None:
 
 
 def drawn(found: Ratio | None, largest: float) -> Markup:
-    """Return the interval of a speed-up as a bar between 0 and the largest, nothing without one."""
+    """Return the interval of a speed-up as a bar from 0 to the largest with a tick at 1."""
     if found is None or found.low is None or found.high is None:
         return Markup()
-    begin, end = (f"{100 * one / largest:.1f}%" for one in (found.low, found.high))
-    return Markup(f'<span class="drawn" style="--low: {begin}; --high: {end}"></span>')
+    places = zip(("low", "high", "one"), (found.low, found.high, 1), strict=True)
+    style = "; ".join(f"--{name}: {100 * one / largest:.1f}%" for name, one in places)
+    word = escape(found.verdict)
+    return Markup(f'<span class="drawn {word}" style="{style}"></span>')
 
 
 def missing(reason: Any) -> Markup:

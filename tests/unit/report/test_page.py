@@ -10,7 +10,7 @@ from page_parts import PARTS
 from report_pages import EXAMPLE, MODEL, example, page_of, summary_of
 from tightrope.errors import ArtifactError
 from tightrope.report.page import host_names, render_page, sections
-from tightrope.report.sections.figures import number_front, speedups, trade_offs
+from tightrope.report.sections.figures import number_front, trade_offs
 from tightrope.report.sections.steadiness import disturbed_section, remarks
 from tightrope.summary.accuracy import Accuracy
 
@@ -100,7 +100,7 @@ def test_each_chart_has_words_and_a_table_beside_it(summary):
     outline = page_of(summary)
     figures = [a for tag, a in outline.tags if tag == "figure"]
     # one figure has a panel for the accuracy and one for the agreement
-    assert (len(outline.plots()), len(figures)) == (13, 12)
+    assert (len(outline.plots()), len(figures)) == (6, 5)
     assert all(len(plot["aria-label"]) > 50 for plot in outline.plots())
     assert len(re.findall(r"All \d+ as a table", outline.text)) == len(figures)
 
@@ -179,7 +179,7 @@ SAID = {
         "int8-auto-minmax-512 : SmoothQuant 0.8; 2 of 38 operators stay in float; 4 trials on "
         "1,024 calibration examples in 28 s. bert.encoder.layer.3.output.dense bert.enc",
         f"1 {DASH} none 0 {MINUS}1.7 {MINUS}3.4 to +0.1 88 undecided 2 0.8 0 {MINUS}0.9",
-        "u8s8-minmax-512 38 operators on 128 examples",
+        "u8s8-minmax-512: the mean divergence of the answers with one operator in INT8 from those",
         "layer.3.output.dense 13 7.0 93.0 27.6 in float bert.encoder.layer.4.output.dense 4.8",
         ("in float bert.encoder", 2),
     ],
@@ -449,12 +449,9 @@ def test_a_disturbed_row_draws_no_mark(summary):
     name = "cpu-openvino-bf16"
     disturb(summary, name)
     model = judged(summary)
-    trade_off, speedup = model["trade_offs"][0], model["speedups"][0]
+    trade_off = model["trade_offs"][0]
     assert trade_off["unplaced"] == [name]
     assert name not in {point["variant"] for point in trade_off["points"]}
-    assert name not in {row["variant"] for row in speedup["rows"]}
-    ratios = [row["ratio"] for row in speedup["rows"]]
-    assert ratios == sorted(ratios, reverse=True)
     assert name in {point["variant"] for point in model["trade_offs"][1]["points"]}
 
 
@@ -510,7 +507,7 @@ def test_with_several_hosts_each_recommendation_row_and_figure_names_its_own(sum
     text = page_of(summary).part(None)
     for name in ("Intel(R) Xeon(R) Platinum 8488C", "AMD EPYC + NVIDIA H100"):
         assert f"batch 1 {DOT} 64 tokens on {name}" in text
-        assert text.count(f"batch 1 {DOT} 64 tokens {DOT} {name}") >= 2
+        assert f"batch 1 {DOT} 64 tokens {DOT} {name}" in text
     assert "cpu-openvino-bf16 AMD EPYC + NVIDIA H100" in text
     assert "cpu-openvino-bf16 minilm-docstrings AMD EPYC + NVIDIA H100" in text
     assert "It depends on the shape and the host" in text
@@ -537,10 +534,6 @@ def test_a_point_has_the_time_per_call_and_what_is_recommended_is_in_front(summa
     result.accuracy = replace(result.accuracy, delta=0.004, delta_low=0.0, delta_high=0.008)
     point = trade_offs([result], {}, [], 1.0)[0]["points"][0]
     assert (point["delta_low"], point["delta_high"]) == (0.0, 0.8)
-    # devices are compared with their own baselines
-    other = replace(result, device="cuda", variant="cuda-tensorrt-fp16")
-    figures = speedups([result, other], {"cpu": "cpu-a", "cuda": "cuda-b"})
-    assert [figure["baseline"] for figure in figures] == ["cpu-a"] * 4 + ["cuda-b"] * 4
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,14 @@
 """Report section on models that differ in their activation: accuracy and speed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
-from tightrope.report.style.numbers import shape_label
+from tightrope.report.sections.figures import row_at
 from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
-from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Activation, ActivationRow
-from tightrope.variants import at_place, parse
+from tightrope.variants import at_place
 
 # reference, host, device
 GroupKey = tuple[str, str, str]
@@ -18,7 +16,7 @@ REFERENCE = "it is the reference"
 
 
 def activations_section(summary: Summary, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return two tables with a figure per shape, for each reference, host and device.
+    """Return two tables for each reference, host and device.
 
     `hosts` are names by fingerprint, empty for a single host.
     """
@@ -69,7 +67,6 @@ def compared(
         row = row_at(own[variant], shape) if variant in own else None
         told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
         own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
-    shapes = sorted({one["shape"] for one in times if one["speedup"]})
     return {
         "reference": reference,
         "activation": activations[reference],
@@ -78,7 +75,7 @@ def compared(
         "times": [*own_times, *times],
         "trained": any(row["training"] and row["training"].epoch_s for row in rows),
         "device_memory": device == "cuda",
-        "figures": [figure_of(times, shape, hosts.get(host)) for shape in shapes],
+        "fastest": max([1, *(one["speedup"].high or 1 for one in times if one["speedup"])]),
     }
 
 
@@ -93,17 +90,3 @@ def time_of(row: ActivationRow) -> dict[str, Any]:
         "noisy": bool(found and found.noisy),
         "reason": row.reason or (found and found.disturbed) or "not measured",
     }
-
-
-def figure_of(times: Iterable[Mapping[str, Any]], shape: Shape, host: str | None) -> dict[str, Any]:
-    """Return the figure of the speed-ups at a shape."""
-    rows = []
-    for one in times:
-        if one["speedup"] and one["shape"] == shape:
-            parsed = parse(one["variant"])
-            name = f"{one['activation']} {one['variant']}"
-            parts = {"variant": name, "engine": parsed.engine, "precision": parsed.precision}
-            rows.append({**parts, **speedup_mark(one["speedup"])})
-    rows.sort(key=lambda row: -row["ratio"])
-    extent = [row[end] for row in rows for end in ("low", "high")]
-    return speedup_figure(join_title(shape_label(shape), host), rows, extent)

@@ -1,6 +1,6 @@
 """Report section on the decision: what is recommended at each shape, with its measurements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -81,3 +81,9 @@ def gained(picks: Sequence[Mapping[str, Any]]) -> str:
             words += f", accuracy {change} points, {accuracy.verdict}"
         return words
     return ""
+
+
+def fastest(results: Iterable[Result]) -> float:
+    """Return where the bars of these results' speed-ups end: the highest end of an interval."""
+    rows = [row for result in results for row in result.latency if row.speedup]
+    return max([1.0, *(row.speedup.high or 1.0 for row in rows if row.speedup)])

@@ -1,4 +1,4 @@
-"""Figures of a model for each host: accuracy against latency, and speed-ups over the baseline.
+"""Figures of a model for each host: accuracy against latency.
 
 Times of two hosts are never in one figure.
 """
@@ -7,20 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tightrope.report.charts import accuracy_latency_chart, speedup_chart
-from tightrope.report.style.numbers import (
-    milliseconds,
-    points,
-    points_interval,
-    ratio,
-    ratio_interval,
-    shape_label,
-)
+from tightrope.report.charts import accuracy_latency_chart
+from tightrope.report.style.numbers import milliseconds, points, points_interval, shape_label
 from tightrope.report.tables import grouped
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Ratio, Shape, interval_of
+from tightrope.summary.measured import Shape, interval_of
 from tightrope.summary.results import LatencyRow, Result
-from tightrope.variants import at_place
 
 Record = Mapping[str, Any]
 PARTS = ("variant", "engine", "precision")  # of a result, in its mark
@@ -51,11 +43,10 @@ def figures_by_host(
 ) -> dict[str, Any]:
     """Return the hosts of the results, and the figures of each host."""
     groups = grouped((result.host, result) for result in measured)
-    found: dict[str, Any] = {"hosts": list(groups), "trade_offs": [], "speedups": []}
+    found: dict[str, Any] = {"hosts": list(groups), "trade_offs": []}
     for key, group in groups.items():
         host = hosts.get(key or "")
         found["trade_offs"] += trade_offs(group, baselines, picks, budget, host=host)
-        found["speedups"] += speedups(group, baselines, host=host)
     return found
 
 
@@ -172,59 +163,3 @@ def without_records(rows: Iterable[Record]) -> list[dict[str, Any]]:
     """Return the fields that the chart draws."""
     records = ("result", "row", "accuracy")
     return [{key: one for key, one in row.items() if key not in records} for row in rows]
-
-
-def speedups(
-    results: Sequence[Result], baselines: Mapping[str, str], *, host: str | None = None
-) -> list[dict[str, Any]]:
-    """Return a figure per device and shape: speed-ups of one model's results on one host.
-
-    `host` is named in the titles. A figure has baseline and what `speedup_figure` returns. All
-    shapes of a device have the same axis range, so that they can be compared.
-    """
-    figures = []
-    devices = sorted({result.device for result in results})
-    for device in devices:
-        group = [result for result in results if result.device == device]
-        by_shape: dict[Shape, list[dict[str, Any]]] = {shape: [] for shape in shapes_in(group)}
-        for result, row in ((one, row) for one in group for row in one.latency):
-            if row.speedup and row.speedup.ratio:
-                mark = {name: getattr(result, name) for name in PARTS}
-                by_shape[row.shape].append({**mark, **speedup_mark(row.speedup), "row": row})
-        extent = [row[end] for rows in by_shape.values() for row in rows for end in ("low", "high")]
-        for shape, rows in by_shape.items():
-            if rows:
-                rows.sort(key=lambda row: -row["ratio"])
-                named = device if len(devices) > 1 else None
-                title = join_title(shape_label(shape), named, host)
-                baseline = at_place(baselines, device, group[0].host)
-                figures.append({"baseline": baseline, **speedup_figure(title, rows, extent)})
-    return figures
-
-
-def speedup_mark(speedup: Ratio) -> dict[str, Any]:
-    """Return a speed-up as charts draw it: ratio, low, high and tie, and in words."""
-    tie = speedup.verdict == "tie"
-    return {
-        "ratio": speedup.ratio,
-        **{end: getattr(speedup, end) or speedup.ratio for end in ("low", "high")},
-        "tie": tie,
-        "label": f"{'tie ' if tie else ''}{ratio(speedup)}",
-        "speedup": ratio(speedup),
-        "interval": ratio_interval(speedup),
-        "verdict": speedup.verdict,
-    }
-
-
-def speedup_figure(
-    title: str, rows: Sequence[dict[str, Any]], extent: Sequence[float]
-) -> dict[str, Any]:
-    """Return the figure of these speed-ups, fastest first: title, rows and chart."""
-    ties, first = sum(row["tie"] for row in rows), rows[0]
-    description = (
-        f"Speed-ups of {len(rows)} variants over the baseline at {title}. The fastest is "
-        f"{first['variant']} with {first['label']} ({first['interval'] or 'no interval'}); "
-        f"{ties} {'is a tie' if ties == 1 else 'are ties'}."
-    )
-    chart = speedup_chart(without_records(rows), extent=extent, description=description)
-    return {"title": title, "rows": rows, "chart": chart}

@@ -8,7 +8,6 @@ from tightrope.report.style.numbers import megabytes, percent, plural, ratio, sh
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary
 from tightrope.summary.quantize_or_not import VERDICTS, Quantization
-from tightrope.summary.results import Result
 
 # by the verdict on quantizing an engine
 WORDS = {"quantize": "pays in", "undecided": "undecided in", "do not quantize": "does not pay in"}
@@ -24,7 +23,6 @@ def findings(
     measured = [one for one in summary.results if one.status == "ok"]
     chosen = {(one.model, one.variant) for one in summary.recommendations}
     found = defaultdict(str)
-    found["speed-ups"] = fastest(measured)
     found["answers"] = "; ".join(
         f"{one.variant}: {whole(accuracy.flips)} of {whole(accuracy.samples)} changed, "
         f"{whole(accuracy.lost)} lost, {whole(accuracy.gained)} gained"
@@ -51,17 +49,6 @@ def findings(
         rows = sum(len(model["rows"]) for model in section["models"])
         found[section["study"].name] = plural(rows, "row")
     return found
-
-
-def fastest(measured: Sequence[Result]) -> str:
-    """Return the largest speed-up with its variant and shape, empty without any."""
-    ratios = [
-        (row.speedup.ratio, f"up to {ratio(row.speedup)}: {one.variant}, {shape_label(row.shape)}")
-        for one in measured
-        for row in one.latency
-        if row.speedup and row.speedup.ratio
-    ]
-    return max(ratios)[1] if ratios else ""
 
 
 def quantizing(entries: Sequence[Quantization]) -> str:

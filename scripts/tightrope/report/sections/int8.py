@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import asdict
 
 from tightrope.machine.host import saturates
-from tightrope.report.charts import accuracy_over_samples, agreement_over_samples, sensitivity_chart
+from tightrope.report.charts import accuracy_over_samples, agreement_over_samples
 from tightrope.report.sections.figures import change_of, join_title
-from tightrope.report.style.numbers import bounded, percentage, points, ratio, whole
+from tightrope.report.style.numbers import percentage, points, ratio, whole
 from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import Sensitivity
 from tightrope.summary.measured import interval_of
@@ -21,8 +21,6 @@ from tightrope.variants import QUANTIZED
 
 Record = Mapping[str, Any]
 Point = dict[str, Any]
-MOST_OPERATORS = 40
-MARK = "\N{BLACK DIAMOND}"
 # engine, device, host
 Engine = tuple[str, str, str]
 LONGEST = 90
@@ -36,9 +34,9 @@ def int8_section(
 ) -> dict[str, Any] | None:
     """Return the section of a model, None if no INT8 or FP8 variant was evaluated.
 
-    `rows` are those of the table, `figures` have two panels or a sentence each, `sensitivities` a
-    chart and rows. `searched` are the results of int8-auto, `methods` and `mixed` precisions those
-    that the figures draw.
+    `rows` are those of the table, `figures` have two panels or a sentence each, `sensitivities` the
+    operators of each file. `searched` are the results of int8-auto, `methods` and `mixed`
+    precisions those that the figures draw.
     """
     judged = [result for result in results if is_quantized(result) and result.accuracy]
     if not judged:
@@ -54,7 +52,7 @@ def int8_section(
         "mixed": {point["precision"] for point in drawn if point["mixed"]},
         "searched": searched,
         "sensitivities": [
-            sensitivity_figure(title, record, searched)
+            sensitivity_rows(title, record, searched)
             for title, record in sorted(known.items(), key=by_samples)
         ],
     }
@@ -172,42 +170,19 @@ def calibration_sentence(group: Sequence[Record]) -> str:
     )
 
 
-def sensitivity_figure(
-    title: str, record: Sensitivity, searched: Iterable[Result]
-) -> dict[str, Any]:
-    """Return operators alone in INT8, most sensitive first; those that int8-auto left are marked.
+def sensitivity_rows(title: str, record: Sensitivity, searched: Iterable[Result]) -> dict[str, Any]:
+    """Return operators alone in INT8, most sensitive first, and which of them int8-auto left.
 
-    `title` has scheme and calibration; `rows` holds all operators, the chart the first
-    MOST_OPERATORS.
+    `title` has scheme and calibration.
     """
     calibration = title.partition("-")[2]
     matching = [one.search for one in searched if one.search and one.calibration == calibration]
     in_float = {operator for search in matching for operator in search.in_float}
-    rows = [{**asdict(row), "in_float": row.operator in in_float} for row in record.operators]
-    bars = [
-        {
-            "operator": row["operator"],
-            "millinats": 1e3 * row["kl"],
-            "in_float": row["in_float"],
-            "name": f"{MARK} {row['operator']}" if row["in_float"] else row["operator"],
-            "label": bounded(row["kl"], 0.001, 1000),
-            "agreement": f"{percentage(row['agreement'])} %",
-        }
-        for row in rows[:MOST_OPERATORS]
-    ]
-    first = f"{bars[0]['operator']} with {bars[0]['label']} millinats" if bars else "none"
-    description = (
-        f"Divergence that each of {len(rows)} operators alone in INT8 brings, {title}; the most "
-        f"sensitive is {first}. Left in float: {', '.join(sorted(in_float)) or 'none'}."
-    )
     return {
         "title": title,
         "samples": record.samples,
-        "rows": rows,
-        "drawn": len(bars),
+        "rows": [{**asdict(one), "in_float": one.operator in in_float} for one in record.operators],
         "searched": bool(matching),
-        "left": len(in_float),
-        "chart": sensitivity_chart(bars, description=description),
     }
 
 

@@ -94,11 +94,8 @@ def marks(scheme: str) -> dict[str, Any]:
     return {
         "front": {"color": ink["quiet"], "strokeWidth": 1.25},
         "zero": {"color": ink["quiet"], "strokeWidth": 1},
-        "row": {"color": ink["line"], "strokeWidth": 1},
         "budget": {"color": ink["text"], "strokeWidth": 1.25, "strokeDash": [5, 4]},
-        "baseline": {"color": ink["text"]},
         "edge": {"color": ink["text"], "strokeWidth": 1, "strokeDash": [2, 3]},
-        "bars": {"color": ink["quiet"], "fillOpacity": 0.75},
         "marked": {"color": MARKED[scheme == "dark"]},
         "label": {"color": ink["text"], "fontSize": 12},
         "halo": {"color": ink["page"], "fontSize": 12, "stroke": ink["page"], "strokeWidth": 4},
