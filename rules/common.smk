@@ -46,7 +46,7 @@ SCRIPTS = LOCATION.scripts
 REPORT_BEFORE = file_state("reports/summary.html")
 # by --default-storage-provider: the files of the user and the reports stay here
 STORED = LOCATION.stored
-# only there: Snakemake puts no prefix of a module before a path that is `local`
+# with storage alone: before a path that is `local` Snakemake does not put the prefix of a module
 kept_here = local if STORED else lambda path: path
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)

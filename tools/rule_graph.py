@@ -1,8 +1,8 @@
 """Draw the rules of a run into docs/architecture.md: `make rule-graph`; with --check, compare.
 
-From Snakemake's own graph of rules, in Mermaid's language: a box per rule file, without the edges
-that follow from others. An edge that closes a circle is dashed: quantize_onnx comes before the
-search of int8-auto, and again after it.
+From Snakemake's own graph of rules, in Mermaid's language, without the edges that follow from
+others. An edge that closes a circle is dashed: quantize_onnx comes before the search of int8-auto,
+and again after it.
 """
 
 import re
@@ -15,24 +15,6 @@ import networkx
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/architecture.md"
 FENCE = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
-
-
-def rules_by_file(names: list[str]) -> dict[str, list[str]]:
-    """Those of these rules that are in each rule file, in the order of the Snakefile.
-
-    The rules of a loop begin with the same word: `build_`.
-    """
-    files = re.findall(r'include: "(rules/\S+)"', (ROOT / "Snakefile").read_text())
-    texts = {Path(file).stem: (ROOT / file).read_text() for file in files}
-    found = {
-        name: re.findall(r"^(?:use )?rule .*?(\w+)(?: with)?:$", text, re.M)
-        for name, text in texts.items()
-    }
-    written = {rule for rules in found.values() for rule in rules}
-    for name, text in texts.items():
-        for begin in re.findall(r'^ +f"(\w+_)\{\w+\}"$', text, re.M):
-            found[name] += [one for one in names if one.startswith(begin) and one not in written]
-    return {name: [one for one in rules if one in names] for name, rules in found.items()}
 
 
 def rule_graph() -> networkx.DiGraph:
@@ -55,12 +37,9 @@ def mermaid() -> str:
     while not networkx.is_directed_acyclic_graph(graph):
         closing.append(networkx.find_cycle(graph, "calibrate")[-1])
         graph.remove_edge(*closing[-1])
+    kept = networkx.transitive_reduction(graph)
     lines = ["flowchart TB"]
-    for file, rules in rules_by_file(list(graph)).items():
-        if rules:
-            lines += [f"    subgraph {file}", *(f"        {rule}" for rule in rules), "    end"]
-    kept = networkx.transitive_reduction(graph).edges
-    lines += [f"    {one} --> {other}" for one, other in sorted(kept)]
+    lines += [f"    {one} --> {' & '.join(sorted(kept[one]))}" for one in sorted(kept) if kept[one]]
     lines += [f"    {one} -.-> {other}" for one, other in closing]
     return "\n".join(lines) + "\n"
 

@@ -11,7 +11,7 @@
     ... measurement.py runs earlier/summary.json later/summary.json
 
 On a machine with nothing else to do. `same` and `twins` take an engine that the default run has
-built, and load it anew for each comparison. docs/measurement.md says what is shown.
+built, and load it anew for each comparison. docs/results/measurement.md says what is shown.
 """
 
 import argparse

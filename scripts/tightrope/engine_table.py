@@ -26,8 +26,8 @@ class Engine(NamedTuple):
     schemes: dict[str, str] | None = None
     # methods by which it quantizes itself, though it has a scheme for the others
     own_statistics: tuple[str, ...] = ()
-    # precisions with u8 x s8 products that it quantizes itself, to 7 bits with `reduce_range`;
-    # PyTorch's int8-dynamic always uses 7 bits
+    # precisions that it quantizes itself and, with `reduce_range`, within 7 bits; PyTorch's
+    # int8-dynamic is none of them: it always uses 7 bits
     reducible: tuple[str, ...] = ()
     # compiles one program per bucket of `buckets`
     static: bool = False

@@ -124,9 +124,8 @@ def test_texts_become_the_inputs_and_logits_the_labels_that_were_measured(tiny, 
     program = block(PAGE, "python", "main.py")
     for example in ("Return the sum of the elements.", "Read a table from a file."):
         program = program.replace(json.dumps(example), json.dumps(texts.pop(0)))
-    (tmp_path / "main.py").write_text(program.replace("longest=128", f"longest={LONGEST}"))
+    (tmp_path / "main.py").write_text(program.replace("truncation(128", f"truncation({LONGEST}"))
     (tmp_path / "engine.py").write_text(source("onnxruntime"))
-    (tmp_path / "request.py").write_text(block(PAGE, "python", "request.py"))
     told = printed_in(tmp_path, "main.py").splitlines()[-1]
     labels = read_manifest(tiny.checkpoint, CheckpointManifest)["labels"]
     right = [example["label"] for example in read_split(tiny.split("evaluation"))[:2]]

@@ -287,7 +287,7 @@ def catch_expected_errors(
 def fill_in(record: Any, work: Callable[..., Any], *arguments: Any, limits: Limits) -> None:
     """Set the fields of `record` from `work(*arguments)` in a child, or from its failure.
 
-    Raises as `failure` does.
+    Raises TightropeError while the error is transient and another attempt is left.
     """
     try:
         fields = supervised(work, *arguments, limits=limits)
@@ -303,7 +303,7 @@ def cpu_seconds(workers: Sequence[Child]) -> float:
 
 
 def set_failure(record: Any, error: WorkFailed, what: str, limits: Limits) -> None:
-    """Set the fields of `record` from the error; raises as `failure` does."""
+    """Set the fields of `record` from the error, with what `failure` raises."""
     for name, value in failure(error, what, limits).items():
         setattr(record, name, value)
 
