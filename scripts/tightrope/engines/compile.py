@@ -15,6 +15,7 @@ from torch._inductor.utils import fresh_cache
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import ONEDNN, Engine
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.runtimes.buckets import Bucket
 from tightrope.runtimes.cuda_program import Program, graphs_of, with_graphs
@@ -30,6 +31,21 @@ from tightrope.runtimes.torch.device import (
 from tightrope.runtimes.torch.operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature, sizes_of
 
+SPEC = Engine(
+    precisions={
+        "cpu": ("fp32", "bf16"),
+        "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8"),
+    },
+    libraries=("torch", "transformers", "torchao"),
+    source="checkpoint",
+    about="torch.compile",
+    colour=("#975213", "#ff9d4e"),
+    compiler=True,
+    cuda=("attention", "autotune", "graphs"),
+    instructions=ONEDNN,
+    mem_mb=16000,
+    minutes=60,
+)
 Options = dict[str, Any]
 Tuning = dict[str, str | int | bool | Callable[..., Any]]
 # Inductor's cache as the build left it

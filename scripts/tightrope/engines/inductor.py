@@ -13,6 +13,7 @@ from torch._inductor import config as inductor
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.engine_table import ONEDNN, Engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
@@ -24,6 +25,22 @@ from tightrope.runtimes.torch.operators import in_graph, logged_by_onednn
 from tightrope.signature import Signature, of_checkpoint
 from tightrope.variants import QAT
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
+    libraries=("torch", "transformers", "torchao"),
+    source="checkpoint",
+    about="AOTInductor package (`.pt2`)",
+    colour=("#d47b09", "#ecc900"),
+    methods=("minmax", "qat"),
+    reducible=("int8",),
+    compiler=True,
+    cuda=("autotune", "graphs"),
+    instructions=ONEDNN,
+    profiled=True,
+    bundled=("torch",),
+    mem_mb=16000,
+    minutes=60,
+)
 FILE = "model.pt2"
 # profiles name kernels by the second; without a profiler a kernel only asks whether there is one
 COMPILED: dict[str, dict[str, Any]] = {

@@ -7,12 +7,33 @@ from typing import Any
 
 import onnx
 
+from tightrope.engine_table import RANGES, Engine
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.onnx.attention import with_attention_operators
 from tightrope.onnx.file import load_onnx, save_onnx, signature_of
 from tightrope.runtimes.onnxruntime.session import Options, open_session, profiled, session_options
 from tightrope.variants import GIVEN
 
+SPEC = Engine(
+    precisions={
+        "cpu": ("fp32", "fp16", "int8", "int8-auto", "int8-dynamic"),
+        # no int8: its CUDA provider fuses no Q/DQ (microsoft/onnxruntime issues 12229, 15260)
+        "cuda": ("fp32", "fp16"),
+    },
+    libraries=("onnxruntime",),
+    source="onnx",
+    about="its CPU and CUDA providers, or its TensorRT provider",
+    colour=("#0045e4", "#1d63ff"),
+    methods=RANGES,
+    schemes={"cpu": "u8s8"},
+    reducible=("int8-dynamic",),
+    cuda=("graphs",),
+    # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
+    instructions={"fp16": ("asimdhp",)},
+    given=("cpu",),
+    profiled=True,
+    bundled=("onnxruntime",),
+)
 FILE = "model.onnx"
 FUSED = "com.microsoft"
 # the provider of the options whose engine is one of TensorRT

@@ -11,6 +11,7 @@ from openvino import opset13
 from tightrope.artifacts.failures import read_json_or_raise
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import Engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import calibration_batches
 from tightrope.onnx.file import load_onnx
@@ -18,6 +19,25 @@ from tightrope.runtimes.executed import Executed, counted, is_product
 from tightrope.runtimes.openvino import FILE, ByBucket, Programs, bare_reasons, blob
 from tightrope.signature import of_checkpoint
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
+    libraries=("openvino", "nncf"),
+    source="onnx",
+    about="int8 by NNCF",
+    colour=("#c93daa", "#ca53b3"),
+    methods=("nncf", "qat"),
+    schemes={"cpu": "u8s8"},
+    own_statistics=("nncf",),
+    reducible=("int8",),
+    static=True,
+    # no bf16 on ARM; with only AVX2 it silently executes fp32
+    instructions={"bf16": ("avx512_bf16", "amx_bf16")},
+    given=("cpu",),
+    profiled=True,
+    bundled=("openvino",),
+    mem_mb=16000,
+    minutes=60,
+)
 TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 NO_OPERATORS = ("Const", "Input", "Output")
 # all that runs in int8 of a model without attention

@@ -13,6 +13,7 @@ from polygraphy.backend.trt import Profile as Ranges
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engine_table import RANGES, Engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
@@ -36,6 +37,19 @@ from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
 from tightrope.runtimes.torch.device import prepare
 from tightrope.signature import Signature, signature, sizes_of
 
+SPEC = Engine(
+    precisions={"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
+    libraries=("tensorrt-cu13", "polygraphy", "torch"),
+    source="onnx",
+    about="TensorRT 11, from typed or Q/DQ ONNX",
+    colour=("#06a25b", "#36af71"),
+    methods=RANGES,
+    schemes={"cuda": "s8s8"},
+    cuda=("graphs",),
+    given=("cuda",),
+    mem_mb=16000,
+    minutes=120,
+)
 PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
 

@@ -12,6 +12,7 @@ from tvm.target import Target
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import Engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.buckets import Buckets, in_words
@@ -19,6 +20,19 @@ from tightrope.runtimes.operator_times import Calls
 from tightrope.runtimes.program_by_shape import padded
 from tightrope.signature import of_checkpoint, sizes_of
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32",)},
+    libraries=("apache-tvm", "torch", "transformers"),
+    source="checkpoint",
+    about="texts only; matrix products in register tiles",
+    colour=("#482f02", "#946b17"),
+    static=True,
+    compiler=True,
+    profiled=True,
+    bundled=("apache-tvm", "safetensors"),
+    mem_mb=16000,
+    minutes=240,
+)
 Options = dict[str, Any]
 WEIGHTS = "weights.safetensors"
 # spins of a worker before it sleeps while it waits for the next loop; TVM's default is 300000

@@ -43,6 +43,9 @@ data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
 engines:build_in_folder -> BUILDS, build_engine
 engines:load_engine -> LOADS, BUILDS
+engine_table:read_specs -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report,
+    summarize
+engines/openvino:SPEC -> nothing
 engines/openvino:build -> build openvino
 engines/openvino:load -> load openvino
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
