@@ -11,8 +11,9 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.engine_table import ONEDNN, Engine
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.model.unpadded import PRECISIONS, unpadded
-from tightrope.runtimes.torch.device import VARLEN, attention, prepare, runner_on, with_tf32
-from tightrope.runtimes.torch.operators import profiled
+from tightrope.runtimes import torch_operators
+from tightrope.runtimes.torch_device import VARLEN, attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch_operators import profiled
 from tightrope.signature import of_checkpoint
 
 SPEC = Engine(
@@ -27,6 +28,7 @@ SPEC = Engine(
     bundled=("torch", "transformers"),
 )
 Options = dict[str, Any]
+operator_times = torch_operators.operator_times
 
 
 def build(

@@ -12,9 +12,10 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifes
 from tightrope.engine_table import ONEDNN, Engine
 from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
+from tightrope.runtimes import torch_operators
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs
-from tightrope.runtimes.torch.device import largest, prepare, runner_on, with_tf32
-from tightrope.runtimes.torch.operators import profiled
+from tightrope.runtimes.torch_device import largest, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch_operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 
 SPEC = Engine(
@@ -30,6 +31,7 @@ SPEC = Engine(
 )
 FILE = "model.pt"
 Options = dict[str, Any]
+operator_times = torch_operators.operator_times
 
 
 def build(
