@@ -15,6 +15,8 @@ RANGES = ("minmax", "entropy", "percentile", "random", "qat")
 INSTRUCTIONS = {"bf16": ("avx512_bf16", "amx_bf16", "bf16"), "fp16": ("avx512_fp16", "asimdhp")}
 # for oneDNN; with only AVX-512 it computes bf16 in fp32, and with only AVX2 PyTorch does not use it
 ONEDNN = {"bf16": INSTRUCTIONS["bf16"]}
+# the engine that the others are compared with
+BASELINE = "pytorch"
 # as ruff formats it
 SPEC = re.compile(r"^SPEC = (Engine\(\n.*?\n\))$", re.MULTILINE | re.DOTALL)
 
@@ -63,8 +65,12 @@ class Engine(NamedTuple):
 
 
 def read_specs(folder: Path) -> dict[str, Engine]:
-    """Return the SPEC of each module in a folder that has one, by the name of the module."""
-    texts = {path.stem: path.read_text() for path in sorted(folder.glob("*.py"))}
+    """Return the SPEC of each module in a folder that has one, by the name of the module.
+
+    That of the baseline is the first.
+    """
+    paths = sorted(folder.glob("*.py"), key=lambda path: (path.stem != BASELINE, path.stem))
+    texts = {path.stem: path.read_text() for path in paths}
     found = {name: match[1] for name, text in texts.items() if (match := SPEC.search(text))}
     return {name: eval(text, globals()) for name, text in found.items()}
 
