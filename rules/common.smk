@@ -13,7 +13,7 @@ from tightrope.artifacts.provenance import code_digest, library_versions as vers
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
 from tightrope.data.splits import SPLITS
-from tightrope.engine_table import BUILD_JOBS, ENGINES, BuildJob
+from tightrope.engine_table import ENGINES
 from tightrope.errors import or_exit
 from tightrope.machine import cores
 from tightrope.plan import (

@@ -15,8 +15,8 @@ for engine in ENGINES:
         threads: WHOLE_MACHINE
         resources:
             **PLACED,
-            mem_mb=BUILD_JOBS.get(engine, BuildJob()).mem_mb,
-            runtime=BUILD_JOBS.get(engine, BuildJob()).minutes,
+            mem_mb=ENGINES[engine].mem_mb,
+            runtime=ENGINES[engine].minutes,
         params:
             code=code_of("build_engine.py", f"tightrope/engines/{engine}.py:build"),
             variant=f"{{device}}-{engine}-{{rest}}",

@@ -17,6 +17,7 @@ from tightrope.artifacts.reach import Sources, imported_names  # noqa: E402 - wh
 LOADS_BY_NAME = {
     "tightrope/checkpoint/source.py": {"parse_source", "importer_of"},
     "tightrope/data/source.py": {"load_kind"},
+    "tightrope/engine_table.py": {"read_specs"},
     "tightrope/engines/load.py": {"engine_module"},
     "tightrope/measure/study.py": {"measure_study"},
     "tightrope/training/train.py": {"trained"},

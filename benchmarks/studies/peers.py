@@ -132,7 +132,7 @@ def timed(engine: str, batch: Arrays, threads: int) -> TimedEngine:
 
 def new_request(path: Path, threads: int) -> Any:
     """A request of the engine of OpenVINO in that folder, for any shape."""
-    from tightrope.runtimes.openvino import Programs
+    from tightrope.engines.openvino import Programs
 
     programs = Programs(path, parse(path.name).precision, threads, {})
     return programs.program(None).create_infer_request()

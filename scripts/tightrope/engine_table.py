@@ -1,5 +1,11 @@
-"""Table of engines: capabilities, source and requirements, one entry per engine."""
+"""The engines: what each can do and needs, which the SPEC in its module says.
 
+A SPEC is read without importing its module, which imports a runtime. What a job is given of one
+stands in its params, so a changed SPEC makes nothing stale but what gets other params.
+"""
+
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 # calibration methods for the ranges of an ONNX file; nncf collects its own statistics
@@ -9,6 +15,10 @@ RANGES = ("minmax", "entropy", "percentile", "random", "qat")
 INSTRUCTIONS = {"bf16": ("avx512_bf16", "amx_bf16", "bf16"), "fp16": ("avx512_fp16", "asimdhp")}
 # for oneDNN; with only AVX-512 it computes bf16 in fp32, and with only AVX2 PyTorch does not use it
 ONEDNN = {"bf16": INSTRUCTIONS["bf16"]}
+# the engine that the others are compared with
+BASELINE = "pytorch"
+# as ruff formats it
+SPEC = re.compile(r"^SPEC = (Engine\(\n.*?\n\))$", re.MULTILINE | re.DOTALL)
 
 
 class Engine(NamedTuple):
@@ -20,6 +30,11 @@ class Engine(NamedTuple):
     libraries: tuple[str, ...]
     # "checkpoint" or "onnx"
     source: str
+    # what it is, in a few words
+    about: str
+    # of its marks in charts, light and dark: contrast at least 3:1 against the page, and 20 CIELAB
+    # units between engines, also under deuteranopia, protanopia and tritanopia
+    colour: tuple[str, str]
     # calibration methods
     methods: tuple[str, ...] = ()
     # scheme of the quantized ONNX that it is built from, by device; None where it quantizes itself
@@ -39,110 +54,25 @@ class Engine(NamedTuple):
     instructions: dict[str, tuple[str, ...]] | None = None
     # devices on which it runs an ONNX file that is quantized already as it is
     given: tuple[str, ...] = ()
-
-
-ENGINES = {
-    "pytorch": Engine(
-        {"cpu": ("fp32", "bf16", "int8-dynamic"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
-        ("torch", "transformers"),
-        "checkpoint",
-        cuda=("attention",),
-        instructions=ONEDNN,
-    ),
-    "torchscript": Engine(
-        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
-        ("torch", "transformers"),
-        "checkpoint",
-        cuda=("graphs",),
-        instructions=ONEDNN,
-    ),
-    "compile": Engine(
-        {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8")},
-        ("torch", "transformers", "torchao"),
-        "checkpoint",
-        compiler=True,
-        cuda=("attention", "autotune", "graphs"),
-        instructions=ONEDNN,
-    ),
-    "inductor": Engine(
-        {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
-        ("torch", "transformers", "torchao"),
-        "checkpoint",
-        ("minmax", "qat"),
-        reducible=("int8",),
-        compiler=True,
-        cuda=("autotune", "graphs"),
-        instructions=ONEDNN,
-    ),
-    "onnxruntime": Engine(
-        {
-            "cpu": ("fp32", "fp16", "int8", "int8-auto", "int8-dynamic"),
-            # no int8: its CUDA provider fuses no Q/DQ (microsoft/onnxruntime issues 12229, 15260)
-            "cuda": ("fp32", "fp16"),
-        },
-        ("onnxruntime",),
-        "onnx",
-        RANGES,
-        {"cpu": "u8s8"},
-        reducible=("int8-dynamic",),
-        cuda=("graphs",),
-        # only ARM has fp16 kernels; elsewhere it casts to fp32 and back
-        instructions={"fp16": ("asimdhp",)},
-        given=("cpu",),
-    ),
-    "openvino": Engine(
-        {"cpu": ("fp32", "bf16", "int8", "int8-bf16")},
-        ("openvino", "nncf"),
-        "onnx",
-        ("nncf", "qat"),
-        {"cpu": "u8s8"},
-        own_statistics=("nncf",),
-        reducible=("int8",),
-        static=True,
-        # no bf16 on ARM; with only AVX2 it silently executes fp32
-        instructions={"bf16": ("avx512_bf16", "amx_bf16")},
-        given=("cpu",),
-    ),
-    "tvm": Engine(
-        {"cpu": ("fp32",)},
-        ("apache-tvm", "torch", "transformers"),
-        "checkpoint",
-        static=True,
-        compiler=True,
-    ),
-    "tensorrt": Engine(
-        {"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
-        ("tensorrt-cu13", "polygraphy", "torch"),
-        "onnx",
-        RANGES,
-        {"cuda": "s8s8"},
-        cuda=("graphs",),
-        given=("cuda",),
-    ),
-}
-
-
-class BuildJob(NamedTuple):
-    """Memory in MB and longest time in minutes of a build."""
-
+    # its operators are timed on a CPU with `profile: {variants: auto}`, by its `operator_times`
+    profiled: bool = False
+    # distributions that its program in a bundle imports, beside those that every one imports; None
+    # where it has no program
+    bundled: tuple[str, ...] | None = None
+    # memory in MB and longest time in minutes of a build
     mem_mb: int = 8000
     minutes: int = 30
 
 
-# by engine; apart from ENGINES, which every job reads, so that another number here builds nothing
-BUILD_JOBS = {
-    "compile": BuildJob(16000, 60),
-    "inductor": BuildJob(16000, 60),
-    "openvino": BuildJob(16000, 60),
-    "tvm": BuildJob(16000, 240),
-    "tensorrt": BuildJob(16000, 120),
-}
-# the distributions that its program in a bundle imports, beside those that every one imports
-BUNDLED = {
-    "onnxruntime": ("onnxruntime",),
-    "openvino": ("openvino",),
-    "pytorch": ("torch", "transformers"),
-    "inductor": ("torch",),
-    "torchscript": ("torch",),
-    "tvm": ("apache-tvm", "safetensors"),
-}
+def read_specs(folder: Path) -> dict[str, Engine]:
+    """Return the SPEC of each module in a folder that has one, by the name of the module.
+
+    That of the baseline is the first.
+    """
+    paths = sorted(folder.glob("*.py"), key=lambda path: (path.stem != BASELINE, path.stem))
+    texts = {path.stem: path.read_text() for path in paths}
+    found = {name: match[1] for name, text in texts.items() if (match := SPEC.search(text))}
+    return {name: eval(text, globals()) for name, text in found.items()}
+
+
+ENGINES = read_specs(Path(__file__).with_name("engines"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from tightrope.engine_table import ENGINES
+from tightrope.engine_table import BASELINE, ENGINES
 from tightrope.errors import ConfigError
 
 DEVICES = ("cpu", "cuda")
@@ -181,7 +181,7 @@ def baseline(device: str, checkpoint: str, host: str | None = None) -> Variant:
 
     PyTorch eager in fp32, or ONNX Runtime in fp32 where the model is an ONNX file.
     """
-    engine = "onnxruntime" if is_onnx(checkpoint) else "pytorch"
+    engine = "onnxruntime" if is_onnx(checkpoint) else BASELINE
     return Variant(device, engine, "fp32", host=host)
 
 

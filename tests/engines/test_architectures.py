@@ -11,12 +11,12 @@ import onnx
 import pytest
 from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
+from tightrope.engines.tensorrt_onnx import typed
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.onnx.session import TRIALS, run_onnx, shapes_seen
-from tightrope.runtimes.tensorrt.typed_onnx import typed
 from tiny_model import LIMITS
 
 SIZES = (

@@ -12,8 +12,8 @@ from tightrope.artifacts.manifest import write_manifest
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.jobs.child import supervised
-from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.program_by_shape import MOST_SHAPES, ByShape
+from tightrope.runtimes.shapes import Buckets
 from tightrope.signature import of_texts
 from tightrope.variants import Variant
 from tiny_model import LIMITS, LONGEST, TinyModel, evaluation_rows
@@ -92,10 +92,9 @@ def of_pytorch(checkpoint: Path, buckets: Buckets | None = None) -> tuple[ByShap
 
 def of_onnxruntime(folder: Path, buckets: Buckets | None = None) -> tuple[ByShape, Any]:
     """A session per queue, as on a GPU, where a session computes on one stream, and a plain one."""
-    from tightrope.engines.onnxruntime import FILE
+    from tightrope.engines.onnxruntime import FILE, open_session, session_options
+    from tightrope.engines.onnxruntime_gpu import NO_GRAPH, BoundProgram
     from tightrope.runtimes.cuda_program import CudaProgram, Queue
-    from tightrope.runtimes.onnxruntime.gpu import NO_GRAPH, BoundProgram
-    from tightrope.runtimes.onnxruntime.session import open_session, session_options
 
     options = {"optimization": "all", "spinning": True, "arena": True}
 
@@ -141,9 +140,8 @@ def test_logits_through_buffers_are_those_without_and_stay(runtime, files, batch
 
 
 def missing_provider(folder: Path) -> None:
-    from tightrope.engines.onnxruntime import FILE
-    from tightrope.runtimes.onnxruntime.gpu import cuda_provider
-    from tightrope.runtimes.onnxruntime.session import open_session, session_options
+    from tightrope.engines.onnxruntime import FILE, open_session, session_options
+    from tightrope.engines.onnxruntime_gpu import cuda_provider
 
     options = {"optimization": "all", "spinning": True, "arena": True, "graphs": False}
     open_session(folder / FILE, session_options(1, options), [cuda_provider(options)])
@@ -157,8 +155,8 @@ def test_a_provider_that_cannot_be_loaded_is_a_failure_not_the_cpu(built: Build)
 def products_with(checkpoint: Path, kind: str) -> set[str]:
     import torch
     from tightrope.model.module import example_inputs, logits_module
-    from tightrope.runtimes.torch.device import attention
-    from tightrope.runtimes.torch.operators import profiled
+    from tightrope.runtimes.torch_device import attention
+    from tightrope.runtimes.torch_operators import profiled
 
     module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     with torch.inference_mode(), attention(kind):
@@ -176,9 +174,8 @@ def test_the_attention_that_was_asked_for_is_the_one_that_is_recorded(tiny: Tiny
 
 
 def products_in_graph(checkpoint: Path, precision: str) -> Any:
-    from tightrope.engines.inductor import exported
+    from tightrope.engines.inductor import exported, in_graph
     from tightrope.model.module import DTYPES, example_inputs, logits_module
-    from tightrope.runtimes.torch.operators import in_graph
 
     module, example = logits_module(checkpoint, DTYPES[precision]), example_inputs(of_texts(), 2)
     return in_graph(exported(module, of_texts(), 64, example))
@@ -194,7 +191,7 @@ def quantized_products(checkpoint: Path) -> Any:
     import torch
     from tightrope.engines.compile import quantize
     from tightrope.model.module import example_inputs, logits_module
-    from tightrope.runtimes.torch.operators import profiled
+    from tightrope.runtimes.torch_operators import profiled
 
     module, example = logits_module(checkpoint, torch.float32), example_inputs(of_texts(), 2)
     plain = module(**example).float()
@@ -305,7 +302,7 @@ def test_a_failed_capture_is_the_reason_for_single_launches(monkeypatch, tmp_pat
 
 
 def test_programs_are_of_measured_shapes_and_the_one_for_any_is_tuned_for_the_largest() -> None:
-    from tightrope.runtimes.torch.device import measured, tuned_for
+    from tightrope.runtimes.torch_device import measured, tuned_for
 
     sizes = {"batch": [1, 32, 128], "sequence": [64, 128, 512]}
     graphs = {"graphs": True, "buckets": sizes, "shapes": [[1, 128], [32, 100], [32, 128]]}

@@ -60,7 +60,7 @@ def other(tiny: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Other:
 
 def compiled_settings(folder: Path, precision: str, threads: int) -> dict[str, str]:
     """Run in a child: what the compiled program itself says of its settings."""
-    from tightrope.runtimes.openvino import Programs
+    from tightrope.engines.openvino import Programs
 
     model = Programs(folder, precision, threads, {}).program(None)
     names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS")

@@ -32,7 +32,7 @@ try:
     from tightrope.artifacts.provenance import library_version
     from tightrope.machine.lacks import driver_cuda, missing_packages, refusal_of_gpu
     from tightrope.machine.nvml import nvidia_gpu
-    from tightrope.runtimes.buckets import in_words as shape_in_words
+    from tightrope.runtimes.shapes import in_words as shape_in_words
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-check: {error.name} is not installed in {sys.executable}; nothing was run")
 

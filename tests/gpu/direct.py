@@ -32,7 +32,7 @@ from tightrope.machine.cores import physical_cores
 from tightrope.measure.latency import measure_latency
 from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord
-from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.shapes import in_words
 from tightrope.summary.results import latency_entry
 from tightrope.variants import parse
 

@@ -14,7 +14,7 @@ from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.engine_table import BUNDLED
+from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure
 from tightrope.records.accuracy import AccuracyRecord
@@ -117,7 +117,7 @@ def require_own_program(variant: Variant, folder: Path) -> None:
     place, others = f"{variant}: ", "bundle another engine, such as onnxruntime or openvino"
     if variant.device != "cpu":
         raise TightropeError(f"{place}an engine for a GPU has no bundle yet; {others}")
-    if variant.engine not in BUNDLED:
+    if ENGINES[variant.engine].bundled is None:
         raise TightropeError(
             f"{place}torch.compile compiles at each start; bundle inductor instead"
         )
@@ -140,7 +140,7 @@ def result_of(summary: Summary, model: str, variant: str) -> Result:
 
 def imported(engine: str, task: str) -> tuple[str, ...]:
     """Return the distributions that the programs of a bundle import."""
-    return (*BUNDLED[engine], "numpy", "pillow" if task == IMAGE else "tokenizers")
+    return (*(ENGINES[engine].bundled or ()), "numpy", "pillow" if task == IMAGE else "tokenizers")
 
 
 def pinned(engine: str, task: str, built_with: Mapping[str, str | None]) -> dict[str, str]:

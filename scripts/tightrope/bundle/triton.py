@@ -23,7 +23,7 @@ from tightrope.bundle.subject import require_built, result_of
 from tightrope.bundle.write import write_archive
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError, printable
-from tightrope.runtimes.tensorrt.profiles import Profile
+from tightrope.runtimes.shapes import Profile
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
 from tightrope.summary.measured import Shape, StudyEntry

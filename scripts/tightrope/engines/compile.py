@@ -15,10 +15,12 @@ from torch._inductor.utils import fresh_cache
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import ONEDNN, Engine
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
-from tightrope.runtimes.buckets import Bucket
+from tightrope.runtimes import torch_operators
 from tightrope.runtimes.cuda_program import Program, graphs_of, with_graphs
-from tightrope.runtimes.torch.device import (
+from tightrope.runtimes.shapes import Bucket
+from tightrope.runtimes.torch_device import (
     attention,
     buckets_of,
     measured,
@@ -27,15 +29,31 @@ from tightrope.runtimes.torch.device import (
     tuned_for,
     with_tf32,
 )
-from tightrope.runtimes.torch.operators import profiled
+from tightrope.runtimes.torch_operators import profiled
 from tightrope.signature import Signature, of_checkpoint, signature, sizes_of
 
+SPEC = Engine(
+    precisions={
+        "cpu": ("fp32", "bf16"),
+        "cuda": ("fp32", "tf32", "bf16", "fp16", "int8-dynamic", "fp8"),
+    },
+    libraries=("torch", "transformers", "torchao"),
+    source="checkpoint",
+    about="torch.compile",
+    colour=("#975213", "#ff9d4e"),
+    compiler=True,
+    cuda=("attention", "autotune", "graphs"),
+    instructions=ONEDNN,
+    mem_mb=16000,
+    minutes=60,
+)
 Options = dict[str, Any]
 Tuning = dict[str, str | int | bool | Callable[..., Any]]
 # Inductor's cache as the build left it
 CACHE = "compiled.tar.gz"
 # layers with one row per text, too few for the int8 kernels
 HEADS = ("classifier", "pre_classifier", "pooler")
+operator_times = torch_operators.operator_times
 
 
 def build(

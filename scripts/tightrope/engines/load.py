@@ -12,7 +12,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.errors import WorkFailed, in_one_line
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import cuda_home
-from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.shapes import in_words
 from tightrope.signature import Signature, signature
 from tightrope.variants import parse
 

@@ -8,13 +8,27 @@ import torch
 
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.engine_table import ONEDNN, Engine
 from tightrope.model.module import DTYPES, example_inputs, load_module, logits_only
 from tightrope.model.unpadded import PRECISIONS, unpadded
-from tightrope.runtimes.torch.device import VARLEN, attention, prepare, runner_on, with_tf32
-from tightrope.runtimes.torch.operators import profiled
+from tightrope.runtimes import torch_operators
+from tightrope.runtimes.torch_device import VARLEN, attention, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch_operators import profiled
 from tightrope.signature import of_checkpoint
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32", "bf16", "int8-dynamic"), "cuda": ("fp32", "tf32", "bf16", "fp16")},
+    libraries=("torch", "transformers"),
+    source="checkpoint",
+    about="eager; fp32 is the baseline",
+    colour=("#2b3032", "#dfe7f1"),
+    cuda=("attention",),
+    instructions=ONEDNN,
+    profiled=True,
+    bundled=("torch", "transformers"),
+)
 Options = dict[str, Any]
+operator_times = torch_operators.operator_times
 
 
 def build(

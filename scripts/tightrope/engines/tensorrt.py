@@ -13,6 +13,10 @@ from polygraphy.backend.trt import Profile as Ranges
 from tightrope.artifacts.files import digest
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engine_table import RANGES, Engine
+from tightrope.engines.tensorrt_errors import require_same, require_version, with_reasons
+from tightrope.engines.tensorrt_inspection import timed_layers, weakest
+from tightrope.engines.tensorrt_onnx import model_to_build
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.nvml import nvidia_gpu
@@ -29,13 +33,23 @@ from tightrope.runtimes.cuda_program import (
 )
 from tightrope.runtimes.operator_times import Calls, per_call
 from tightrope.runtimes.program_by_shape import ByShape, Make
-from tightrope.runtimes.tensorrt.errors import require_same, require_version, with_reasons
-from tightrope.runtimes.tensorrt.inspection import timed_layers, weakest
-from tightrope.runtimes.tensorrt.profiles import Profile, Shape, choose
-from tightrope.runtimes.tensorrt.typed_onnx import model_to_build
-from tightrope.runtimes.torch.device import prepare
+from tightrope.runtimes.shapes import Profile, Shape, choose
+from tightrope.runtimes.torch_device import prepare
 from tightrope.signature import Signature, signature, sizes_of
 
+SPEC = Engine(
+    precisions={"cuda": ("fp32", "tf32", "bf16", "fp16", "int8-fp16", "fp8")},
+    libraries=("tensorrt-cu13", "polygraphy", "torch"),
+    source="onnx",
+    about="TensorRT 11, from typed or Q/DQ ONNX",
+    colour=("#06a25b", "#36af71"),
+    methods=RANGES,
+    schemes={"cuda": "s8s8"},
+    cuda=("graphs",),
+    given=("cuda",),
+    mem_mb=16000,
+    minutes=120,
+)
 PLAN, LAYERS = "model.plan", "layers.json"
 Options = dict[str, Any]
 

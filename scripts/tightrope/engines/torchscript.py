@@ -9,15 +9,29 @@ import torch
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import ONEDNN, Engine
 from tightrope.inputs.arrays import example_of
 from tightrope.model.module import DTYPES, example_inputs, logits_module
+from tightrope.runtimes import torch_operators
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs
-from tightrope.runtimes.torch.device import largest, prepare, runner_on, with_tf32
-from tightrope.runtimes.torch.operators import profiled
+from tightrope.runtimes.torch_device import largest, prepare, runner_on, with_tf32
+from tightrope.runtimes.torch_operators import profiled
 from tightrope.signature import BATCH, Signature, of_checkpoint, signature
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32", "bf16"), "cuda": ("fp32", "fp16")},
+    libraries=("torch", "transformers"),
+    source="checkpoint",
+    about="traced and frozen",
+    colour=("#9c818a", "#6b7574"),
+    cuda=("graphs",),
+    instructions=ONEDNN,
+    profiled=True,
+    bundled=("torch",),
+)
 FILE = "model.pt"
 Options = dict[str, Any]
+operator_times = torch_operators.operator_times
 
 
 def build(

@@ -1,10 +1,13 @@
 """TVM on the CPU: one static program per shape bucket."""
 
 import os
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tvm
 from safetensors.numpy import load_file, save_file
 from tvm import relax
@@ -12,17 +15,41 @@ from tvm.target import Target
 
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
+from tightrope.engine_table import Engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.records.profile import OperatorTime
-from tightrope.runtimes.buckets import Buckets, in_words
-from tightrope.runtimes.operator_times import Calls
+from tightrope.runtimes.operator_times import Calls, Tensor, group_of, operator_time, per_call
 from tightrope.runtimes.program_by_shape import padded
+from tightrope.runtimes.shapes import Buckets, in_words
 from tightrope.signature import of_checkpoint, sizes_of
 
+SPEC = Engine(
+    precisions={"cpu": ("fp32",)},
+    libraries=("apache-tvm", "torch", "transformers"),
+    source="checkpoint",
+    about="texts only; matrix products in register tiles",
+    colour=("#482f02", "#946b17"),
+    static=True,
+    compiler=True,
+    profiled=True,
+    bundled=("apache-tvm", "safetensors"),
+    mem_mb=16000,
+    minutes=240,
+)
 Options = dict[str, Any]
 WEIGHTS = "weights.safetensors"
 # spins of a worker before it sleeps while it waits for the next loop; TVM's default is 300000
 SPINS = 1000
+TYPES = {
+    **{"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"},
+    **{"int8": "int8", "uint8": "int8", "int32": "int32", "int64": "int64", "bool": "bool"},
+}
+# what the virtual machine does itself: memory, views, checks of shapes
+BUILT_IN = "vm.builtin."
+# a kernel like an earlier one, for other shapes: fused_matmul2_add1
+NUMBER = re.compile(r"\d+(?=_|$)")
+# TVM's word -> a word by which `group_of` knows such an operator
+WORDS = {"take": "gather", "broadcast_to": "expand"}
 
 
 def build(
@@ -32,7 +59,7 @@ def build(
 
     `source` is the manifest of a checkpoint of a text model.
     """
-    from tightrope.runtimes.tvm.programs import imported, lowered, products, scheduled
+    from tightrope.engines.tvm_programs import imported, lowered, products, scheduled
 
     set_threads(threads)
     # this machine's CPU with the features that the OS enables
@@ -84,10 +111,9 @@ def load(
 
 
 def operator_times(
-    path: Path, threads: int, options: Options, calls: Calls
+    path: Path, run: Any, calls: Calls, *, precision: str, threads: int, options: Options
 ) -> list[list[OperatorTime]]:
     """Return the kernels that TVM's virtual machine calls, in the bucket of each of `calls`."""
-    from tightrope.runtimes.tvm.operator_times import operator_times as by_instrument
 
     set_threads(threads)
     shapes, found = Buckets(options["buckets"]), []
@@ -97,7 +123,7 @@ def operator_times(
         bucket = shapes.nearest(*sizes_of(inputs))
         whole = padded(inputs, bucket)
         tensors = [*(whole[name] for name in names), *weights]
-        found.append(by_instrument(path / f"{in_words(bucket)}.so", tensors, count))
+        found.append(kernel_times(path / f"{in_words(bucket)}.so", tensors, count))
     return found
 
 
@@ -119,3 +145,49 @@ def set_threads(threads: int) -> None:
             f"{threads} threads for TVM: it runs {started}, set when they were first started; "
             "load one number of threads in a process"
         )
+
+
+def kernel_times(library: Path, inputs: Sequence[np.ndarray], calls: int) -> list[OperatorTime]:
+    """Return the time of each kernel per call of the program in `library`, the longest first.
+
+    `inputs` are all that it takes, weights included. It is called once to warm up and then `calls`
+    times, in the thread whose TVM threads are set. The instrument adds some microseconds to each
+    kernel.
+    """
+    machine = relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())
+    tensors = [tvm.runtime.tensor(array) for array in inputs]
+    machine["main"](*tensors)
+    stopwatch = Stopwatch()
+    machine.set_instrument(stopwatch)
+    for _ in range(calls):
+        machine["main"](*tensors)
+    return per_call(stopwatch.times, calls)
+
+
+class Stopwatch:
+    """Instrument of a virtual machine; `times` has each kernel that was called."""
+
+    def __init__(self) -> None:
+        self.times: list[OperatorTime] = []
+        self.began = 0.0
+
+    def __call__(self, kernel: Any, name: str, before: bool, result: Any, *operands: Any) -> None:
+        """Take the time before and after a kernel."""
+        now = time.perf_counter()
+        if not before and not name.startswith(BUILT_IN):
+            self.times.append(time_of(name, now - self.began, operands))
+        self.began = time.perf_counter()
+
+
+def time_of(name: str, seconds: float, operands: Sequence[Any]) -> OperatorTime:
+    """Return the time of one kernel, which writes its result into its last operand."""
+    *inputs, output = [
+        Tensor(tuple(int(size) for size in one.shape), TYPES.get(str(one.dtype), str(one.dtype)))
+        for one in operands
+        if isinstance(one, tvm.runtime.Tensor)
+    ]
+    kind = NUMBER.sub("", name)
+    known = kind
+    for word, common in WORDS.items():
+        known = known.replace(word, common)
+    return operator_time(name, kind, seconds, inputs, [output], group=group_of(known))

@@ -13,11 +13,10 @@ from typing import Any
 import onnx
 import onnxruntime
 
+from tightrope.engines.onnxruntime import KERNEL, events_of, session_options, tensors
 from tightrope.inputs.arrays import Arrays
 from tightrope.onnx.file import load_onnx
 from tightrope.records.profile import Work
-from tightrope.runtimes.onnxruntime.operator_times import events_of, tensors
-from tightrope.runtimes.onnxruntime.session import KERNEL, session_options
 from tightrope.runtimes.operator_times import Tensor, group_of, operations_of
 
 OPTIONS = {"optimization": "basic", "arena": True, "spinning": True}

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.paths import Artifacts
-from tightrope.engines.load import Run, load_engine
+from tightrope.engines.load import Run, engine_module, load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import timing_batches
@@ -40,8 +40,8 @@ from tightrope.records.profile import (
     ProfileRecord,
     Request,
 )
-from tightrope.runtimes.buckets import Buckets
 from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, Calls
+from tightrope.runtimes.shapes import Buckets
 from tightrope.signature import sizes_of
 from tightrope.variants import parse
 
@@ -101,45 +101,24 @@ def operator_times(
     variant, options = parse(manifest["variant"]), manifest["options"]
     if variant.device != "cpu":
         return of_kernels(engine, run, calls)
-    match variant.engine:
-        case "pytorch" | "torchscript" | "compile":
-            from tightrope.runtimes.torch.operator_times import operator_times as of_torch
-
-            return [of_torch(partial(run, inputs), count) for inputs, count in calls]
-        case "inductor":
-            from tightrope.runtimes.torch.onednn_times import operator_times as of_package
-
-            return [of_package(partial(run, inputs), count) for inputs, count in calls]
-        case "onnxruntime":
-            from tightrope.engines.onnxruntime import FILE
-            from tightrope.runtimes.onnxruntime.operator_times import operator_times as of_session
-
-            return of_session(folder / FILE, threads, options, calls)
-        case "openvino":
-            from tightrope.runtimes.openvino import operator_times as of_programs
-
-            return of_programs(folder, variant.precision, threads, options, calls)
-        case "tvm":
-            from tightrope.engines.tvm import operator_times as of_libraries
-
-            return of_libraries(folder, threads, options, calls)
-    raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
+    module = engine_module(variant.engine)
+    if not hasattr(module, "operator_times"):
+        raise WorkFailed(f"operators of {variant.engine} are not timed yet", transient=False)
+    settings = {"precision": variant.precision, "threads": threads, "options": options}
+    return module.operator_times(folder, run, calls, **settings)
 
 
 def of_kernels(engine: Path, run: Run, calls: Calls) -> list[list[OperatorTime]]:
     """Return the kernels of any engine on a GPU; of TensorRT, its layers with their shapes."""
-    from tightrope.runtimes.torch.kernel_times import kernel_times
+    from tightrope.engines.kernel_times import kernel_times
 
     manifest = open_manifest(engine, EngineManifest)
     graph = bool(manifest["options"].get("graphs") and not manifest.get("graphs_refused"))
     name = parse(manifest["variant"]).engine
     kind = {"graph": graph, "eager": name == "pytorch"}
     found = [kernel_times(run, inputs, count, **kind) for inputs, count in calls]
-    if name != "tensorrt":
-        return found
-    from tightrope.engines.tensorrt import layer_times
-
-    return layer_times(engine.parent, calls)
+    module = engine_module(name)
+    return module.layer_times(engine.parent, calls) if hasattr(module, "layer_times") else found
 
 
 def measure_profile(

@@ -9,12 +9,14 @@ from typing import Any
 import jsonschema
 import yaml
 
+from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.config_checks import CHECKS
 from tightrope.plan.families import with_parents
 from tightrope.plan.hosts import Document
 from tightrope.plan.model_checks import check_tables
 from tightrope.studies.table import STUDIES
+from tightrope.variants import CALIBRATED, DYNAMIC, UNQUANTIZED
 
 SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # of a configuration: its levels, its values, and their sizes
@@ -50,7 +52,7 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
     check_values(config)
     # every job parses it again, which takes a parser in Python eight times as long
     document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
-    document = with_studies(document)
+    document = with_engines_and_studies(document)
     config = with_parents(with_types(config, document))
     errors = jsonschema.Draft202012Validator(document).iter_errors(config)
     if first := min(errors, key=lambda one: (len(one.path), str(list(one.path))), default=None):
@@ -62,10 +64,13 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
     return filled
 
 
-def with_studies(document: Document) -> Document:
-    """Return the schema with the sections of all studies."""
-    sections = {name: one.schema() for name, one in STUDIES.items()}
-    return {**document, "properties": {**document["properties"], **sections}}
+def with_engines_and_studies(document: Document) -> Document:
+    """Return the schema with all engines and their precisions, and the sections of all studies."""
+    sections, precisions = document["properties"], [*UNQUANTIZED, *CALIBRATED, DYNAMIC]
+    each = {"type": "array", "uniqueItems": True, "items": {"enum": precisions}}
+    engines = {**sections["engines"], "properties": dict.fromkeys(ENGINES, each)}
+    studies = {name: one.schema() for name, one in STUDIES.items()}
+    return {**document, "properties": {**sections, **studies, "engines": engines}}
 
 
 def explain(error: jsonschema.ValidationError) -> str:

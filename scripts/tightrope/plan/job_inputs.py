@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
-from tightrope.engine_table import BUNDLED, ENGINES
+from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
 from tightrope.plan.hosts import Document, Jobs, known_machine, planning_host
 from tightrope.plan.shapes import is_of_images
@@ -292,5 +292,5 @@ def bundle_programs(config: Document, scripts: str, wildcards: Any) -> list[str]
     """Return the programs for an engine and a task; for an engine that has none, the others."""
     engine = parse(wildcards.variant).engine
     names = [*PROGRAMS, "images" if is_of_images(config, wildcards.model) else "texts"]
-    names += [f"engines/{engine}"] if engine in BUNDLED else []
+    names += [f"engines/{engine}"] if ENGINES[engine].bundled else []
     return [f"{scripts}/{FOLDER}/{name}.py" for name in names]

@@ -22,8 +22,11 @@ from tightrope.variants import Variant, parse
 
 # multiple of examples that are kept of a source
 LIMIT_STEP = 2048
-# scripts that build engines besides timing them
-BUILDING = ("build_engine.py", "choose_structure.py", "measure_structures.py", "verify_causes.py")
+# functions of engines that scripts call besides `load`
+FUNCTIONS = {
+    **dict.fromkeys(("choose_structure.py", "measure_structures.py"), ("build",)),
+    **{"measure_profile.py": ("operator_times", "layer_times"), "verify_causes.py": ("build",)},
+}
 # one dictionary for all jobs with the same libraries: Snakemake keeps the params of each job
 shared_versions = cache(library_versions)
 
@@ -213,6 +216,6 @@ def variants_code(
 ) -> str:
     """Return the digest of a script and of the engines of the variants that it loads."""
     engines = sorted({parse(variant).engine for variant in variants_of(wildcards)})
-    functions = ("build", "load") if script in BUILDING else ("load",)
+    functions = ["load", *FUNCTIONS.get(script, ())]
     entries = [f"tightrope/engines/{one}.py:{name}" for one in engines for name in functions]
     return code_digest(scripts, script, *entries)

@@ -6,8 +6,7 @@ from typing import Any
 
 from tightrope.errors import ConfigError, nearest
 from tightrope.plan.hosts import devices_of
-from tightrope.runtimes.buckets import PLURALS, in_words
-from tightrope.runtimes.tensorrt.profiles import Profile, all_ranges
+from tightrope.runtimes.shapes import PLURALS, Profile, all_ranges, in_words
 from tightrope.signature import BATCH, IMAGE, SEQUENCE
 from tightrope.variants import parse
 

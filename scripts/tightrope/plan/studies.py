@@ -12,8 +12,6 @@ from tightrope.signature import BATCH, SEQUENCE
 from tightrope.studies.table import STUDIES
 from tightrope.variants import parse
 
-# engines of which operators are timed on a CPU; those of torch.compile name no kernels
-WITH_OPERATORS = ("pytorch", "torchscript", "inductor", "onnxruntime", "openvino", "tvm")
 # keys of a recipe that the measurement of a training sets itself
 SET_BY_MEASUREMENT = ("epochs", "seed", "validate")
 # settings of studies that models of images do not have
@@ -30,7 +28,7 @@ def profiled(config: Document, jobs: Jobs) -> Jobs:
     """Return the jobs of `profile.variants`; auto is each whose operators or kernels are timed."""
     if config["profile"]["variants"] != "auto":
         return requested(config, "profile", jobs)
-    return [job for job in jobs if job[1].device == "cuda" or job[1].engine in WITH_OPERATORS]
+    return [job for job in jobs if job[1].device == "cuda" or ENGINES[job[1].engine].profiled]
 
 
 def measured_trainings(config: Document) -> list[str]:

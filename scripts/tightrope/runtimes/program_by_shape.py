@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.inputs.arrays import Arrays
-from tightrope.runtimes.buckets import Bucket, Buckets
+from tightrope.runtimes.shapes import Bucket, Buckets
 from tightrope.signature import sizes_of
 
 # from inputs to the program for their shape

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tightrope.engine_table import BUNDLED
+from tightrope.engine_table import ENGINES
 from tightrope.plan.job_inputs import FOLDER
 
 PROGRAMS = Path(__file__).parents[3] / "scripts" / FOLDER
@@ -22,6 +22,6 @@ def test_a_program_imports_what_its_bundle_requires(name: str) -> None:
     names = [getattr(one, "module", None) or one.names[0].name for one in found]
     modules = {one.partition(".")[0] for one in names}
     foreign = modules - sys.stdlib_module_names - {"bundled", "predict", "numpy"}
-    named = BUNDLED.get(Path(name).stem, ()) if name.startswith("engines/") else ()
+    named = ENGINES[Path(name).stem].bundled or () if name.startswith("engines/") else ()
     allowed = {MODULES.get(one, one) for one in named} | OF_INPUTS.get(name, set())
     assert foreign <= allowed

@@ -6,17 +6,17 @@ import pytest
 from packaging.requirements import Requirement
 from tightrope.bundle.facts import of_source
 from tightrope.bundle.subject import pinned
-from tightrope.engine_table import BUNDLED
+from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure, licence_of
 from tightrope.signature import IMAGE, TEXT
 
 
-@pytest.mark.parametrize("engine", sorted(BUNDLED))
+@pytest.mark.parametrize("engine", [name for name, one in ENGINES.items() if one.bundled])
 def test_what_is_imported_and_what_that_needs_are_pinned_as_installed(engine: str) -> None:
     for task, own in ((TEXT, "tokenizers"), (IMAGE, "pillow")):
         packages = pinned(engine, task, {})
-        for name in (*BUNDLED[engine], "numpy", own):
+        for name in (*(ENGINES[engine].bundled or ()), "numpy", own):
             assert packages[name] == version(name).partition("+")[0]
         assert ("pillow" in packages) == (task == IMAGE)
         assert "snakemake" not in packages

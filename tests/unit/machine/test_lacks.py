@@ -8,6 +8,7 @@ import pytest
 import torch
 from nvml_driver import printed_each
 from tightrope.engines.load import engine_module
+from tightrope.engines.tensorrt_errors import require_same, require_version
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import supervised
 from tightrope.machine import lacks
@@ -20,7 +21,6 @@ from tightrope.machine.lacks import (
     torch_cuda,
 )
 from tightrope.machine.nvml import nvidia_gpu
-from tightrope.runtimes.tensorrt.errors import require_same, require_version
 from tiny_model import LIMITS
 
 OPTIONS = {"version_compatible": False, "hardware_compatibility": "none"}

@@ -3,11 +3,11 @@
 import time
 
 import pytest
+from tightrope.engines.inductor import LINE, shapes_of, time_of
 from tightrope.measure import peaks
 from tightrope.measure.profile import add_verdict
 from tightrope.records.profile import OperatorTime, Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
-from tightrope.runtimes.torch.onednn_times import LINE, shapes_of, time_of
 
 RATES = {"fp32": 1e12, "int8": 4e12}
 KNOWN = {"device": "cpu", "threads": 1, "copy_bytes_per_s": 1e10, "smallest_operator_s": 1e-6}

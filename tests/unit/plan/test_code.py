@@ -43,8 +43,12 @@ data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
 engines:build_in_folder -> BUILDS, build_engine
 engines:load_engine -> LOADS, BUILDS
+engine_table:read_specs -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report,
+    summarize
+engines/openvino:SPEC -> nothing
 engines/openvino:build -> build openvino
 engines/openvino:load -> load openvino
+engines/openvino:operator_of -> operator_times openvino
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 int8:in_qdq -> quantize_onnx, search_operators
@@ -62,7 +66,8 @@ records:LatencyRecord -> RACES, bundle, measure_latency, summarize
 records:change -> RACES, summarize
 report:study_sections -> render_report
 runtimes:Buckets -> LOADED, build compile, build inductor, build onnxruntime, build openvino,
-    build tensorrt, build torchscript, build tvm, measure_profile
+    build tensorrt, build torchscript, build tvm, measure_profile, operator_times openvino,
+    operator_times tvm
 sources:archive_errors -> data: local_images
 sources:fetching -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
@@ -84,7 +89,7 @@ def entries(scripts: Path) -> dict[str, str]:
     """What is digested of each job: its script, or what it loads by name."""
     found = {path.stem: path.name for path in scripts.glob("*.py")}
     for engine in ENGINES:
-        for function in ("build", "load"):
+        for function in ("build", "load", "operator_times"):
             found[f"{function} {engine}"] = f"tightrope/engines/{engine}.py:{function}"
     for kind, text in CHECKPOINTS.items():
         (found[f"checkpoint: {kind}"],) = checkpoint_source.modules(text)
@@ -173,6 +178,12 @@ def test_a_changed_definition_makes_stale_what_can_reach_it_alone(copy, changed,
     module = module_of(copy, place, name)
     jobs = {job for word in words.split(", ") for job in GROUPS.get(word, {word})}
     assert changed(module, planted((copy / f"{module}.py").read_text(), name)) == jobs
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_defines_what_is_called_of_it_by_name(copy: Path, engine: str) -> None:
+    named = ("SPEC", "build", "load", *(["operator_times"] if ENGINES[engine].profiled else []))
+    assert {*named} <= sources_of(copy).module(f"tightrope.engines.{engine}").digests.keys()
 
 
 def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(reached) -> None:

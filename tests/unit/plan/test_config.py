@@ -19,11 +19,11 @@ from tightrope.errors import ConfigError
 from tightrope.machine.cores import cpu_quota
 from tightrope.machine.host import ISA
 from tightrope.model.activations import ACTIVATIONS
-from tightrope.plan.config import GONE, checked, with_studies
+from tightrope.plan.config import GONE, checked, with_engines_and_studies
 from tightrope.plan.variants import configured as variants_of
 from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
 
-DOCUMENT = with_studies(yaml.safe_load(SCHEMA.read_text()))
+DOCUMENT = with_engines_and_studies(yaml.safe_load(SCHEMA.read_text()))
 EXPERIMENTS = SCHEMA.parent / "experiments"
 
 

@@ -9,7 +9,7 @@ from tightrope.plan import shapes as plan_shapes
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import make_plan
 from tightrope.plan.studies import study_settings
-from tightrope.runtimes.buckets import Buckets
+from tightrope.runtimes.shapes import Buckets
 from tightrope.variants import parse
 
 IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext?image_size=32"}

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tightrope.engines.onnxruntime_gpu import load_tensorrt, providers_of
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.onnxruntime.tensorrt_provider import load_tensorrt, providers_of
 from tightrope.signature import of_texts
 
 PROFILES = [[[1, 1], [1, 64], [8, 128]], [[1, 1], [16, 32], [16, 64]]]

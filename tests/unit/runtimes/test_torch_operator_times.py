@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from tightrope.engines.kernel_times import kernels_of, operators_of, times_of
+from tightrope.engines.kernel_times import profiled as profiled_steps
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.torch.kernel_times import kernels_of, operators_of, times_of
-from tightrope.runtimes.torch.kernel_times import profiled as profiled_steps
-from tightrope.runtimes.torch.operator_times import time_of
+from tightrope.runtimes.torch_operators import time_of
 
 SIDE = 16
 

@@ -5,6 +5,8 @@ Colour encodes the engine, shape the precision; both encode the calibration meth
 
 from typing import Any
 
+from tightrope.engine_table import ENGINES
+
 # A circle of radius 1 and ten shapes inside it, as SVG paths around the origin.
 SHAPES = {
     "fp32": "M-0.9,0A0.9,0.9,0,1,1,0.9,0A0.9,0.9,0,1,1,-0.9,0Z",
@@ -20,18 +22,8 @@ SHAPES = {
     "L-1,0.35L-1,-0.35L-0.35,-0.35Z",
     "given": "M-0.9,-1L0.9,-1L-0.9,1L0.9,1Z",
 }
-# Engine to (light, dark): contrast at least 3:1 against the page, and 20 CIELAB units between
-# engines, also under deuteranopia, protanopia and tritanopia.
-COLOURS = {
-    "pytorch": ("#2b3032", "#dfe7f1"),
-    "torchscript": ("#9c818a", "#6b7574"),
-    "compile": ("#975213", "#ff9d4e"),
-    "inductor": ("#d47b09", "#ecc900"),
-    "onnxruntime": ("#0045e4", "#1d63ff"),
-    "openvino": ("#c93daa", "#ca53b3"),
-    "tvm": ("#482f02", "#946b17"),
-    "tensorrt": ("#06a25b", "#36af71"),
-}
+# Engine to (light, dark).
+COLOURS = {name: engine.colour for name, engine in ENGINES.items()}
 # Calibration method to (light, dark), with the same contrast limits as engines.
 METHOD_COLOURS = {
     "minmax": ("#0a3776", "#1162d4"),

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from given_files import KINDS, given_model, in_float16
 from onnx import NodeProto, numpy_helper
+from tightrope.engines.tensorrt_onnx import require_supported_qdq
 from tightrope.errors import WorkFailed
-from tightrope.runtimes.tensorrt.given_onnx import require_supported_qdq
 
 Change = Callable[[onnx.ModelProto, NodeProto], object]
 

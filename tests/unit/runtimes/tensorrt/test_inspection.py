@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from polygraphy.datatype import DataType
 from polygraphy.tools.inspect.subtool.model.extractors import _trt as polygraphy
+from tightrope.engines.tensorrt_inspection import PRODUCTS, executed, timed_layers, weakest, word
 from tightrope.errors import WorkFailed
 from tightrope.runtimes.executed import Executed, is_product
-from tightrope.runtimes.tensorrt.inspection import PRODUCTS, executed, timed_layers, weakest, word
 
 Layer = dict[str, Any]
 

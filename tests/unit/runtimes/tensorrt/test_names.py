@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tightrope.runtimes.tensorrt import profiles
+from tightrope.runtimes.shapes import Profile
 
 LIST = Path(__file__).parents[3] / "data" / "tensorrt-11-names.txt"
 NAMES = {line for line in LIST.read_text().splitlines() if not line.startswith("#")}
@@ -22,7 +22,7 @@ CLASSES = {
 }
 IMPORTS = ast.Import | ast.ImportFrom
 # a profile may be Polygraphy's or our own
-OTHERS = {"profile": {"add", *dir(profiles.Profile)}}
+OTHERS = {"profile": {"add", *dir(Profile)}}
 
 
 def wrong_names(source: str, file: str) -> list[str]:

@@ -11,7 +11,7 @@ INVALID = "Invalid Engine. Please ensure the engine was built correctly"
 def build(said: list[str], ends: bool = True) -> int:
     """In a child, which alone loads Polygraphy."""
     from polygraphy.logger import G_LOGGER
-    from tightrope.runtimes.tensorrt.errors import with_reasons
+    from tightrope.engines.tensorrt_errors import with_reasons
 
     with with_reasons():
         for words in said:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tightrope.errors import ConfigError
 from tightrope.plan.shapes import check_profiles, profiles_of
-from tightrope.runtimes.tensorrt.profiles import Profile, choose
+from tightrope.runtimes.shapes import Profile, choose
 
 TWO = [
     {"batch": [1, 1, 8], "sequence": [1, 64, 128]},

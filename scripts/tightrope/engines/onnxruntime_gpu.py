@@ -1,31 +1,48 @@
-"""ONNX Runtime's TensorRT provider: its engine beside the ONNX file, its timing cache in work/.
+"""ONNX Runtime on an NVIDIA GPU, with inputs and outputs bound to PyTorch's buffers.
 
-Without CUDA graphs: a session holds a single graph for all shapes.
+The engine of its TensorRT provider is beside the ONNX file, the timing cache in work/. That one is
+without CUDA graphs: a session holds a single graph for all shapes.
 """
 
 import ctypes
+import itertools
+import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
+import torch
+from onnxruntime.capi import build_and_package_info
 
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
+from tightrope.engines.onnxruntime import (
+    Options,
+    Providers,
+    open_session,
+    profiled,
+    session_options,
+)
+from tightrope.engines.tensorrt_onnx import typed
 from tightrope.errors import WorkFailed
-from tightrope.inputs.arrays import example_of
+from tightrope.inputs.arrays import Arrays, example_of
+from tightrope.machine.lacks import require_gpu
 from tightrope.onnx.file import save_onnx, signature_of
-from tightrope.runtimes.buckets import in_words
+from tightrope.runtimes.cuda_program import CudaProgram, queue_on_gpu
 from tightrope.runtimes.executed import counted, is_product
-from tightrope.runtimes.onnxruntime.gpu import bound_runner, cuda_provider, prepare
-from tightrope.runtimes.onnxruntime.session import Options, Providers, profiled, session_options
-from tightrope.runtimes.tensorrt.profiles import Profile, covering
-from tightrope.runtimes.tensorrt.typed_onnx import typed
+from tightrope.runtimes.program_by_shape import ByShape, Make
+from tightrope.runtimes.shapes import Buckets, Profile, covering, in_words
 from tightrope.signature import BATCH, SEQUENCE, Signature, signature
 
+CUDA = "CUDAExecutionProvider"
+# graph id of a run without graph capture
+NO_GRAPH = "-1"
 TENSORRT = "TensorrtExecutionProvider"
 LIBRARY = Path(onnxruntime.__file__).parent / "capi/libonnxruntime_providers_tensorrt.so"
 NVINFER = re.compile(rb"libnvinfer\.so\.\d+")
@@ -33,7 +50,100 @@ ENGINES = "*.engine"
 NO_GRAPHS = {"graphs": False}
 
 
-def build(
+def prepare() -> None:
+    """Load the CUDA libraries that pip installed, and disable TF32 in this process.
+
+    Raises WorkFailed where there is no GPU, or none that this ONNX Runtime can use.
+    """
+    cuda = getattr(build_and_package_info, "cuda_version", None)
+    require_gpu(f"ONNX Runtime {onnxruntime.__version__}", cuda)
+    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    onnxruntime.preload_dlls()
+
+
+def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
+    """Return the CUDA provider, with a CUDA graph per shape if the options have `graphs`."""
+    graphs = str(bool(options["graphs"]))
+    return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
+
+
+def bound_runner(
+    path: Path, chosen: onnxruntime.SessionOptions, providers: Providers, options: Options
+) -> Callable[[Arrays], np.ndarray]:
+    """Return `run(inputs) -> float32 logits [batch, classes]`; with graphs it pads to buckets.
+
+    Buffers, copies and clock are those of the engines of PyTorch and TensorRT. A session computes
+    on one stream, so each further stream opens the file at `path` again.
+    """
+    graphs = options["graphs"]
+    buckets = Buckets(options["buckets"]) if graphs and options.get("buckets") else None
+
+    def on_new_queue() -> Make:
+        queue, numbers = queue_on_gpu(graphs=False), itertools.count(1)
+        # on which PyTorch fills and reads the buffers
+        stream = {"user_compute_stream": str(queue.stream.cuda_stream)} if queue.stream else {}
+        own = [(name, {**settings, **stream}) for name, settings in providers]
+        session = open_session(path, chosen, own)
+
+        def make(inputs: Arrays) -> CudaProgram:
+            graph = str(next(numbers)) if graphs else NO_GRAPH
+            return CudaProgram(BoundProgram(session, graph), inputs, queue)
+
+        return make
+
+    return ByShape(on_new_queue, buckets)
+
+
+class BoundProgram:
+    """Session at one shape on PyTorch's buffers; `graph` is the id of its CUDA graph.
+
+    All calls get the same tensors, which are bound at the first one.
+    """
+
+    def __init__(self, session: onnxruntime.InferenceSession, graph: str) -> None:
+        self.session = session
+        self.graph = graph
+        self.binding: Any = None
+        self.options = onnxruntime.RunOptions()
+        self.options.add_run_config_entry("gpu_graph_id", graph)
+        # whoever reads the logits waits for the stream
+        self.options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+
+    def __call__(self, **tensors: torch.Tensor) -> torch.Tensor:
+        """Queue the computation; return the buffer of the logits, float32 [batch, classes]."""
+        if self.binding is None:
+            self.bind(tensors)
+        self.session.run_with_iobinding(self.binding, self.options)
+        return self.logits
+
+    def bind(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Bind the tensors, and a buffer for the logits on their device."""
+        output, first = self.session.get_outputs()[0], next(iter(tensors.values()))
+        self.logits = torch.empty((len(first), output.shape[1]), device=first.device)
+        self.binding = self.session.io_binding()
+        for name, tensor in tensors.items():
+            self.binding.bind_input(name, *place_of(tensor))
+        self.binding.bind_output(output.name, *place_of(self.logits))
+
+    def release(self) -> None:
+        """Free the CUDA graph."""
+        if self.graph != NO_GRAPH:
+            self.session.release_captured_graph(int(self.graph))
+
+
+def place_of(tensor: torch.Tensor) -> tuple[str, int, type, list[int], int]:
+    """Return device, its number, dtype, shape and address, as ONNX Runtime binds a buffer."""
+    dtype = np.dtype(str(tensor.dtype).removeprefix("torch.")).type
+    return (
+        tensor.device.type,
+        tensor.device.index or 0,
+        dtype,
+        list(tensor.shape),
+        tensor.data_ptr(),
+    )
+
+
+def build_by_tensorrt(
     model: onnx.ModelProto, path: Path, precision: str, threads: int, options: Options, state: Path
 ) -> dict[str, Any]:
     """Write the typed ONNX file `path`, and beside it the engine that TensorRT builds of it.
@@ -58,7 +168,7 @@ def build(
     return {"executed": counted((kind, precision) for kind in kinds), "provider": provider}
 
 
-def load(path: Path, precision: str, threads: int, options: Options) -> Any:
+def load_by_tensorrt(path: Path, precision: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` within the optimization profile.
 
     `path` is the ONNX file. Raises WorkFailed where TensorRT would build another engine.

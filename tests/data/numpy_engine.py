@@ -4,8 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from onnx.reference import ReferenceEvaluator
+from tightrope.engine_table import Engine
 from tightrope.onnx.file import load_onnx, save_onnx
 from tightrope.runtimes.executed import counted
+
+SPEC = Engine(
+    precisions={"cpu": ("fp32",)},
+    libraries=("onnx",),
+    source="onnx",
+    about="ONNX's reference evaluator",
+    colour=("#777", "#999"),
+)
 
 
 def build(

@@ -1,19 +1,34 @@
-"""Times of the operators that PyTorch runs, by its profiler."""
+"""The operators that PyTorch runs, with their precision and their times, by its profiler."""
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from tightrope.inputs.arrays import Arrays
 from tightrope.records.profile import OperatorTime
+from tightrope.runtimes.executed import Executed, counted, is_product
 from tightrope.runtimes.operator_times import (
     DISPATCH,
     ELEMENTWISE,
+    Calls,
     Tensor,
     group_of,
     operator_time,
     per_call,
 )
-from tightrope.runtimes.torch.operators import DTYPES, profile_of, short
 
+DTYPES = {
+    "float": "fp32",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "fp16",
+    "signed char": "int8",
+    "c10::Float8_e4m3fn": "fp8",
+}
+# name prefix of a matrix product in one of Inductor's template kernels
+TEMPLATE = "triton_tem"
 TYPES = {**DTYPES, "unsigned char": "int8", "int": "int32", "long int": "int64", "bool": "bool"}
 # their first operand is added to the product of the others
 WITH_BIAS = ("addmm", "baddbmm")
@@ -23,7 +38,61 @@ OVER_ELEMENTS = (ELEMENTWISE, "moves")
 MICRO = 1e-6
 
 
-def operator_times(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
+def profiled(run: Callable[[], Any]) -> Executed:
+    """Return the matrix products of one call of `run`, by PyTorch's profiler.
+
+    Nested products (linear calls addmm) are counted once, as the innermost.
+    """
+    profile = profile_of(run, 1)
+    events = [
+        event for event in profile.profiler.kineto_results.events() if is_product_event(event)
+    ]
+    ends = [(event.start_ns(), event.start_ns() + event.duration_ns()) for event in events]
+    innermost = [
+        event
+        for event, (start, end) in zip(events, ends, strict=True)
+        if not any(start <= s and e <= end and (s, e) != (start, end) for s, e in ends)
+    ]
+    return counted((short(event.name()), precision_of(event)) for event in innermost)
+
+
+def profile_of(run: Callable[[], Any], calls: int) -> Any:
+    """Return PyTorch's profile of `calls` calls of `run`, after one more that warms up."""
+    run()
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
+        for _ in range(calls):
+            run()
+    return profile
+
+
+def is_product_event(event: Any) -> bool:
+    """Return whether a profiler event is a product of floating-point or integer matrices."""
+    name = event.name()
+    known = "::" in name or name.startswith(TEMPLATE)
+    return known and is_product(name) and any(d in DTYPES for d in event.dtypes())
+
+
+def short(name: str) -> str:
+    """Strip the namespace: `aten::addmm` becomes `addmm`."""
+    return name.rpartition("::")[2]
+
+
+def precision_of(event: Any) -> str:
+    """Return int8 for operators of quantized modules, else the type of the first tensor."""
+    if event.name().startswith("quantized::"):
+        return "int8"
+    return next(DTYPES[name] for name in event.dtypes() if name in DTYPES)
+
+
+def operator_times(
+    path: Path, run: Callable[[Arrays], Any], calls: Calls, **settings: Any
+) -> list[list[OperatorTime]]:
+    """Return the times of the operators that PyTorch runs in the process, see `times_of_calls`."""
+    return [times_of_calls(partial(run, inputs), count) for inputs, count in calls]
+
+
+def times_of_calls(run: Callable[[], Any], calls: int) -> list[OperatorTime]:
     """Return the time of each kind and shape of operator per call of `run`, the longest first.
 
     An operator's time is without that of the operators that it calls. PyTorch's profiler adds about

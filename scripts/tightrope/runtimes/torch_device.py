@@ -11,10 +11,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import require_gpu
 from tightrope.model.module import runner
-from tightrope.runtimes.buckets import Bucket, Buckets
 from tightrope.runtimes.cuda_program import CudaProgram, Program, queue_on_gpu
 from tightrope.runtimes.executed import Executed, as_tf32
 from tightrope.runtimes.program_by_shape import ByShape, Make
+from tightrope.runtimes.shapes import Bucket, Buckets
 
 VARLEN = "varlen"
 # (rows, tokens) to compile at where nothing is measured

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from msgspec.structs import replace
 
+from tightrope.engines.tensorrt_inspection import OPERAND_TYPES, OPERANDS, TYPE, TYPES
 from tightrope.errors import WorkFailed
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.operator_times import ATTENTION, FUSED, PRODUCTS, per_call
-from tightrope.runtimes.tensorrt.inspection import OPERAND_TYPES, OPERANDS, TYPE, TYPES
-from tightrope.runtimes.torch.operator_times import MICRO
-from tightrope.runtimes.torch.operator_times import time_of as operator_of
+from tightrope.runtimes.torch_operators import MICRO
+from tightrope.runtimes.torch_operators import time_of as operator_of
 
 COPIES = "copies to and from the GPU"
 # group -> pattern in the name of a kernel, the first that fits; the rest are fused loops

@@ -1,1 +1,0 @@
-"""Code that ONNX Runtime engines share."""

@@ -1,1 +1,0 @@
-"""Code that TensorRT engines share."""
