@@ -14,10 +14,9 @@ from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest
 from tightrope.errors import TightropeError
-from tightrope.model.blocks import heads_of, stages_of, width_of
 from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.module import load_module
-from tightrope.model.pruning import Changes, parameters, prune
+from tightrope.model.pruning import Changes, head_count, parameters, prune, stages_of, width_of
 from tightrope.model.structures import Judged, Structure, Table
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
@@ -36,7 +35,7 @@ def structure_of(checkpoint: Path) -> Structure:
     """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
     model = load_module(checkpoint.parent, torch.float32)
     return Structure(
-        tuple(len(blocks) for blocks in stages_of(model)), width_of(model), heads_of(model)
+        tuple(len(blocks) for blocks in stages_of(model)), width_of(model), head_count(model)
     )
 
 

@@ -16,8 +16,7 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.encode import require_sizes, some_examples
-from tightrope.inputs.reference import better_order, check_images, check_reference
-from tightrope.inputs.texts import check_tokenizer
+from tightrope.inputs.reference import better_order, check_prepared
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
@@ -124,17 +123,11 @@ def train_model(
         answer = reference = runner(logits_only(model))
         if unchanged:
             reference = runner(logits_only(original(origin["task"], folders[0])))
-        examples = some_examples(data)
-        answers: dict[str, Any] = {"answer": answer, "reference": reference}
-        longest = start.input_fields["max_sequence"]
-        if origin["task"] == IMAGE:
-            checked = check_images(name, folders, examples, **answers)
-        else:
-            texts = [one["text"] for one in examples]
-            check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
-            checked = check_reference(name, folders, texts, longest=longest, **answers)
+        examples, vocabulary = some_examples(data), start.input_fields.get("vocabulary")
+        own: dict[str, Any] = {"longest": start.input_fields["max_sequence"], "terminal": terminal}
+        pair = answer, reference
+        checked = check_prepared(name, folders, examples, *pair, vocabulary=vocabulary, **own)
         if matched not in (None, BY_NAME):
-            own: dict[str, Any] = {"longest": longest, "terminal": terminal}
             order = range(len(labels))
             better = better_order(name, folder, examples, labels, answer, order, **own)
             matched = "; ".join(filter(None, (matched, better)))

@@ -5,8 +5,8 @@ import onnx
 import onnxruntime
 import pytest
 from onnx_text import HEAD, drawn, onnx_model
-from tightrope.onnx.first_token import with_unused_tokens_pruned
 from tightrope.onnx.session import run_onnx
+from tightrope.onnx.simplify import with_unused_tokens_pruned
 
 INPUTS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     => (float[batch, 3] logits)"""
