@@ -15,7 +15,8 @@ from torch.utils.data import Subset
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import Example
 from tightrope.inputs.texts import Truncation, require_known, text_arrays, truncated
-from tightrope.training.teaching import LABELS, Teaching
+from tightrope.training.step import LABELS
+from tightrope.training.teaching import Teaching
 
 # batches per window that is sorted by length: saves padding, but keeps examples mixed
 WINDOW = 32

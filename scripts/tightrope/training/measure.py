@@ -21,8 +21,7 @@ from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.training.loop import fine_tune
-from tightrope.training.micro_batches import run_training
-from tightrope.training.recipe import Recipe, whole_recipe
+from tightrope.training.recipe import Recipe, run_training, whole_recipe
 from tightrope.training.start import Start, load_start
 from tightrope.training.step import prepare_device
 

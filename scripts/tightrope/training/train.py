@@ -22,14 +22,15 @@ from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
-from tightrope.training.loop import LINES, fine_tune
+from tightrope.training.loop import TrainingState, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
 from tightrope.training.start import Start, load_start
-from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 from tightrope.training.teaching import read_teaching
 
 UNCHANGED = Changes()
+# of the losses of all steps the manifest keeps so many means
+MEANS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +190,7 @@ def trained(
         train = import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
     options |= {"device": settings.device, "terminal": terminal}
     history, properties = train(subject, recipe, **options)
-    tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]
+    tenths = [part for part in np.array_split(history.losses, MEANS) if len(part)]
     qat: dict[str, Any] | None = None
     if settings.qat is not None:
         qat = {"scheme": settings.qat["scheme"]}
