@@ -16,7 +16,7 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
-from tightrope.int8.learnt_ranges import LearntRanges
+from tightrope.int8.ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs
 from tightrope.runtimes.torch.device import largest, prepare, runner_on, tuned_for, with_tf32

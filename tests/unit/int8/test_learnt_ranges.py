@@ -7,7 +7,7 @@ from manifests import CHECKPOINT
 from onnx_text import onnx_model
 from safetensors.numpy import save_file
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
+from tightrope.int8.ranges import LearntRanges, with_learnt_ranges
 from tightrope.onnx.file import save_onnx
 
 RANGES = {"first": [-1.0, 2.0], "second": [0.0, 3.0], "head": [-4.0, 1.0]}
