@@ -33,6 +33,7 @@ from tightrope.int8.schemes import (
 from tightrope.onnx.attention import Attention
 from tightrope.onnx.edit import (
     WEIGHTED,
+    Graph,
     add_constant,
     before_qdq,
     constant_of,
@@ -364,13 +365,13 @@ def corrected_biases(
 def add_to_output(model: onnx.ModelProto, node: onnx.NodeProto, values: np.ndarray) -> None:
     """Add a vector to the output of `node`: to its bias if it has one, else by an Add node."""
     output = node.output[0]
-    constants = {tensor.name for tensor in model.graph.initializer}
-    consumers = [one for one in model.graph.node if output in one.input]
-    added = consumers[0] if [one.op_type for one in consumers] == ["Add"] else node
-    for place, name in enumerate(added.input):
-        if name in constants and (added is not node or place == BIAS):
+    graph = Graph(model)
+    added = graph.consumer(output, "Add")
+    reader = node if added is None else added
+    for place, name in enumerate(reader.input):
+        if name in graph.constants and (added is not None or place == BIAS):
             total = constant_of(model, name) + values
-            added.input[place] = add_constant(model, f"{output}_correction", total)
+            reader.input[place] = add_constant(model, f"{output}_correction", total)
             return
     node.output[0] = f"{output}_uncorrected"
     constant = add_constant(model, f"{output}_correction", values)

@@ -25,9 +25,9 @@ from tightrope.inputs.arrays import Arrays, length, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.logit_distance import relative_error
 from tightrope.model.module import logits_module, runner
-from tightrope.onnx.attention import Graph
 from tightrope.onnx.edit import (
     STANDARD,
+    Graph,
     attribute,
     copy_of,
     graphs_in,
@@ -274,13 +274,12 @@ def first_row_only(model: ModelProto, shapes: Shapes) -> dict[int, Reads]:
     Consumers are visited before producers, from the outputs upstream.
     """
     nodes, graph = model.graph.node, Graph(model)
-    constants = {one.name: one for one in model.graph.initializer}
     wanted: dict[str, set[int | None]] = {name: {None} for name in graph.outputs}
     found: dict[int, Reads] = {}
     for number in reversed(range(len(nodes))):
         node = nodes[number]
         reads: Reads | None = None
-        if node.op_type == "Gather" and reads_first(node, shapes, constants):
+        if node.op_type == "Gather" and reads_first(node, shapes, graph.constants):
             reads = [1, None]
         elif len(node.output) == 1 and len(axes := wanted.get(node.output[0], set())) == 1:
             axis = next(iter(axes))
