@@ -20,9 +20,8 @@ from tightrope.model.pruning import Changes, head_count, parameters, prune, stag
 from tightrope.model.structures import Judged, Structure, Table
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
-from tightrope.training.examples import Subject, draw_epochs
+from tightrope.training.examples import Subject, draw_epochs, load_start
 from tightrope.training.recipe import whole_recipe
-from tightrope.training.start import load_start
 from tightrope.training.step import LABELS, prepare_device
 
 WEIGHTS = {"model.safetensors", "config.json"}

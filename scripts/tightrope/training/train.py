@@ -22,9 +22,9 @@ from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
+from tightrope.training.examples import Start, load_start
 from tightrope.training.loop import TrainingState, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
-from tightrope.training.start import Start, load_start
 from tightrope.training.step import prepare_device
 from tightrope.training.teaching import read_teaching
 
