@@ -10,10 +10,10 @@ has no such field.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypedDict
 
 import torch
+from msgspec import Struct
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.errors import ArtifactError, TightropeError
@@ -25,7 +25,6 @@ FIELD, INNER, HEADS = "tightrope_sizes", "inner", "heads"
 EXPANSION = 4
 NO_NEURONS = "has no known feed-forward layer"
 NO_HEADS = "has no attention of a known form; heads of BERT, RoBERTa and DistilBERT are pruned yet"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 # arguments of `prune` that are too long for a manifest
 LISTS = ("neurons", "kept_heads")
 # places of the layers in a base model, and of its stages, each with a list of blocks
@@ -381,15 +380,15 @@ class Chosen(TypedDict):
     target: dict[str, Any]
 
 
-class Changes(NamedTuple):
+class Changes(Struct, frozen=True):
     """`activation` replaces the checkpoint's; `prune` are the arguments of `prune`.
 
     `target` is what the rule choose_structure found, where it has chosen what is kept.
     """
 
     activation: str | None = None
-    prune: Mapping[str, Any] = NOTHING
-    target: Mapping[str, Any] = NOTHING
+    prune: Mapping[str, Any] = {}
+    target: Mapping[str, Any] = {}
 
     @classmethod
     def of(cls, job: Any) -> Self:

@@ -231,12 +231,11 @@ def optimizer_of(
 ) -> tuple[Any, Any]:
     """Return AdamW over trainable weights (no decay of vectors) and a one-cycle schedule."""
     trained, rate = [weight for weight in weights if weight.requires_grad], recipe["learning_rate"]
+    matrices = [one for one in trained if one.ndim > 1]
+    vectors = [one for one in trained if one.ndim <= 1]
     groups = [
-        {
-            "params": [weight for weight in trained if weight.ndim > 1],
-            "weight_decay": recipe["weight_decay"],
-        },
-        {"params": [weight for weight in trained if weight.ndim <= 1], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": recipe["weight_decay"]},
+        {"params": vectors, "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
     warmup = min(max(recipe["warmup"], 1 / steps), 1 - 1 / steps) if steps > 2 else 0.5
