@@ -5,7 +5,7 @@ from functools import partial
 from tightrope.jobs.child import Limits, run_or_stop
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
+from tightrope.training.teaching import TeacherSettings, write_teacher_outputs
 
 job = current_job(globals())
 settings = TeacherSettings(

@@ -6,7 +6,7 @@ from tightrope.jobs.child import Limits
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
 from tightrope.model.pruning import Changes
-from tightrope.training.micro_batches import train_or_stop
+from tightrope.training.recipe import train_or_stop
 from tightrope.training.train import TrainingSettings, train_model
 
 job = current_job(globals())

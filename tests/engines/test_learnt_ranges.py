@@ -12,7 +12,7 @@ from checkpoints import make_checkpoint
 from tightrope.engines.build import build_engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.learnt_ranges import LearntRanges, with_learnt_ranges
+from tightrope.int8.ranges import LearntRanges, with_learnt_ranges
 from tightrope.jobs.child import supervised
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from breaking import Breaking, Killed
+from breaking import killed_at
 from programs import printed_in
 from tightrope.jobs.child import supervised
 from tiny_model import LIMITS
@@ -29,13 +28,12 @@ def test_an_export_has_the_bytes_of_one_in_another_place_and_process(repository,
     assert target.read_bytes() == tiny.onnx.read_bytes()
 
 
-def trained(compiled: bool, state: Path | None = None, kill_after: int | None = None) -> Any:
+def trained(compiled: bool, state: Path | None = None) -> Any:
     """Run in a child: weights and history of a training of one layer on eight by eight pixels."""
     import torch
     from tightrope.training.examples import image_subject
-    from tightrope.training.loop import fine_tune
+    from tightrope.training.loop import TrainingState, fine_tune
     from tightrope.training.recipe import whole_recipe
-    from tightrope.training.state import TrainingState
     from tightrope.training.step import prepare_device
     from transformers.modeling_outputs import ImageClassifierOutput
 
@@ -51,7 +49,7 @@ def trained(compiled: bool, state: Path | None = None, kill_after: int | None = 
     torch.manual_seed(0)
     images = np.random.default_rng(0).normal(size=(96, 3, 8, 8)).astype(np.float32)
     subject = image_subject(Linear(), [{"pixel_values": one} for one in images], np.arange(96) % 4)
-    terminal = io.StringIO() if kill_after is None else Breaking(kill_after)
+    terminal = io.StringIO()
     kept = None if state is None else TrainingState(state, "key")
     recipe = whole_recipe({**RECIPE, "compile": compiled}, 0)
     course, _ = fine_tune(subject, recipe, device="cpu", terminal=terminal, state=kept)
@@ -64,8 +62,8 @@ def compiled_course(state: Path) -> None:
     assert eager.compile_s is None
     assert 0 < whole.compile_s < whole.epochs[0]["seconds"]
     np.testing.assert_allclose(whole.losses, eager.losses, rtol=1e-3)
-    with pytest.raises(Killed):
-        trained(compiled=True, state=state, kill_after=7)
+    with killed_at(8):
+        trained(compiled=True, state=state)
     np.testing.assert_array_equal(trained(compiled=True, state=state)[0], weights)
 
 

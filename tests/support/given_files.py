@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from tightrope.inputs.arrays import Arrays
-from tightrope.int8.qdq_tensorrt import tensorrt_qdq
+from tightrope.int8.schemes import tensorrt_qdq
 from tightrope.onnx.edit import weighted_nodes
 from tiny_convolutions import make_convolutions, pictures, ranges_of
 

@@ -220,8 +220,9 @@ class OnnxSource(Source):
 
     def check(self, folder: Path) -> dict[str, Any]:
         """Check the ONNX file; return a substitute for config.json."""
+        from tightrope.onnx.file import read_onnx_file
         from tightrope.onnx.float_model import require_as_said
-        from tightrope.onnx.imported import FILE, read_onnx_file
+        from tightrope.onnx.imported import FILE
 
         model = read_onnx_file(self.text, folder / FILE)
         require_as_said(model, self.text, quantized=self.quantized)

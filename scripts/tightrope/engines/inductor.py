@@ -24,7 +24,7 @@ from tightrope.engine_table import ONEDNN, Engine
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.int8.calibrate import calibration_batches, read_cache
-from tightrope.int8.learnt_ranges import LearntRanges
+from tightrope.int8.ranges import LearntRanges
 from tightrope.model.module import DTYPES, dynamic_shapes, example_inputs, logits_module, runner
 from tightrope.records.profile import OperatorTime
 from tightrope.runtimes.cuda_program import graphs_of, with_graphs

@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.errors import TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, stack
-from tightrope.inputs.texts import cut_side, load_tokenizer, text_arrays
+from tightrope.inputs.texts import check_tokenizer, cut_side, load_tokenizer, text_arrays
 from tightrope.statistics import paired_difference
 
 # texts of each kind: shortest, longest, of the rarest characters, at random
@@ -26,6 +26,29 @@ TOLERANCE = 1e-3
 # examples that show whether outputs and labels belong together
 LABELLED, FEW_TOKENS = 128, 128
 Answer = Callable[[Arrays], np.ndarray]
+
+
+def check_prepared(
+    source: str,
+    folders: tuple[Path, Path],
+    examples: Sequence[dict[str, Any]],
+    answer: Answer,
+    reference: Answer,
+    *,
+    vocabulary: int | None,
+    longest: int | None,
+    terminal: TextIO,
+) -> int:
+    """Return for how many of the examples the prepared model does what the reference does.
+
+    As `check_reference`, or `check_images` where there is no `vocabulary`, of so many tokens.
+    """
+    own = {"answer": answer, "reference": reference}
+    if vocabulary is None:
+        return check_images(source, folders, examples, **own)
+    texts = [one["text"] for one in examples]
+    check_tokenizer(source, folders[1], texts, vocabulary, terminal)
+    return check_reference(source, folders, texts, longest=longest, **own)
 
 
 def check_reference(

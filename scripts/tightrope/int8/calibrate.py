@@ -83,8 +83,7 @@ def calibrate(
     which stores the sample list only: NNCF collects statistics in the build. Raises ArtifactError
     where the ONNX file was made from another checkpoint.
     """
-    from tightrope.int8.learnt_ranges import with_learnt_ranges
-    from tightrope.int8.ranges import collect_statistics
+    from tightrope.int8.ranges import collect_statistics, with_learnt_ranges
     from tightrope.onnx.file import require_onnx_of
 
     examples = calibration_examples(data, samples, random=method == "random")

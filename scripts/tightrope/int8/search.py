@@ -22,9 +22,8 @@ from tightrope.inputs.arrays import Arrays, batches_by_length, batches_of_equal_
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import read_cache
 from tightrope.int8.quantization_noise import decibels
-from tightrope.int8.quantize import quantize_onnx
+from tightrope.int8.quantize import quantize_onnx, smoothing_of
 from tightrope.int8.ranges import TOKENS
-from tightrope.int8.repairs import smoothing_of
 from tightrope.jobs.progress import ProgressBar, Tell, untold
 from tightrope.logit_distance import mean_divergence, relative_error
 from tightrope.onnx.edit import (

@@ -8,24 +8,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tqdm import tqdm
 
 from tightrope.artifacts.files import storage_errors
 from tightrope.artifacts.manifest import read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifest
 from tightrope.errors import TightropeError
-from tightrope.model.blocks import heads_of, stages_of, width_of
+from tightrope.jobs.progress import ProgressBar
 from tightrope.model.importance import Batch, importance_of, parameter_table
 from tightrope.model.module import load_module
-from tightrope.model.pruning import Changes, parameters, prune
+from tightrope.model.pruning import Changes, head_count, parameters, prune, stages_of, width_of
 from tightrope.model.structures import Judged, Structure, Table
 from tightrope.onnx.export import export_onnx
 from tightrope.onnx.simplify import simplify_onnx
-from tightrope.training.examples import Subject, draw_epochs
+from tightrope.training.examples import Subject, draw_epochs, load_start
 from tightrope.training.recipe import whole_recipe
-from tightrope.training.start import load_start
-from tightrope.training.step import prepare_device
-from tightrope.training.teaching import LABELS
+from tightrope.training.step import LABELS, prepare_device
 
 WEIGHTS = {"model.safetensors", "config.json"}
 # so many examples judge neurons, and fewer judge blocks, each with a pass of its own
@@ -36,7 +33,7 @@ def structure_of(checkpoint: Path) -> Structure:
     """Return the structure of a checkpoint; raise TightropeError for a model of another form."""
     model = load_module(checkpoint.parent, torch.float32)
     return Structure(
-        tuple(len(blocks) for blocks in stages_of(model)), width_of(model), heads_of(model)
+        tuple(len(blocks) for blocks in stages_of(model)), width_of(model), head_count(model)
     )
 
 
@@ -125,7 +122,9 @@ def batches(subject: Subject, seed: int) -> Iterator[Batch]:
     epochs = min(1.0, EXAMPLES / len(subject.rows))
     draw = partial(draw_epochs, len(subject.rows), subject.lengths)
     (drawn,) = draw(size=BATCH, epochs=epochs, seed=seed)
-    for indices in tqdm(drawn, desc="importance", mininterval=2):
-        inputs, targets = subject.batch(indices)
-        tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-        yield tensors, torch.from_numpy(targets[LABELS])
+    with ProgressBar("importance", len(drawn)) as bar:
+        for indices in drawn:
+            inputs, targets = subject.batch(indices)
+            tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+            yield tensors, torch.from_numpy(targets[LABELS])
+            bar.add()

@@ -81,8 +81,14 @@ def table_of(ratios: Ratios, parent: Structure) -> Table:
     """
     saved = saved_by_heads(ratios, parent)
     return {
-        (width, heads): less(costs, share)
-        for width, costs in costs_by_width(ratios, parent).items()
+        (width, heads): Costs(
+            rest,
+            [
+                [cost - share * depth / len(own) for depth, cost in enumerate(own, start=1)]
+                for own in blocks
+            ],
+        )
+        for width, (rest, blocks) in costs_by_width(ratios, parent).items()
         for heads, share in saved.items()
     }
 
@@ -103,24 +109,17 @@ def saved_by_heads(ratios: Ratios, parent: Structure) -> dict[int | None, float]
     return {one: float(np.interp(one, heads, shares)) for one in range(heads[0], parent.heads + 1)}
 
 
-def less(costs: Costs, share: float) -> Costs:
-    """Return costs that are less by a share of the parent's, in proportion to the blocks."""
-    blocks = [
-        [cost - share * depth / len(own) for depth, cost in enumerate(own, start=1)]
-        for own in costs.blocks
-    ]
-    return Costs(costs.rest, blocks)
-
-
 def costs_by_width(ratios: Ratios, parent: Structure) -> dict[int | None, Costs]:
-    """Return the costs of all widths with the heads of the parent."""
+    """Return the costs of all widths with the heads of the parent; `rest` is that of all blocks."""
     measured = widths_to_measure(parent)
     rows = np.stack([costs_at(ratios, parent, width) for width in measured])
     known = [width or 0 for width in measured]  # a single one without widths
-    return {
-        width: split(np.array([np.interp(width or 0, known, row) for row in rows.T]), parent)
-        for width in widths_up_to(parent.width, width_step(len(parent.depths), parent.width))
-    }
+    found: dict[int | None, Costs] = {}
+    for width in widths_up_to(parent.width, width_step(len(parent.depths), parent.width)):
+        row = np.array([np.interp(width or 0, known, column) for column in rows.T])
+        stages = np.split(row - row[-1], np.cumsum(parent.depths)[:-1])
+        found[width] = Costs(float(row[-1]), [stage.tolist() for stage in stages])
+    return found
 
 
 def costs_at(ratios: Ratios, parent: Structure, width: int | None) -> np.ndarray:
@@ -137,14 +136,6 @@ def costs_at(ratios: Ratios, parent: Structure, width: int | None) -> np.ndarray
         depths, values = zip(*known, strict=True)
         found.append(np.interp(np.arange(1, blocks + 1), depths, values))
     return np.concatenate(found)
-
-
-def split(row: np.ndarray, parent: Structure) -> Costs:
-    """Return a row of `costs_at` as costs: the rest is the ratio with all blocks."""
-    whole = float(row[-1])
-    ends = np.cumsum(parent.depths)
-    stages = np.split(row - whole, ends[:-1])
-    return Costs(whole, [[float(value) for value in stage] for stage in stages])
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from tightrope.model.blocks import (
-    feed_forward_of,
+from tightrope.model.pruning import (
+    heads_of,
+    keep_blocks,
     keep_heads,
-    layer_heads,
-    stage_widths,
+    keep_neurons,
+    neurons_of,
+    parameters,
     stages_of,
     width_of,
 )
-from tightrope.model.pruning import keep_blocks, keep_neurons, parameters
 from tightrope.model.structures import (
     Costs,
     Importance,
@@ -132,14 +133,12 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
     Stages whose blocks have no known feed-forward layer have no neurons, and no narrowing.
     """
     blocks = block_importance(model, fewer)
-    if not stage_widths(model):
+    parts = [own for stage in neurons_of(model) for own in stage]
+    if not parts:
         return Judged([[Importance([], value) for value in stage] for stage in blocks], {})
-    products = [feed_forward_of(block)[1] for stage in stages_of(model) for block in stage]
-    attentions = layer_heads(model)
-    groups = {product: 1 for product in products} | {one.out: one.size for one in attentions}
-    found = taylor(model, examples, groups)
-    neurons = [found[product] for product in products]
-    heads = [found[one.out] for one in attentions]
+    attentions = heads_of(model)
+    found = taylor(model, examples, {one.out: one.size for one in (*parts, *attentions)})
+    neurons, heads = ([found[one.out] for one in channels] for channels in (parts, attentions))
     # in the order of the blocks; without known attention none has heads
     own_neurons, own_heads = iter(neurons), iter(heads)
     stages = [
@@ -166,24 +165,23 @@ def importance_of(model: Any, examples: Iterable[Batch], fewer: Sequence[Batch])
 
 def parameter_table(model: Any) -> Table:
     """Return the number of weights of each structure as costs, see `structures.Costs`."""
-    stages, width, known = stages_of(model), width_of(model), layer_heads(model)
-    whole = known[0].number if known else None
+    stages, width, known = stages_of(model), width_of(model), heads_of(model)
+    whole, neurons = known[0].number if known else None, neurons_of(model)
 
-    def by_depth(blocks: Any, narrow: int | None, heads: int | None) -> list[float]:
+    def by_depth(stage: int, narrow: int | None, heads: int | None) -> list[float]:
         """Return the weights of a stage's blocks where the first stage has `narrow` neurons."""
         removed = 0 if heads is None else (known[0].number - heads) * known[0].weights
         if width is not None and narrow is not None:
-            into, out = feed_forward_of(blocks[0])
-            neurons = into.out_features - in_proportion(into.out_features, narrow, width)
-            removed += neurons * (into.in_features + 1 + out.out_features)
-        own = parameters(blocks[0]) - removed
-        return [float(depth * own) for depth in range(1, len(blocks) + 1)]
+            own = neurons[stage][0]
+            removed += (own.number - in_proportion(own.number, narrow, width)) * own.weights
+        block = parameters(stages[stage][0]) - removed
+        return [float(depth * block) for depth in range(1, len(stages[stage]) + 1)]
 
     # as if the blocks of a stage were alike
     counted = sum(len(blocks) * parameters(blocks[0]) for blocks in stages)
     rest = float(parameters(model) - counted)
     return {
-        (one, heads): Costs(rest, [by_depth(blocks, one, heads) for blocks in stages])
+        (one, heads): Costs(rest, [by_depth(stage, one, heads) for stage in range(len(stages))])
         for one in widths_up_to(width, width_step(len(stages), width))
         for heads in widths_up_to(whole, 1)
     }

@@ -10,38 +10,188 @@ has no such field.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypedDict
+
+import torch
+from msgspec import Struct
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.model.activations import swap_activation
-from tightrope.model.blocks import (
-    DEPTH,
-    DEPTHS,
-    LAYERS,
-    WIDTH,
-    feed_forward_of,
-    heads_in,
-    heads_of,
-    keep_channels,
-    keep_heads,
-    keep_only_heads,
-    layer_heads,
-    layers_in,
-    set_size,
-    stage_widths,
-    stages_of,
-    width_of,
-)
 from tightrope.model.structures import in_proportion
 
 FIELD, INNER, HEADS = "tightrope_sizes", "inner", "heads"
 # neurons of a block of ConvNeXt per channel
 EXPANSION = 4
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_NEURONS = "has no known feed-forward layer"
+NO_HEADS = "has no attention of a known form; heads of BERT, RoBERTa and DistilBERT are pruned yet"
 # arguments of `prune` that are too long for a manifest
 LISTS = ("neurons", "kept_heads")
+# places of the layers in a base model, and of its stages, each with a list of blocks
+LAYERS = ("encoder.layer", "transformer.layer")
+STAGES, BLOCKS = "encoder.stages", "layers"
+# places in a block of the two products of its feed-forward layer
+FEED_FORWARD = (
+    ("intermediate.dense", "output.dense"),
+    ("ffn.lin1", "ffn.lin2"),
+    ("pwconv1", "pwconv2"),
+)
+# between the products of ConvNeXt V2: it has weights for each neuron, which would not fit
+NORMALIZED = "grn"
+# names in config.json of the number of layers, of neurons of a feed-forward layer, and of the
+# numbers of blocks of the stages
+DEPTH, WIDTH = ("num_hidden_layers", "n_layers"), ("intermediate_size", "hidden_dim")
+DEPTHS = "depths"
+# places in a layer of its attention, of the products into queries, keys and values, and out of it
+ATTENTION = (
+    ("attention.self", ("query", "key", "value"), "attention.output.dense"),
+    ("attention", ("q_lin", "k_lin", "v_lin"), "attention.out_lin"),
+)
+# attributes of an attention that hold the number of heads, and that times their size
+HEAD_COUNTS, ALL_HEADS = ("num_attention_heads", "n_heads"), "all_head_size"
+
+
+class Channels(NamedTuple):
+    """Neurons of a feed-forward layer, or heads of an attention: channels in groups of `size`.
+
+    They are what the products `into` them give, of an attention queries, keys and values, and what
+    the one `out` of them reads. A neuron is one channel; heads belong to an `attention`.
+    """
+
+    into: list[torch.nn.Linear]
+    out: torch.nn.Linear
+    size: int = 1
+    attention: Any = None
+
+    @property
+    def number(self) -> int:
+        """Return the number of neurons or heads."""
+        return self.out.in_features // self.size
+
+    @property
+    def weights(self) -> int:
+        """Return the number of weights of a neuron or head."""
+        into = sum(one.in_features + (one.bias is not None) for one in self.into)
+        return self.size * (into + self.out.out_features)
+
+    def largest(self, count: int) -> list[int]:
+        """Return so many with the largest product of the norms of their weights, in and out.
+
+        Those into a head are of its values.
+        """
+        values = self.into[-1].weight.detach().reshape(self.number, -1)
+        columns = self.out.weight.detach().T.reshape(self.number, -1)
+        importance = values.norm(dim=1) * columns.norm(dim=1)
+        return importance.topk(count).indices.sort().values.tolist()
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Remove all but these, counted from 0, from the products."""
+        channels = [one * self.size + channel for one in kept for channel in range(self.size)]
+        for product in self.into:
+            product.weight = torch.nn.Parameter(product.weight.detach()[channels])
+            if product.bias is not None:
+                product.bias = torch.nn.Parameter(product.bias.detach()[channels])
+            product.out_features = len(channels)
+        self.out.weight = torch.nn.Parameter(self.out.weight.detach()[:, channels])
+        self.out.in_features = len(channels)
+        for name in (*HEAD_COUNTS, ALL_HEADS):
+            if hasattr(self.attention, name):
+                setattr(self.attention, name, len(channels if name == ALL_HEADS else kept))
+
+
+def stages_of(model: Any) -> list[torch.nn.ModuleList]:
+    """Return the blocks of each stage: an encoder of equal layers has one stage.
+
+    Raises TightropeError for a model of another form.
+    """
+    if (layers := layers_in(model)) is not None:
+        return [layers]
+    stages = module_at(model.base_model, STAGES)
+    found = [module_at(stage, BLOCKS) for stage in stages or ()]
+    lists = [blocks for blocks in found if isinstance(blocks, torch.nn.ModuleList)]
+    sizes = [len(blocks) for blocks in lists]
+    if not sizes or sizes != getattr(model.config, DEPTHS, None):
+        places = (*LAYERS, f"{STAGES} with {BLOCKS}")
+        raise TightropeError(
+            f"prune: {type(model.base_model).__name__} has no {' or '.join(places)}; only models "
+            "of that form, such as BERT, RoBERTa, DistilBERT and ConvNeXt, are pruned yet"
+        )
+    return lists
+
+
+def layers_in(model: Any) -> torch.nn.ModuleList | None:
+    """Return the layers of an encoder of equal ones, None for a model of another form."""
+    found = (module_at(model.base_model, place) for place in LAYERS)
+    return next((one for one in found if isinstance(one, torch.nn.ModuleList)), None)
+
+
+def width_of(model: Any) -> int | None:
+    """Return the neurons of each feed-forward layer, with stages those of the first one.
+
+    None for stages whose blocks have no known feed-forward layer. Raises TightropeError for layers.
+    """
+    return next(iter(stage_widths(model)), None)
+
+
+def stage_widths(model: Any) -> list[int]:
+    """Return the neurons of a block of each stage; none where `width_of` is None."""
+    found = [neurons_in(blocks[0]) for blocks in stages_of(model)]
+    known = [one.number for one in found if one is not None]
+    if len(known) == len(found):
+        return known
+    if layers_in(model) is None:
+        return []
+    kind = type(stages_of(model)[0][0]).__name__
+    raise TightropeError(f"prune.intermediate: {kind} has no known layers")
+
+
+def neurons_in(layer: torch.nn.Module) -> Channels | None:
+    """Return the neurons of the feed-forward layer of a block, None for one of another form."""
+    if module_at(layer, NORMALIZED) is not None:
+        return None
+    for places in FEED_FORWARD:
+        into, out = (module_at(layer, place) for place in places)
+        if isinstance(into, torch.nn.Linear) and isinstance(out, torch.nn.Linear):
+            return Channels([into], out)
+    return None
+
+
+def heads_in(layer: torch.nn.Module) -> Channels | None:
+    """Return the heads of a layer, None for attention of another form."""
+    for place, products, last in ATTENTION:
+        attention, out = module_at(layer, place), module_at(layer, last)
+        into = [module_at(attention, name) for name in products]
+        size = module_at(attention, "attention_head_size")
+        if size and all(isinstance(one, torch.nn.Linear) for one in (*into, out)):
+            return Channels(into, out, int(size), attention)
+    return None
+
+
+def neurons_of(model: Any) -> list[list[Channels]]:
+    """Return the neurons of each block of each stage; none where `width_of` is None."""
+    if not stage_widths(model):
+        return []
+    found = [[neurons_in(block) for block in blocks] for blocks in stages_of(model)]
+    return [[one for one in blocks if one is not None] for blocks in found]
+
+
+def heads_of(model: Any) -> list[Channels]:
+    """Return the heads of each layer, none where they are not found."""
+    layers = layers_in(model)
+    found = [heads_in(layer) for layer in (() if layers is None else layers)]
+    return [heads for heads in found if heads is not None]
+
+
+def head_count(model: Any) -> int | None:
+    """Return the heads of each layer, None where they are not found."""
+    return next((heads.number for heads in heads_of(model)), None)
+
+
+def module_at(module: Any, place: str) -> Any:
+    """Return the module at a place with dots, None where there is none."""
+    for name in place.split("."):
+        module = getattr(module, name, None)
+    return module
 
 
 def prune(
@@ -114,24 +264,34 @@ def keep_blocks(model: Any, blocks: Sequence[Sequence[int]]) -> None:
 
 def keep_neurons(model: Any, width: int, neurons: Sequence[Sequence[int]] | None = None) -> None:
     """Keep `width` neurons, see `prune`, or these `neurons` of each block of all stages."""
-    first = width_of(model)
-    if first is None:
-        kind = type(model.base_model).__name__
-        raise TightropeError(
-            f"prune.intermediate = {width}: {kind} has no known feed-forward layer"
-        )
-    if not 0 < width <= first:
-        raise TightropeError(f"prune.intermediate = {width}: keep 1 to {first}, which are there")
-    for number, block in enumerate(block for blocks in stages_of(model) for block in blocks):
-        into, out = feed_forward_of(block)
-        if neurons is not None:
-            keep_channels([into], out, neurons[number])
-            continue
-        importance = into.weight.detach().norm(dim=1) * out.weight.detach().norm(dim=0)
-        own = in_proportion(into.out_features, width, first)
-        keep_channels([into], out, importance.topk(own).indices.sort().values.tolist())
+    first = require_some(model, "intermediate", width, width_of(model), NO_NEURONS)
+    for number, own in enumerate(own for blocks in neurons_of(model) for own in blocks):
+        count = in_proportion(own.number, width, first)
+        own.keep(own.largest(count) if neurons is None else neurons[number])
     if layers_in(model) is not None:
         set_size(model.config, WIDTH, width)
+
+
+def keep_heads(model: Any, count: int, kept: Sequence[Sequence[int]] | None = None) -> None:
+    """Keep so many heads of each layer, see `prune`, or these, `kept`, of each layer."""
+    require_some(model, "heads", count, head_count(model), NO_HEADS)
+    for number, heads in enumerate(heads_of(model)):
+        heads.keep(heads.largest(count) if kept is None else kept[number])
+
+
+def require_some(model: Any, key: str, count: int, whole: int | None, lacks: str) -> int:
+    """Return `whole`, of which `count` are kept; raise TightropeError where that cannot be."""
+    if whole is None:
+        raise TightropeError(f"prune.{key} = {count}: {type(model.base_model).__name__} {lacks}")
+    if not 0 < count <= whole:
+        raise TightropeError(f"prune.{key} = {count}: keep 1 to {whole}, which are there")
+    return whole
+
+
+def set_size(config: Any, names: Sequence[str], size: int) -> None:
+    """Set the size in config.json, under the first of `names` that the architecture uses."""
+    own = next(name for name in names if name in config.to_dict())
+    setattr(config, own, size)
 
 
 def evenly(count: int, total: int) -> list[int]:
@@ -142,14 +302,13 @@ def evenly(count: int, total: int) -> list[int]:
 def note_sizes(model: Any) -> None:
     """Note in config.json the sizes of the model that no other field there tells."""
     if layers_in(model) is not None:
-        heads = heads_in(stages_of(model)[0][0])
+        heads = next(iter(heads_of(model)), None)
         if heads is not None and heads.out.in_features != heads.into[0].in_features:
             setattr(model.config, FIELD, {HEADS: heads.number})
         return
-    widths = stage_widths(model)
-    products = [feed_forward_of(blocks[0])[0] for blocks in stages_of(model)] if widths else []
-    if widths != [EXPANSION * into.in_features for into in products]:
-        setattr(model.config, FIELD, {INNER: widths})
+    firsts = [neurons[0] for neurons in neurons_of(model)]
+    if any(own.number != EXPANSION * own.into[0].in_features for own in firsts):
+        setattr(model.config, FIELD, {INNER: [own.number for own in firsts]})
 
 
 def load_sized(folder: Path, config: Any, *, images: bool, **options: Any) -> Any:
@@ -182,32 +341,25 @@ def load_sized(folder: Path, config: Any, *, images: bool, **options: Any) -> An
 
 def resize(model: Any, noted: Any, folder: Path) -> None:
     """Give the modules of a model the noted sizes, with weights that are loaded afterwards."""
-    name = HEADS if layers_in(model) is not None else INNER
+    encoder = layers_in(model) is not None
+    name, parts = (HEADS, [heads_of(model)]) if encoder else (INNER, neurons_of(model))
     sizes: Any = noted.get(name) if isinstance(noted, dict) and set(noted) == {name} else None
-    whole: Any = heads_of(model) if name == HEADS else stage_widths(model)
-    if not whole or not fits(sizes, whole):
+    if encoder:
+        sizes = [sizes]
+    if not (
+        isinstance(sizes, list)
+        and len(sizes) == len(parts)
+        and all(parts)
+        and all(type(size) is int for size in sizes)
+        and all(0 < size <= part[0].number for size, part in zip(sizes, parts, strict=True))
+    ):
         raise ArtifactError(
             f"{folder}: {FIELD} = {noted} in config.json: {type(model).__name__} has no such "
             "sizes; take the config.json that was saved with the weights"
         )
-    if name == HEADS:
-        for heads in layer_heads(model):
-            keep_only_heads(heads, range(sizes))
-        return
-    for blocks, width in zip(stages_of(model), sizes, strict=True):
-        for into, out in map(feed_forward_of, blocks):
-            keep_channels([into], out, range(width))
-
-
-def fits(sizes: Any, whole: int | list[int]) -> bool:
-    """Return whether a size, or one for each stage, is above 0 and not above the `whole`."""
-    if isinstance(whole, int):
-        return type(sizes) is int and 0 < sizes <= whole
-    return (
-        isinstance(sizes, list)
-        and len(sizes) == len(whole)
-        and all(fits(one, most) for one, most in zip(sizes, whole, strict=True))
-    )
+    for size, part in zip(sizes, parts, strict=True):
+        for channels in part:
+            channels.keep(range(size))
 
 
 class Kept(TypedDict, total=False):
@@ -228,15 +380,15 @@ class Chosen(TypedDict):
     target: dict[str, Any]
 
 
-class Changes(NamedTuple):
+class Changes(Struct, frozen=True):
     """`activation` replaces the checkpoint's; `prune` are the arguments of `prune`.
 
     `target` is what the rule choose_structure found, where it has chosen what is kept.
     """
 
     activation: str | None = None
-    prune: Mapping[str, Any] = NOTHING
-    target: Mapping[str, Any] = NOTHING
+    prune: Mapping[str, Any] = {}
+    target: Mapping[str, Any] = {}
 
     @classmethod
     def of(cls, job: Any) -> Self:

@@ -1,4 +1,4 @@
-"""Choose how many blocks and neurons of a model to keep within a cost, by dynamic programming.
+"""Choose how many blocks and neurons of a model to keep within a cost, of all that can be.
 
 As in ZipLM (Kurtic et al. 2023, arXiv 2302.04089) costs come from a table and the lost importance
 is least, but the width is the same in all layers, because config.json knows one only. The blocks
@@ -6,6 +6,7 @@ of a model with stages keep the same share of their neurons; its width is that o
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,19 +121,11 @@ class Costs(NamedTuple):
     def of(self, depths: Sequence[int]) -> float:
         """Return the cost of a structure."""
         own = (costs[depth - 1] for costs, depth in zip(self.blocks, depths, strict=True))
-        return self.rest + sum(own)
+        return sum(own, self.rest)
 
 
 # by width and number of heads
 Table = dict[tuple[int | None, int | None], Costs]
-
-
-class Partial(NamedTuple):
-    """Blocks kept of the first stages, what they cost and their importance."""
-
-    cost: float
-    kept: float
-    depths: tuple[int, ...]
 
 
 def width_step(stages: int, width: int | None) -> int:
@@ -168,41 +161,19 @@ def choose(judged: Judged, table: Table, limit: float) -> tuple[Structure, float
 
     Where none does, the cheapest structure. Each stage keeps a block at least.
     """
-    found = [
-        (one, sizes)
-        for sizes, costs in table.items()
-        for one in fronts(judged.values(*sizes), costs)
-    ]
-    within = [pair for pair in found if pair[0].cost <= limit]
-    best, sizes = (
-        max(within, key=lambda pair: (pair[0].kept, -pair[0].cost))
-        if within
-        else min(found, key=lambda pair: (pair[0].cost, -pair[0].kept))
-    )
-    return Structure(best.depths, *sizes), best.cost
-
-
-def fronts(importances: Sequence[Sequence[float]], costs: Costs) -> list[Partial]:
-    """Return the structures of one width that no cheaper structure beats, in order of cost.
-
-    Stage by stage, each with its most important blocks; a partial structure that costs more and
-    keeps less than another one goes (Nemhauser and Ullmann 1969, for the knapsack problem).
-    """
-    front = [Partial(costs.rest, 0.0, ())]
-    for blocks, own in zip(importances, costs.blocks, strict=True):
-        ordered = sorted(blocks, reverse=True)
-        extended = [
-            Partial(
-                one.cost + own[depth - 1], one.kept + sum(ordered[:depth]), (*one.depths, depth)
-            )
-            for one in front
-            for depth in range(1, len(blocks) + 1)
-        ]
-        front = []
-        for one in sorted(extended, key=lambda one: (one.cost, -one.kept)):
-            if not front or one.kept > front[-1].kept:
-                front.append(one)
-    return front
+    found: list[tuple[float, float, tuple[int, ...], tuple[int | None, int | None]]] = []
+    for sizes, costs in table.items():
+        # of each stage what so many of its most important blocks keep
+        kept = [[*accumulate(sorted(own, reverse=True))] for own in judged.values(*sizes)]
+        for depths in product(*(range(1, len(stage) + 1) for stage in kept)):
+            importance = sum(stage[depth - 1] for stage, depth in zip(kept, depths, strict=True))
+            found.append((importance, costs.of(depths), depths, sizes))
+    within = [one for one in found if one[1] <= limit]
+    if within:
+        _, cost, depths, sizes = max(within, key=lambda one: (one[0], -one[1]))
+    else:
+        _, cost, depths, sizes = min(found, key=lambda one: (one[1], -one[0]))
+    return Structure(depths, *sizes), cost
 
 
 def kept_parts(judged: Judged, structure: Structure) -> dict[str, Any]:

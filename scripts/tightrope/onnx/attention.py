@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.onnx.edit import at_opset, replace_operators
+from tightrope.onnx.edit import Graph, at_opset, replace_operators
 from tightrope.onnx.session import Shapes, shapes_seen
 
 # what may stand between the scores and their Softmax: scales, additive masks and biases
@@ -37,37 +37,6 @@ class Attention(NamedTuple):
     def measured(self) -> tuple[str, str, str]:
         """Return the tensors whose range depends on the data: probabilities are 0 to 1."""
         return self.query, self.key, self.value
-
-
-class Graph:
-    """Producers and consumers of the tensors of a model."""
-
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.constants = {tensor.name for tensor in model.graph.initializer}
-        self.outputs = {one.name for one in model.graph.output}
-        self.producers = {name: node for node in model.graph.node for name in node.output}
-        self.consumers: dict[str, list[onnx.NodeProto]] = {}
-        for node in model.graph.node:
-            for name in node.input:
-                self.consumers.setdefault(name, []).append(node)
-
-    def is_product(self, node: onnx.NodeProto) -> bool:
-        """Return whether an operator multiplies two computed tensors."""
-        return node.op_type == "MatMul" and not self.constants & set(node.input)
-
-    def is_read_once(self, name: str) -> bool:
-        """Return whether a tensor is read in one place only, and is no output of the model."""
-        return len(self.consumers.get(name, [])) == 1 and name not in self.outputs
-
-    def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
-        """Return the operator of type `kind` that makes a tensor, None for another type."""
-        node = self.producers.get(name)
-        return node if node is not None and node.op_type == kind else None
-
-    def consumer(self, name: str, kind: str) -> onnx.NodeProto | None:
-        """Return the operator of type `kind` that alone reads a tensor, else None."""
-        nodes = self.consumers.get(name, [])
-        return nodes[0] if len(nodes) == 1 and nodes[0].op_type == kind else None
 
 
 def attention_in(model: onnx.ModelProto) -> tuple[list[Attention], dict[str, str]]:

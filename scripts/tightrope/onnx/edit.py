@@ -18,6 +18,37 @@ IR = 9
 WEIGHTED = ("Conv", "Gemm", "MatMul")
 
 
+class Graph:
+    """Producers and consumers of the tensors of a model, and its initializers by name."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.constants = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.outputs = {one.name for one in model.graph.output}
+        self.producers = {name: node for node in model.graph.node for name in node.output}
+        self.consumers: dict[str, list[onnx.NodeProto]] = {}
+        for node in model.graph.node:
+            for name in node.input:
+                self.consumers.setdefault(name, []).append(node)
+
+    def is_product(self, node: onnx.NodeProto) -> bool:
+        """Return whether an operator multiplies two computed tensors."""
+        return node.op_type == "MatMul" and not self.constants.keys() & set(node.input)
+
+    def is_read_once(self, name: str) -> bool:
+        """Return whether a tensor is read in one place only, and is no output of the model."""
+        return len(self.consumers.get(name, [])) == 1 and name not in self.outputs
+
+    def producer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that makes a tensor, None for another type."""
+        node = self.producers.get(name)
+        return node if node is not None and node.op_type == kind else None
+
+    def consumer(self, name: str, kind: str) -> onnx.NodeProto | None:
+        """Return the operator of type `kind` that alone reads a tensor, else None."""
+        nodes = self.consumers.get(name, [])
+        return nodes[0] if len(nodes) == 1 and nodes[0].op_type == kind else None
+
+
 def copy_of(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of the model."""
     copy = onnx.ModelProto()
@@ -40,29 +71,22 @@ def rows_of(node: onnx.NodeProto, array: np.ndarray) -> np.ndarray:
 
 def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     """Return an attribute of an operator, or the default where it is not set."""
-    found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    return found.get(name, default)
+    found = (helper.get_attribute_value(one) for one in node.attribute if one.name == name)
+    return next(found, default)
 
 
 def constant_of(model: onnx.ModelProto, name: str) -> np.ndarray:
     """Return the value of an initializer."""
-    return numpy_helper.to_array(
-        next(tensor for tensor in model.graph.initializer if tensor.name == name)
-    )
+    return numpy_helper.to_array(next(one for one in model.graph.initializer if one.name == name))
 
 
 def dequantized_weight(model: onnx.ModelProto, node: onnx.NodeProto) -> np.ndarray | None:
     """Return the dequantized weights of a quantized operator, None where it has none."""
-    producers = {name: one for one in model.graph.node for name in one.output}
-    producer = producers.get(node.input[1]) if len(node.input) > 1 else None
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    if (
-        producer is None
-        or producer.op_type != "DequantizeLinear"
-        or producer.input[0] not in constants
-    ):
+    graph = Graph(model)
+    found = graph.producer(node.input[1], "DequantizeLinear") if len(node.input) > 1 else None
+    if found is None or found.input[0] not in graph.constants:
         return None
-    return dequantized(producer, constants)
+    return dequantized(found, graph.constants)
 
 
 def dequantized(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> np.ndarray:
@@ -219,12 +243,12 @@ def named_by_module(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     The name is that of the bias, which alone keeps it, without `prefix` and `.bias`. A node without
     a name, or with a duplicate, is named by its type and output.
     """
-    constants = {tensor.name for tensor in model.graph.initializer}
+    graph = Graph(model)
     taken = {node.name for node in model.graph.node}
     for node in weighted_nodes(model):
-        consumers = [one for one in model.graph.node if node.output[0] in one.input]
-        added = consumers[0].input if [one.op_type for one in consumers] == ["Add"] else ()
-        biases = [name for name in (*node.input[2:], *added) if name in constants]
+        added = graph.consumer(node.output[0], "Add")
+        read = [*node.input[2:], *(added.input if added is not None else ())]
+        biases = [name for name in read if name in graph.constants]
         name = biases[0].removeprefix(prefix).removesuffix(".bias") if biases else ""
         if name and name not in taken and biases[0].endswith(".bias"):
             taken.add(name)

@@ -1,14 +1,18 @@
-"""Write ONNX files that hold a digest, read them verified, and simplify their graphs."""
+"""Write ONNX files that hold a digest, read them and others verified, and simplify their graphs."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
+from google.protobuf.message import DecodeError
 
 from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import metadata, read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError, TightropeError
+from tightrope.onnx.edit import graphs_in, opset_of
+from tightrope.onnx.float_model import HALVES
 from tightrope.signature import Signature, Tensor
 
 DIGEST = "tightrope.sha256"
@@ -17,6 +21,7 @@ LONGEST = "tightrope.max_sequence"
 KEPT = (LONGEST, CHECKPOINT)
 # a protobuf message holds 2 GiB; leave room for the graph besides the weights
 LARGEST_BYTES = 2**31 - 2**20
+OLDEST_OPSET = 13  # the first with per-channel quantization
 
 
 def save_onnx(model: onnx.ModelProto, path: Path | str) -> None:
@@ -62,6 +67,56 @@ def load_onnx(path: Path | str) -> onnx.ModelProto:
     if written != digest:
         raise ArtifactError(f"{path}: not the file that was written; delete it and run again")
     return model
+
+
+def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
+    """Return the model in `path`; raise TightropeError naming `source` where it is unusable."""
+    require_one_file(source, path.stat().st_size)
+    try:
+        model = onnx.load(path, load_external_data=False)
+        if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_in(model)):
+            raise TightropeError(
+                f"{source}: not supported yet: weights in a second file; save it with onnx.save as "
+                "one file"
+            )
+        onnx.checker.check_model(model)
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(
+            f"{source}: not a valid ONNX file ({reason}); export it again"
+        ) from error
+    if (opset := opset_of(model)) < OLDEST_OPSET:
+        raise TightropeError(
+            f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
+            "with onnx.version_converter"
+        )
+    halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
+    if any(len(tensor.dims) > 1 for tensor in halves):
+        raise TightropeError(
+            f"{source}: has weights in half precision ({halves[0].name}); give the file in "
+            "float32, the engines are built in the precisions that you configure"
+        )
+    if any(node.op_type == "EmbedLayerNormalization" for node in model.graph.node):
+        raise TightropeError(
+            f"{source}: has EmbedLayerNormalization, an operator that onnxruntime.transformers "
+            "(optimum-cli --optimize) has fused; give the file as it was exported"
+        )
+    return model
+
+
+def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every tensor: initializers and attributes, also of subgraphs and functions."""
+    graphs = [*graphs_in(model.graph)]
+    for function in model.functions:
+        graphs += graphs_in(onnx.GraphProto(node=function.node))
+    for graph in graphs:
+        yield from graph.initializer
+        sparse = list(graph.sparse_initializer)
+        for attribute in (one for node in graph.node for one in node.attribute):
+            yield from (attribute.t, *attribute.tensors)
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
+        for tensor in sparse:
+            yield from (tensor.values, tensor.indices)
 
 
 def keep_metadata(model: onnx.ModelProto, *keys: str) -> None:

@@ -105,12 +105,9 @@ def implied_clip(
     output, top = f"{quantizer.output[0]}_clipped", end_of(quantizer, constants)
     if np.isclose(top, SIX, rtol=1e-3):
         kind = constants[quantizer.input[1]].data_type
-        names = [f"{output}_low", f"{output}_high"]
-        bounds = [
-            helper.make_tensor(name, kind, [], [bound])
-            for name, bound in zip(names, (0.0, SIX), strict=True)
-        ]
-        return helper.make_node("Clip", [source, *names], [output], output), bounds
+        ends = {f"{output}_low": 0.0, f"{output}_high": SIX}
+        bounds = [helper.make_tensor(name, kind, [], [end]) for name, end in ends.items()]
+        return helper.make_node("Clip", [source, *ends], [output], output), bounds
     if is_never_negative(data, constants, producers):
         return None
     return helper.make_node("Relu", [source], [output], output), []
@@ -149,9 +146,9 @@ def is_never_negative(name: str, constants: Constants, producers: Producers) -> 
     node = producers.get(name)
     if node is None:
         return False
-    if node.op_type == QUANTIZE and starts_at_zero(node, constants):
-        return True
     if node.op_type in NEVER_NEGATIVE:
+        return True
+    if node.op_type == QUANTIZE and starts_at_zero(node, constants):
         return True
     if node.op_type in (*OF_FIRST_INPUT, QUANTIZE, DEQUANTIZE):
         return is_never_negative(node.input[0], constants, producers)

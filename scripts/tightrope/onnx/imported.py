@@ -1,4 +1,7 @@
-"""Check, store and describe a model that comes as an ONNX file, of texts or of images."""
+"""Check, store and describe a model that comes as an ONNX file, of texts or of images.
+
+It gets the names, types and sizes of inputs and outputs that the pipeline has.
+"""
 
 import bisect
 from collections.abc import Iterator, Sequence
@@ -8,7 +11,6 @@ from typing import Any, TextIO
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 
 from tightrope.artifacts.files import read_bytes, write_bytes
 from tightrope.artifacts.manifest import clear_folder, named, read_manifest, write_manifest
@@ -16,78 +18,26 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, LabelsManifes
 from tightrope.errors import ArtifactError, TightropeError, in_foreign_files
 from tightrope.inputs.arrays import PIXELS, Arrays, example_of
 from tightrope.inputs.encode import require_sizes, some_examples
+from tightrope.inputs.image_settings import FILE as PROCESSOR
 from tightrope.inputs.image_settings import load_settings
-from tightrope.inputs.reference import better_order, check_images, check_reference
-from tightrope.inputs.texts import check_tokenizer
+from tightrope.inputs.reference import better_order, check_prepared
 from tightrope.model.config import BY_NAME, matching, output_order, require_names
-from tightrope.onnx.edit import graphs_in, opset_of
-from tightrope.onnx.file import require_one_file, signature_of
+from tightrope.onnx.edit import copy_of, graphs_in
+from tightrope.onnx.file import read_onnx_file, signature_of
 from tightrope.onnx.float_model import (
-    HALVES,
     constants_of,
     in_float,
     is_quantized,
     with_activations_in_float,
 )
-from tightrope.onnx.interface import MASK, SEGMENTS, TOKENS, standardized, with_outputs_in
 from tightrope.onnx.session import open_model, run_onnx
-from tightrope.signature import IMAGE
+from tightrope.signature import BATCH, IMAGE, SEQUENCE
 
+TOKENS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
+INTEGERS = {onnx.TensorProto.INT64, onnx.TensorProto.INT32}
 FILE = "model.onnx"
-EXTERNAL = onnx.TensorProto.EXTERNAL
 # the longest sequence for which a position table is sought
 MOST_POSITIONS = 4096
-OLDEST_OPSET = 13  # the first with per-channel quantization
-
-
-def read_onnx_file(source: str, path: Path) -> onnx.ModelProto:
-    """Return the model in `path`; raise TightropeError naming `source` where it is unusable."""
-    require_one_file(source, path.stat().st_size)
-    try:
-        model = onnx.load(path, load_external_data=False)
-        if any(tensor.data_location == EXTERNAL for tensor in tensors_in(model)):
-            raise TightropeError(
-                f"{source}: not supported yet: weights in a second file; save it with onnx.save as "
-                "one file"
-            )
-        onnx.checker.check_model(model)
-    except (DecodeError, onnx.checker.ValidationError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(
-            f"{source}: not a valid ONNX file ({reason}); export it again"
-        ) from error
-    if (opset := opset_of(model)) < OLDEST_OPSET:
-        raise TightropeError(
-            f"{source}: opset {opset} is too old, at least {OLDEST_OPSET} is needed; convert it "
-            "with onnx.version_converter"
-        )
-    halves = [tensor for tensor in tensors_in(model) if tensor.data_type in HALVES]
-    if any(len(tensor.dims) > 1 for tensor in halves):
-        raise TightropeError(
-            f"{source}: has weights in half precision ({halves[0].name}); give the file in "
-            "float32, the engines are built in the precisions that you configure"
-        )
-    if any(node.op_type == "EmbedLayerNormalization" for node in model.graph.node):
-        raise TightropeError(
-            f"{source}: has EmbedLayerNormalization, an operator that onnxruntime.transformers "
-            "(optimum-cli --optimize) has fused; give the file as it was exported"
-        )
-    return model
-
-
-def tensors_in(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Yield every tensor: initializers and attributes, also of subgraphs and functions."""
-    graphs = [*graphs_in(model.graph)]
-    for function in model.functions:
-        graphs += graphs_in(onnx.GraphProto(node=function.node))
-    for graph in graphs:
-        yield from graph.initializer
-        sparse = list(graph.sparse_initializer)
-        for attribute in (one for node in graph.node for one in node.attribute):
-            yield from (attribute.t, *attribute.tensors)
-            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
-        for tensor in sparse:
-            yield from (tensor.values, tensor.indices)
 
 
 def import_checkpoint(
@@ -134,17 +84,11 @@ def import_checkpoint(
     original = answer
     if not is_quantized(given):
         original = partial(answer_of, open_model(onnx.load(folder / FILE), threads=0), inputs)
-    folders, examples = (folder, target), some_examples(data)
-    if size:
-        checked = check_images(path, folders, examples, answer=answer, reference=original)
-    else:
-        texts = [one["text"] for one in examples]
-        check_tokenizer(path, target, texts, vocabulary(standard, path), terminal)
-        checked = check_reference(
-            path, folders, texts, longest=longest, answer=answer, reference=original
-        )
+    examples, rows = some_examples(data), None if size else vocabulary(standard, path)
+    own: dict[str, Any] = {"longest": longest, "terminal": terminal}
+    folders, pair = (folder, target), (answer, original)
+    checked = check_prepared(path, folders, examples, *pair, vocabulary=rows, **own)
     if matched not in (None, BY_NAME):
-        own: dict[str, Any] = {"longest": longest, "terminal": terminal}
         outputs_of = order or range(len(known))
         better = better_order(path, target, examples, known, answer, outputs_of, **own)
         matched = "; ".join(filter(None, (matched, better)))
@@ -163,11 +107,7 @@ def import_checkpoint(
         training=None,
         reference=checked,
         matched=matched,
-        **(
-            {"height": size[0], "width": size[1]}
-            if size
-            else {"vocabulary": vocabulary(standard, path)}
-        ),
+        **({"height": size[0], "width": size[1]} if size else {"vocabulary": rows}),
     )
 
 
@@ -296,3 +236,179 @@ def original_outputs(checkpoint: Path, batches: list[Arrays], *, threads: int) -
         raise ArtifactError(
             f"{read_manifest(checkpoint, CheckpointManifest)['source']}: {error}"
         ) from error
+
+
+def standardized(
+    model: onnx.ModelProto,
+    inputs: dict[str, str],
+    *,
+    source: str,
+    size: tuple[int, int] | None = None,
+) -> onnx.ModelProto:
+    """Return the model with the inputs of the pipeline and the single output `logits`, float32.
+
+    For images of `size` (height, width), the input is `pixel_values`, float32 [batch, 3, height,
+    width]. Without a size, for texts, the inputs are `input_ids` and `attention_mask`, int64
+    [batch, sequence]. `inputs` maps these and, if present, `token_type_ids`, which become zeros, to
+    names in the file. Raises TightropeError for inputs or outputs that do not fit.
+    """
+    result = copy_of(model)
+    if size is None:
+        given = text_inputs(result.graph, inputs, source)
+        names = {key: inputs[key] for key in (TOKENS, MASK, SEGMENTS) if inputs[key] in given}
+        take_inputs(result.graph, given, names, onnx.TensorProto.INT64, [BATCH, SEQUENCE])
+    else:
+        given = image_input(result.graph, inputs[PIXELS], size, source)
+        names = {PIXELS: inputs[PIXELS]}
+        take_inputs(result.graph, given, names, onnx.TensorProto.FLOAT, [BATCH, 3, *size])
+    rename_output(result.graph, source)
+    onnx.checker.check_model(result)
+    return result
+
+
+def take_inputs(
+    graph: onnx.GraphProto,
+    given: dict[str, onnx.ValueInfoProto],
+    names: dict[str, str],
+    kind: int,
+    shape: list[str | int],
+) -> None:
+    """Put our inputs, of that type and shape, in the place of those `given`.
+
+    `names` are the names in the file by ours.
+    """
+    del graph.input[:], graph.value_info[:]
+    nodes = []
+    ours = {key: "tightrope_zeros" if key == SEGMENTS else key for key in names}
+    # first rename away from all names set below: they may be swapped, or used inside the graph
+    for key, name in names.items():
+        rename(graph, name, f"{key}_as_given")
+    for key in names:
+        rename(graph, ours[key], f"{ours[key]}_of_the_file")
+    for key, name in names.items():
+        if key == SEGMENTS:
+            nodes.append(onnx.helper.make_node("Sub", [TOKENS, TOKENS], [ours[key]]))
+        else:
+            graph.input.append(onnx.helper.make_tensor_value_info(key, kind, shape))
+        theirs = given[name].type.tensor_type.elem_type
+        if theirs == kind:
+            rename(graph, f"{key}_as_given", ours[key])
+        else:
+            nodes.append(onnx.helper.make_node("Cast", [ours[key]], [f"{key}_as_given"], to=theirs))
+    for node in reversed(nodes):
+        graph.node.insert(0, node)
+
+
+def inputs_by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """Return the inputs that callers pass; old files list their weights among the inputs."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return {one.name: one for one in graph.input if one.name not in weights}
+
+
+def text_inputs(
+    graph: onnx.GraphProto, inputs: dict[str, str], source: str
+) -> dict[str, onnx.ValueInfoProto]:
+    """Return the graph's inputs by name, checked to be tokens, mask and at most segments."""
+    given = inputs_by_name(graph)
+    wanted = [inputs[TOKENS], inputs[MASK]]
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in (*wanted, inputs[SEGMENTS])]
+    if missing or unknown:
+        raise TightropeError(
+            f"{source}: its inputs are {', '.join(given)}; expected are {', '.join(wanted)} "
+            f"(and {inputs[SEGMENTS]}); say its names with the model's key `inputs`"
+        )
+    for name, value in given.items():
+        sizes = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+        if value.type.tensor_type.elem_type not in INTEGERS or len(sizes) != 2:
+            raise TightropeError(f"{source}: input {name} is no int64 or int32 [batch, sequence]")
+        if any(sizes):
+            shape = " x ".join(str(size or "any") for size in sizes)
+            raise TightropeError(
+                f"{source}: input {name} is fixed to {shape}; export it with dynamic axes"
+            )
+    return given
+
+
+def image_input(
+    graph: onnx.GraphProto, name: str, size: tuple[int, int], source: str
+) -> dict[str, onnx.ValueInfoProto]:
+    """Return the graph's input; raise TightropeError unless it is that of images.
+
+    That is `name` alone, float32 [batch, 3, height, width], of images of that size.
+    """
+    given = inputs_by_name(graph)
+    if list(given) != [name]:
+        raise TightropeError(
+            f"{source}: its inputs are {', '.join(given)}; expected is {name} alone; say its name "
+            f"with the model's key `inputs: {{{PIXELS}: NAME}}`"
+        )
+    tensor = given[name].type.tensor_type
+    sizes = [axis.dim_value for axis in tensor.shape.dim]
+    shape = " x ".join(str(one or "any") for one in sizes)
+    if tensor.elem_type != onnx.TensorProto.FLOAT or len(sizes) != 4 or sizes[1] not in (0, 3):
+        kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        raise TightropeError(
+            f"{source}: input {name} is no float32 [batch, 3, height, width] but {kind} {shape}; "
+            "export it as one"
+        )
+    if sizes[0]:
+        raise TightropeError(
+            f"{source}: input {name} is fixed to {shape}; export it with a dynamic batch"
+        )
+    if any(own not in (0, wanted) for own, wanted in zip(sizes[2:], size, strict=True)):
+        raise TightropeError(
+            f"{source}: input {name} is fixed to {shape} (batch x channels x height x width), "
+            f"{PROCESSOR} beside it makes {size[0]} x {size[1]} pixels; put the image processor "
+            "of this model there"
+        )
+    return given
+
+
+def rename(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Rename a tensor wherever it is written and read, in branches and loops too."""
+    for part in graphs_in(graph):
+        for node in part.node:
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+        for value in part.output:
+            if value.name == old:
+                value.name = new
+
+
+def rename_output(graph: onnx.GraphProto, source: str) -> None:
+    """Make the output [batch, classes] the only one, named `logits`, in float32."""
+    names = [one.name for one in graph.output]
+    flat = [one for one in graph.output if len(one.type.tensor_type.shape.dim) == 2]
+    chosen = [one for one in flat if one.name == "logits"] or flat
+    if len(chosen) != 1:
+        raise TightropeError(
+            f"{source}: none of its outputs ({', '.join(names)}) is [batch, classes] alone; "
+            "export it with the logits only"
+        )
+    kind = {name: node.op_type for node in graph.node for name in node.output}.get(chosen[0].name)
+    if kind in ("Softmax", "Sigmoid"):
+        raise TightropeError(f"{source}: its output is probabilities ({kind}); export the logits")
+    output = onnx.ValueInfoProto()
+    output.CopyFrom(chosen[0])
+    if output.name != "logits" or output.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
+        rename(graph, "logits", "logits_of_the_file")
+        graph.node.append(onnx.helper.make_node("Cast", [chosen[0].name], ["logits"], to=1))
+    output.name = "logits"
+    output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    del graph.output[:]
+    graph.output.append(output)
+
+
+def with_outputs_in(order: list[int], model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a standardized model whose logit i is the given model's logit `order[i]`."""
+    result = copy_of(model)
+    graph = result.graph
+    names = ["tightrope_logits", "tightrope_label_order"]
+    rename(graph, "logits", names[0])
+    graph.output[0].name = "logits"
+    size, kind = [len(order)], onnx.TensorProto.INT64
+    graph.initializer.append(onnx.helper.make_tensor(names[1], kind, size, order))
+    graph.node.append(onnx.helper.make_node("Gather", names, ["logits"], axis=1))
+    onnx.checker.check_model(result)
+    return result

@@ -1,19 +1,24 @@
 """Fine-tune a classifier: epochs of steps, optional validation, resume from a saved state."""
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, TextIO, TypedDict
 
 import numpy as np
 import torch
-from tqdm import tqdm
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from tightrope.durations import in_words
-from tightrope.errors import TightropeError
+from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.files import sha256, storage_errors
+from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
+from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.foreign_load import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.training.examples import (
@@ -25,14 +30,14 @@ from tightrope.training.examples import (
     split_micro_batches,
 )
 from tightrope.training.recipe import Recipe, resolve_amp
-from tightrope.training.state import TrainingState
-from tightrope.training.step import Trainer, rounds_to_tf32
+from tightrope.training.step import Tensors, Trainer, rounds_to_tf32
 from tightrope.training.teaching import UNLABELLED
 
 # batches prefetched by threads during GPU work; on a CPU the threads would take its cores
 AHEAD = {"cpu": 0, "cuda": 8}
-# progress lines of a training
-LINES = 10
+# so often a training looks whether its loss is finite, besides after each epoch
+LOOKS = 10
+EVERY_S = 60.0
 
 
 @dataclass
@@ -51,28 +56,66 @@ class History:
     compile_s: float | None = None
 
 
-class Report:
-    """Print a line for each tenth of the training, with the estimated time left."""
+class Saved(TypedDict):
+    """state.json: the key of a training run, its tensor file, and the values beside the tensors."""
 
-    def __init__(self, steps: int, terminal: TextIO, *, done: int = 0) -> None:
-        """Start the clock for `steps` steps; an earlier run has finished `done` of them."""
-        self.steps, self.terminal, self.before = steps, terminal, done
-        self.start = time.perf_counter()
-        self.marks = {max(1, round(steps * part / LINES)) for part in range(1, LINES + 1)}
-        if done:
-            self.say(f"goes on after step {done:,} of {steps:,}")
+    key: str
+    file: str
+    sha256: str
+    facts: dict[str, Any]
 
-    def __call__(self, losses: list[float]) -> None:
-        """Report the last step, which completes a tenth."""
-        done = len(losses)
-        step_s = (time.perf_counter() - self.start) / (done - self.before)
-        loss = float(np.mean(losses[-max(1, self.steps // LINES) :]))
-        left = in_words(step_s * (self.steps - done))
-        self.say(f"step {done:,} of {self.steps:,}, loss {loss:.2f}, about {left} left")
 
-    def say(self, line: str) -> None:
-        """Print one line."""
-        print(f"fine-tuning: {line}", file=self.terminal, flush=True)
+class TrainingState:
+    """Folder with the last state: `state.json`, and the tensor file that it names.
+
+    The JSON is written last, so that a complete state exists at any moment. A state with another
+    `key`, or whose tensors have another sha256, counts as missing.
+    """
+
+    def __init__(self, folder: Path | str, key: str, *, every_s: float = EVERY_S) -> None:
+        """Use `folder` for training run `key`; a new state is due `every_s` after the last."""
+        self.folder, self.key, self.every_s = Path(folder), key, every_s
+        self.file = self.folder / "state.json"
+        self.written = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last state is older than `every_s`."""
+        return time.monotonic() - self.written >= self.every_s
+
+    def write(self, tensors: Tensors, values: dict[str, Any], *, step: int) -> None:
+        """Replace the last state by the state after `step` steps; raises StorageError."""
+        tensors = {name: value.cpu() for name, value in tensors.items()}
+        target = self.folder / f"step-{step}.safetensors"
+        with storage_errors(target):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part = target.with_suffix(".part")
+            save_file(tensors, part)
+            part.replace(target)
+        document = {"file": target.name, "sha256": sha256(target), "key": self.key}
+        write_artifact(self.file, {**document, "facts": values})
+        for old in self.folder.iterdir():
+            if old not in (target, self.file):
+                old.unlink()
+        self.written = time.monotonic()
+
+    def read(self) -> tuple[Tensors, dict[str, Any]] | None:
+        """Return tensors and values of the last state of this training run, None if missing."""
+        try:
+            document = read_artifact(self.file, Saved)
+            if document["key"] != self.key:
+                return None
+            tensors = self.folder / Path(document["file"]).name
+            if sha256(tensors) != document["sha256"]:
+                return None
+            return load_file(tensors), document["facts"]
+        except (ArtifactError, SafetensorError):
+            return None
+
+    def clear(self) -> None:
+        """Delete the state; raises StorageError."""
+        with storage_errors(self.folder):
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
 
 
 def fine_tune(
@@ -113,10 +156,13 @@ def fine_tune(
     )
     loop = Loop(trainer, recipe, training, validation, state, History(micro_batches))
     loop.restore()
+    if done := len(loop.history.losses):
+        print(f"fine-tuning: goes on after step {done:,} of {steps:,}", file=terminal, flush=True)
     loop.begin_epoch()
     if recipe["compile"]:
         loop.compile(epochs)
-    loop.run(epochs, Report(steps, terminal, done=len(loop.history.losses)))
+    with ProgressBar("fine-tuning", steps) as bar:
+        loop.run(epochs, bar)
     trainer.release()
     held_out = len(validation.rows) if validation else 0
     samples = {"samples": len(training.rows), "held_out_samples": held_out}
@@ -180,26 +226,25 @@ class Loop:
         self.trainer.wait()
         self.history.compile_s = time.perf_counter() - began
 
-    def run(self, epochs: list[list[Batch]], report: Report) -> None:
+    def run(self, epochs: list[list[Batch]], bar: ProgressBar) -> None:
         """Run the remaining steps; the clock of the first epoch has already started."""
         done, first, ahead = len(self.history.losses), 0, AHEAD[self.trainer.device]
-        bar = tqdm(total=report.steps, initial=done, desc="fine-tuning", mininterval=2)
-        with bar:
-            for batches in epochs:
-                last = first + len(batches)
-                steps = range(max(first, done), last)
-                tasks = (partial(self.micro_batches, batches[step - first], step) for step in steps)
-                for step, batch in zip(steps, prefetched(tasks, ahead=ahead), strict=True):
-                    self.pending.append(self.trainer.learn(batch))
-                    bar.update()
-                    if step + 1 in report.marks:
-                        report(self.read_losses())
-                    if self.state and self.state.due() and step + 1 < last:
-                        self.save_state()
-                if last > done:
-                    self.end_epoch(batches, whole=last == report.steps)
-                first = last
-                self.begin_epoch()
+        whole = sum(map(len, epochs))
+        for batches in epochs:
+            last = first + len(batches)
+            steps = range(max(first, done), last)
+            tasks = (partial(self.micro_batches, batches[step - first], step) for step in steps)
+            for step, batch in zip(steps, prefetched(tasks, ahead=ahead), strict=True):
+                self.pending.append(self.trainer.learn(batch))
+                bar.reach(step + 1)
+                if (step + 1) % max(1, whole // LOOKS) == 0:
+                    self.read_losses()
+                if self.state and self.state.due() and step + 1 < last:
+                    self.save_state()
+            if last > done:
+                self.end_epoch(batches, whole=last == whole)
+            first = last
+            self.begin_epoch()
 
     def micro_batches(self, batch: Batch, step: int) -> list[tuple[Arrays, Arrays]]:
         """Return the micro-batches of a batch; randomness depends only on the seed and `step`."""

@@ -20,10 +20,9 @@ from tightrope.machine.processes import peak_rss_bytes
 from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
+from tightrope.training.examples import Start, load_start
 from tightrope.training.loop import fine_tune
-from tightrope.training.micro_batches import run_training
-from tightrope.training.recipe import Recipe, whole_recipe
-from tightrope.training.start import Start, load_start
+from tightrope.training.recipe import Recipe, run_training, whole_recipe
 from tightrope.training.step import prepare_device
 
 PROPERTIES = ("amp", "tf32", "steps", "samples", "held_out_samples")

@@ -34,7 +34,6 @@ RANGE_RATE = 100.0
 SAMPLES = 256
 # least channels, and of E4M3 their divisor, of what TensorRT quantizes (`int8/schemes.py`)
 CHANNELS = 16
-Rounding = Callable[[torch.Tensor], torch.Tensor]
 # ends the key of the quantizer of an output; in no name of a module
 OUTPUT = " output"
 
@@ -131,15 +130,14 @@ class WeightQuantizer(torch.nn.Module):
         return weight + (self.grid.rounding(held) * scale - exact)
 
 
-def rounded(values: torch.Tensor, rounding: Rounding) -> torch.Tensor:
+def rounded(values: torch.Tensor, rounding: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """Return the rounded values, with the gradient of the exact ones (straight-through)."""
     return values + (rounding(values) - values).detach()
 
 
 def in_float16(scale: torch.Tensor) -> torch.Tensor:
     """Return a scale that is exact in float16, as TensorRT's files have it."""
-    scale = scale.clamp_min(SMALLEST_SCALE)
-    return scale + (scale.half().float() - scale).detach()
+    return rounded(scale.clamp_min(SMALLEST_SCALE), lambda exact: exact.half().float())
 
 
 class Place(NamedTuple):
@@ -273,9 +271,9 @@ def fake_quantized(
     once = RoundedOnce()
 
     def read(module: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        if places is None:
-            return (module.input_quantizer(inputs[0]), *inputs[1:])
-        return (once.rounded(module.input_quantizer, inputs[0]), *inputs[1:])
+        quantizer, values = module.input_quantizer, inputs[0]
+        made = quantizer(values) if places is None else once.rounded(quantizer, values)
+        return (made, *inputs[1:])
 
     def returned(module: Any, place: Place, _: Any, inputs: Any, output: torch.Tensor) -> Any:
         if place.before_bias:
@@ -304,14 +302,6 @@ def fake_quantized(
         yield
 
 
-class Reading(NamedTuple):
-    """What a module read in calibration: the first module that read this tensor, and bounds."""
-
-    first: str
-    low: float
-    high: float
-
-
 def inputs_of(subject: Subject, index: int, device: str) -> dict[str, torch.Tensor]:
     """Return the inputs of one example, a batch of 1."""
     arrays, _ = subject.batch([index])
@@ -327,15 +317,19 @@ def calibrated(
     of another shares its quantizer. What a file for TensorRT keeps in float has none without them.
     Examples are run one by one, so that none of them is padded.
     """
-    model, found, given = subject.model, dict[str, Reading](), set[int]()
+    model, given = subject.model, set[int]()
+    # the module that reads the tensor of each first, and the lowest and highest value of its tensor
+    firsts: dict[str, str] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     # the tensors are kept until the end of a call, so that no other gets the id of one
     readers: dict[tuple[int, int | None], tuple[str, torch.Tensor]] = {}
 
     def observe(name: str, values: torch.Tensor) -> None:
-        first, _ = readers.setdefault(version_of(values), (name, values))
+        reader, _ = readers.setdefault(version_of(values), (name, values))
+        first = firsts.setdefault(name, reader)
         low, high = (end.item() for end in values.aminmax())
-        known = found.get(name, Reading(first, low, high))
-        found[name] = Reading(known.first, min(low, known.low), max(high, known.high))
+        known = bounds.get(first, (low, high))
+        bounds[first] = min(low, known[0]), max(high, known[1])
 
     def reads(name: str, module: Any, inputs: tuple[torch.Tensor, ...]) -> None:
         in_file = places is not None or not grid.symmetric
@@ -358,18 +352,12 @@ def calibrated(
             model(**inputs)
             given.clear()
             readers.clear()
-    if not found:
+    if not firsts:
         raise TightropeError(
             f"qat: {type(model).__name__} has no linear layer or convolution to quantize"
         )
-    groups: dict[str, list[Reading]] = {}
-    for one in found.values():
-        groups.setdefault(one.first, []).append(one)
-    shared = {
-        first: InputQuantizer(grid, min(one.low for one in group), max(one.high for one in group))
-        for first, group in groups.items()
-    }
-    return {name: shared[one.first] for name, one in found.items()}
+    shared = {first: InputQuantizer(grid, *pair) for first, pair in bounds.items()}
+    return {name: shared[first] for name, first in firsts.items()}
 
 
 def stays_in_float(module: Any, values: torch.Tensor, grid: Grid, *, given: set[int]) -> bool:

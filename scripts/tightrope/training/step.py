@@ -1,22 +1,24 @@
 """Training step: mixed precision, torch.compile, AdamW and a one-cycle schedule."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.nn.functional import cross_entropy
 
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.lacks import missing_compiler
 from tightrope.model.classifier import output_layer
 from tightrope.training.recipe import Recipe
-from tightrope.training.teaching import LABELS, LabelLoss
 
 AMP = {"off": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
-# inputs and targets, see `training.teaching`
+# inputs and targets: labels, and with a teacher what it says, see `training.teaching`
 Batch = tuple[Arrays, Arrays]
+LABELS = "labels"
 Tensors = dict[str, torch.Tensor]
+Targets = Mapping[str, torch.Tensor]
 # steps of a training between two choices of the weights that are zero
 EVERY = 16
 
@@ -48,6 +50,16 @@ def prepare_device(device: str, threads: int) -> None:
 def rounds_to_tf32() -> bool:
     """Return whether PyTorch may round products or convolutions in float32 to TF32 on a GPU."""
     return torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
+
+
+class LabelLoss(torch.nn.Module):
+    """Mean cross-entropy of the labels. `arguments` are those of the classifier's call."""
+
+    arguments: Mapping[str, Any] = {}
+
+    def forward(self, outputs: Any, targets: Targets) -> torch.Tensor:
+        """Return the loss, float32 []; `labels` are int64 [batch]."""
+        return cross_entropy(outputs.logits.float(), targets[LABELS])
 
 
 class Trainer:
@@ -219,12 +231,11 @@ def optimizer_of(
 ) -> tuple[Any, Any]:
     """Return AdamW over trainable weights (no decay of vectors) and a one-cycle schedule."""
     trained, rate = [weight for weight in weights if weight.requires_grad], recipe["learning_rate"]
+    matrices = [one for one in trained if one.ndim > 1]
+    vectors = [one for one in trained if one.ndim <= 1]
     groups = [
-        {
-            "params": [weight for weight in trained if weight.ndim > 1],
-            "weight_decay": recipe["weight_decay"],
-        },
-        {"params": [weight for weight in trained if weight.ndim <= 1], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": recipe["weight_decay"]},
+        {"params": vectors, "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
     warmup = min(max(recipe["warmup"], 1 / steps), 1 - 1 / steps) if steps > 2 else 0.5

@@ -1,29 +1,38 @@
-"""The loss of a training step: of the labels, or the distance from what a teacher says."""
+"""A teacher: its outputs for the examples of a student, and the student's distance from them."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.lib.format import open_memmap
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
-from tightrope.artifacts.manifest import read_manifest
-from tightrope.artifacts.manifest_types import TeacherManifest
+from tightrope.artifacts.files import digest, sha256, storage_errors
+from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
+from tightrope.data.source import load_kind, parse_source
+from tightrope.data.splits import fingerprint
 from tightrope.errors import TightropeError
-from tightrope.inputs.arrays import Arrays
-from tightrope.inputs.encode import Example
+from tightrope.inputs.arrays import Arrays, batches_by_length, stack
+from tightrope.inputs.encode import Example, load_encoder, read_split
+from tightrope.jobs.progress import ProgressBar
+from tightrope.model.module import load_module
+from tightrope.signature import IMAGE, TEXT
+from tightrope.training.step import LABELS, Targets, prepare_device
 
-# targets of a batch: `labels`, and with a teacher `teacher_logits` and `teacher_states`
-LABELS, LOGITS, STATES, TOKENS = "labels", "teacher_logits", "teacher_states", "teacher_tokens"
+# targets of a batch besides its labels
+LOGITS, STATES, TOKENS = "teacher_logits", "teacher_states", "teacher_tokens"
 # the label of an example without one, see torch.nn.functional.cross_entropy
 UNLABELLED = -100
 LOGITS_FILE, STATES_FILE, TOKENS_FILE = "logits.npy", "states.npy", "tokens.npy"
 TEXTS_FILE = "unlabelled.jsonl"
-Targets = Mapping[str, torch.Tensor]
+BATCH = 32
 
 
 class DistillationWeights(NamedTuple):
@@ -32,16 +41,6 @@ class DistillationWeights(NamedTuple):
     temperature: float
     labels: float
     hidden: float
-
-
-class LabelLoss(torch.nn.Module):
-    """Mean cross-entropy of the labels. `arguments` are those of the classifier's call."""
-
-    arguments: Mapping[str, Any] = {}
-
-    def forward(self, outputs: Any, targets: Targets) -> torch.Tensor:
-        """Return the loss, float32 []; `labels` are int64 [batch]."""
-        return cross_entropy(outputs.logits.float(), targets[LABELS])
 
 
 class DistillationLoss(torch.nn.Module):
@@ -202,3 +201,130 @@ def hidden_size(model: Any) -> int:
     """Return the size of a token's state in the last layer of a classifier."""
     sizes = getattr(model.config, "hidden_sizes", None)
     return int(sizes[-1] if sizes else model.config.hidden_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherSettings:
+    """What a teacher is asked for.
+
+    `hidden` keeps the states of tokens, `unlabelled` is the source of more texts, in `column` of a
+    table, and `sequence` where texts are cut, None for images.
+    """
+
+    teacher: str
+    sequence: int | None
+    hidden: bool
+    threads: int
+    unlabelled: str | None = None
+    column: str = "text"
+    seed: int = 0
+    device: str = "cpu"
+
+
+def write_teacher_outputs(
+    manifest: Path | str,
+    settings: TeacherSettings,
+    *,
+    teacher: Path | str,
+    data: Path | str,
+    splits: Sequence[Path | str] = (),
+) -> None:
+    """Write the outputs of the checkpoint `teacher` for the split `data`, the `manifest` last.
+
+    Unlabelled texts that occur in `data` or in one of `splits` are left out. See TeacherManifest
+    for the files. Raises TightropeError where no unlabelled text is left.
+    """
+    prepare_device(settings.device, settings.threads)
+    checkpoint = read_manifest(teacher, CheckpointManifest)
+    examples, texts = read_split(data), unlabelled_texts(settings, data, splits)
+    if texts:
+        examples = [*examples, *texts]
+    rows = load_encoder(teacher, max_sequence=settings.sequence or 0)(examples)
+    model = load_module(Path(teacher).parent, torch.float32).to(settings.device)
+    folder = clear_folder(manifest)
+    with storage_errors(folder):
+        write_outputs(folder, model, rows, states=settings.hidden)
+        if texts:
+            lines = [json.dumps(text, sort_keys=True) + "\n" for text in texts]
+            (folder / TEXTS_FILE).write_text("".join(lines), encoding="ascii")
+        for file in sorted(Path(teacher).parent.glob("*token*.json")):
+            shutil.copyfile(file, folder / file.name)
+    write_manifest(
+        manifest,
+        teacher=settings.teacher,
+        teacher_sha256=digest(checkpoint["files"]),
+        data_sha256=sha256(data),
+        labels=checkpoint["labels"],
+        rows=len(rows),
+        unlabelled=len(texts),
+        sequence=settings.sequence,
+        hidden=hidden_size(model) if settings.hidden else None,
+        vocabulary=checkpoint.get("vocabulary"),
+        inputs_sha256=None if checkpoint["task"] == IMAGE else digest_of(rows),
+    )
+
+
+def unlabelled_texts(
+    settings: TeacherSettings, data: Path | str, splits: Sequence[Path | str]
+) -> list[Example]:
+    """Return the distinct texts of `settings.unlabelled` as examples, in its order; none without.
+
+    Those of the data are left out: a text of the evaluation split would let the student learn what
+    its teacher answers there.
+    """
+    source = settings.unlabelled
+    if source is None:
+        return []
+    kind, location = parse_source(source)
+    texts = load_kind(kind, task=TEXT).read_unlabelled(
+        source, location, column=settings.column, seed=settings.seed
+    )
+    seen = {
+        fingerprint(example["text"]) for split in (data, *splits) for example in read_split(split)
+    }
+    kept = []
+    for text in texts:
+        if (found := fingerprint(text)) not in seen:
+            seen.add(found)
+            kept.append({"text": text})
+    if not kept:
+        raise TightropeError(
+            f"distill.unlabelled = {source}: every text occurs in the data of the model; take "
+            "other texts, or remove the key"
+        )
+    return kept
+
+
+def write_outputs(folder: Path, model: Any, rows: Sequence[Arrays], *, states: bool) -> None:
+    """Write logits, numbers of tokens and, if asked for, states of all rows into `folder`."""
+
+    def call(batch: Arrays) -> tuple[np.ndarray, Any]:
+        """Return logits, and states [batch, tokens, hidden] or None."""
+        inputs = {name: torch.from_numpy(one).to(model.device) for name, one in batch.items()}
+        with torch.inference_mode():
+            outputs = model(**inputs, output_hidden_states=states)
+        found = tokens_of(outputs.hidden_states[-1]).half().cpu().numpy() if states else None
+        return outputs.logits.float().cpu().numpy(), found
+
+    if "input_ids" in rows[0]:
+        tokens = np.array([len(row["input_ids"]) for row in rows], np.int64)
+    else:  # of an image 1 without states
+        _, first = call(stack([rows[0]]))
+        tokens = np.full(len(rows), 1 if first is None else first.shape[1], np.int64)
+    starts = np.cumsum(tokens) - tokens
+    logits = np.zeros((len(rows), model.config.num_labels), np.float32)
+    kept = None
+    if states:
+        shape = (int(tokens.sum()), hidden_size(model))
+        kept = open_memmap(folder / STATES_FILE, mode="w+", dtype=np.float16, shape=shape)
+    with ProgressBar("teacher", len(rows)) as bar:
+        for indices, batch in batches_by_length(rows, BATCH):
+            logits[indices], found = call(batch)
+            if kept is not None:
+                for index, row in zip(indices, found, strict=True):
+                    kept[starts[index] : starts[index] + tokens[index]] = row[: tokens[index]]
+            bar.add(len(indices))
+    if kept is not None:
+        kept.flush()
+    np.save(folder / LOGITS_FILE, logits)
+    np.save(folder / TOKENS_FILE, tokens)

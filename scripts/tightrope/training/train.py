@@ -16,21 +16,21 @@ from tightrope.artifacts.manifest import clear_folder, named, read_manifest, wri
 from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.encode import require_sizes, some_examples
-from tightrope.inputs.reference import better_order, check_images, check_reference
-from tightrope.inputs.texts import check_tokenizer
+from tightrope.inputs.reference import better_order, check_prepared
 from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes
 from tightrope.signature import IMAGE
-from tightrope.training.loop import LINES, fine_tune
+from tightrope.training.examples import Start, load_start
+from tightrope.training.loop import TrainingState, fine_tune
 from tightrope.training.recipe import QUANTIZATION_AWARE, Recipe, whole_recipe
-from tightrope.training.start import Start, load_start
-from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 from tightrope.training.teaching import read_teaching
 
 UNCHANGED = Changes()
+# of the losses of all steps the manifest keeps so many means
+MEANS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,17 +124,11 @@ def train_model(
         answer = reference = runner(logits_only(model))
         if unchanged:
             reference = runner(logits_only(original(origin["task"], folders[0])))
-        examples = some_examples(data)
-        answers: dict[str, Any] = {"answer": answer, "reference": reference}
-        longest = start.input_fields["max_sequence"]
-        if origin["task"] == IMAGE:
-            checked = check_images(name, folders, examples, **answers)
-        else:
-            texts = [one["text"] for one in examples]
-            check_tokenizer(name, folder, texts, model.config.vocab_size, terminal)
-            checked = check_reference(name, folders, texts, longest=longest, **answers)
+        examples, vocabulary = some_examples(data), start.input_fields.get("vocabulary")
+        own: dict[str, Any] = {"longest": start.input_fields["max_sequence"], "terminal": terminal}
+        pair = answer, reference
+        checked = check_prepared(name, folders, examples, *pair, vocabulary=vocabulary, **own)
         if matched not in (None, BY_NAME):
-            own: dict[str, Any] = {"longest": longest, "terminal": terminal}
             order = range(len(labels))
             better = better_order(name, folder, examples, labels, answer, order, **own)
             matched = "; ".join(filter(None, (matched, better)))
@@ -196,7 +190,7 @@ def trained(
         train = import_module(QUANTIZATION_AWARE.replace("/", ".")).fine_tune_quantized
     options |= {"device": settings.device, "terminal": terminal}
     history, properties = train(subject, recipe, **options)
-    tenths = [part for part in np.array_split(history.losses, LINES) if len(part)]
+    tenths = [part for part in np.array_split(history.losses, MEANS) if len(part)]
     qat: dict[str, Any] | None = None
     if settings.qat is not None:
         qat = {"scheme": settings.qat["scheme"]}

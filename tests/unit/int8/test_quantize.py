@@ -11,8 +11,7 @@ from quantized_files import answers, quantized, with_ranges
 from tightrope.errors import ArtifactError, ConfigError, TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.int8.calibrate import read_cache, write_cache
-from tightrope.int8.quantize import in_qdq, quantize_onnx
-from tightrope.int8.repairs import smoothed, smoothing, smoothing_of
+from tightrope.int8.quantize import in_qdq, quantize_onnx, smoothed, smoothing, smoothing_of
 from tightrope.int8.schemes import SCHEMES
 from tightrope.onnx.edit import constant_of, dequantized_weight, rows_of, weighted_nodes
 from tightrope.onnx.file import load_onnx, save_onnx

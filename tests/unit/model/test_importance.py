@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import torch
 from pruned_models import model_of, text_batch
-from tightrope.model.blocks import stages_of
 from tightrope.model.importance import importance_of, mean_loss, taylor
-from tightrope.model.pruning import prune
+from tightrope.model.pruning import prune, stages_of
 from tightrope.model.structures import largest
 
 

@@ -9,10 +9,17 @@ import torch
 from page_blocks import block
 from pruned_models import logits, model_of
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.model.blocks import heads_in, heads_of, stage_widths
 from tightrope.model.classifier import load_classifier
 from tightrope.model.module import load_module
-from tightrope.model.pruning import FIELD, evenly, parameters, prune
+from tightrope.model.pruning import (
+    FIELD,
+    evenly,
+    head_count,
+    heads_in,
+    parameters,
+    prune,
+    stage_widths,
+)
 from tightrope.signature import IMAGE
 from transformers import (
     AutoConfig,
@@ -90,7 +97,7 @@ def test_heads_that_do_nothing_go_first(kind: str) -> None:
             attention.out.weight[:, idle] = 0
     expected, before = logits(model), parameters(model)
     prune(model, heads=1)
-    assert heads_of(model) == 1
+    assert head_count(model) == 1
     # three products of 16 x 8 weights with a bias, and one without, in each of four layers
     assert before - parameters(model) == 4 * (3 * (16 + 1) * 8 + 16 * 8)
     torch.testing.assert_close(logits(model), expected)
@@ -151,7 +158,7 @@ def test_an_encoder_with_fewer_heads_is_loaded_as_it_was_saved(kind: str, tmp_pa
     prune(again, layers=1)
     again.save_pretrained(tmp_path / "second")
     child: Any = load_module(tmp_path / "second", torch.float32)
-    assert heads_of(child) == 1
+    assert head_count(child) == 1
     torch.testing.assert_close(logits(child), logits(again))
 
 

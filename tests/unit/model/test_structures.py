@@ -6,9 +6,8 @@ from itertools import product
 import pytest
 import torch
 from pruned_models import model_of
-from tightrope.model.blocks import stages_of, width_of
 from tightrope.model.importance import parameter_table
-from tightrope.model.pruning import parameters, prune
+from tightrope.model.pruning import parameters, prune, stages_of, width_of
 from tightrope.model.structures import (
     Costs,
     Importance,

@@ -10,8 +10,14 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_text import HEAD, onnx_model
 from tightrope.errors import ArtifactError, TightropeError
-from tightrope.onnx.imported import class_count, label_order, read_onnx_file, vocabulary
-from tightrope.onnx.interface import standardized, with_outputs_in
+from tightrope.onnx.file import read_onnx_file
+from tightrope.onnx.imported import (
+    class_count,
+    label_order,
+    standardized,
+    vocabulary,
+    with_outputs_in,
+)
 from tightrope.onnx.session import run_onnx
 
 NAMES = {"input_ids": "ids", "attention_mask": "mask", "token_type_ids": "segments"}

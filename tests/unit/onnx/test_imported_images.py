@@ -11,8 +11,7 @@ import pytest
 from onnx_text import drawn, onnx_model
 from tightrope.errors import TightropeError
 from tightrope.onnx.file import signature_of
-from tightrope.onnx.imported import class_count
-from tightrope.onnx.interface import standardized
+from tightrope.onnx.imported import class_count, standardized
 from tightrope.onnx.session import run_onnx
 from tightrope.signature import of_images
 

@@ -52,8 +52,8 @@ engines/openvino:operator_of -> operator_times openvino
 inputs:text_encoder -> LOADS, BUILDS, build inductor, build openvino, calibrate,
     measure_requests, run_teacher, search_operators, simplify_onnx
 int8:in_qdq -> quantize_onnx, search_operators
-jobs:INTERVAL_SECONDS -> BUILDS, STUDIED, TIMES, calibrate, measure_accuracy,
-    measure_costs, search_operators
+jobs:INTERVAL_SECONDS -> BUILDS, STUDIED, TIMES, TRAINS, calibrate, measure_accuracy,
+    measure_costs, run_teacher, search_operators, training: qat
 machine:disturbance -> RACES, bundle, measure_latency, summarize
 machine:QuietMachine -> BUILDS, STUDIED, TIMES, measure_study, measure_training
 measure:Comparison -> measure_latency

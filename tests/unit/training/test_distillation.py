@@ -13,8 +13,13 @@ from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, TeacherManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import load_encoder, read_split
-from tightrope.training.teacher_outputs import TeacherSettings, write_teacher_outputs
-from tightrope.training.teaching import DistillationLoss, DistillationWeights, read_teaching
+from tightrope.training.teaching import (
+    DistillationLoss,
+    DistillationWeights,
+    TeacherSettings,
+    read_teaching,
+    write_teacher_outputs,
+)
 from tiny_training import RECIPE, TINY, prepare_source, prepare_texts, train
 from transformers import AutoModelForSequenceClassification
 

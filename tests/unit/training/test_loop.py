@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from breaking import Breaking, Killed
+from breaking import killed_at
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.training.examples import Subject, flip_crop, image_subject
-from tightrope.training.loop import fine_tune
+from tightrope.training.loop import TrainingState, fine_tune
 from tightrope.training.recipe import resolve_amp, whole_recipe
-from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device, rounds_to_tf32
 from transformers import ConvNextConfig, ConvNextForImageClassification
 
@@ -103,8 +102,8 @@ def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_pat
 
     whole = begun(io.StringIO(), tmp_path / "whole", 1e9)
     for every_s, name in ((0.0, "each step"), (1e9, "each epoch")):
-        with pytest.raises(Killed):
-            begun(Breaking(7), tmp_path / name, every_s)
+        with killed_at(7):
+            begun(io.StringIO(), tmp_path / name, every_s)
         terminal = io.StringIO()
         weights, course, _ = begun(terminal, tmp_path / name, every_s)
         assert "fine-tuning: goes on after step" in terminal.getvalue()
@@ -118,8 +117,8 @@ def test_what_was_interrupted_goes_on_to_the_same_weights(changes: dict, tmp_pat
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state of a training that was killed, with the key `one`."""
     folder = tmp_path_factory.mktemp("killed")
-    with pytest.raises(Killed):
-        train(terminal=Breaking(7), state=TrainingState(folder, "one"))
+    with killed_at(15):
+        train(state=TrainingState(folder, "one"))
     return folder
 
 
@@ -153,8 +152,8 @@ def test_in_parts_a_batch_gives_the_gradients_of_the_whole() -> None:
 def test_what_was_begun_with_larger_parts_begins_anew(killed: Path, tmp_path: Path) -> None:
     expected, *_ = train(micro_batches=2)
     folder = shutil.copytree(killed, tmp_path / "state")
-    with pytest.raises(Killed):
-        train(terminal=Breaking(1), state=TrainingState(folder, "one"), micro_batches=2)
+    with killed_at(2):
+        train(state=TrainingState(folder, "one"), micro_batches=2)
     # a run after a killed one asks for whole batches again
     weights, course, _ = train(state=TrainingState(folder, "one"))
     assert course.micro_batches == 2

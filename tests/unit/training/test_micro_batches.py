@@ -11,7 +11,7 @@ import torch
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.jobs.child import Limits, supervised
 from tightrope.machine.processes import proportional_bytes
-from tightrope.training.micro_batches import run_training, train_or_stop
+from tightrope.training.recipe import run_training, train_or_stop
 
 LIMITS = Limits(memory_bytes=1e12, seconds=60)
 HALVE = {"batch": 8, "out_of_memory": "halve"}

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from breaking import Breaking, Killed
+from breaking import killed_at
 from tightrope.errors import TightropeError
 from tightrope.int8.schemes import SCHEMES
 from tightrope.training.examples import Subject, image_subject
+from tightrope.training.loop import TrainingState
 from tightrope.training.quantization_aware import (
     GRIDS,
     InputQuantizer,
@@ -19,7 +20,6 @@ from tightrope.training.quantization_aware import (
     fine_tune_quantized,
 )
 from tightrope.training.recipe import whole_recipe
-from tightrope.training.state import TrainingState
 from tightrope.training.step import prepare_device
 from transformers import (
     BertConfig,
@@ -118,9 +118,8 @@ def test_what_was_interrupted_goes_on_to_the_same_weights_and_ranges(tmp_path: P
     whole, again, terminal = texts(), texts(), io.StringIO()
     changes = {**WITH_OUTPUTS, "epochs": 1}
     _, facts = train(whole, changes=changes)
-    with pytest.raises(Killed):
-        state = TrainingState(tmp_path, "key", every_s=0.0)
-        train(texts(), changes=changes, terminal=Breaking(2), state=state)
+    with killed_at(3):
+        train(texts(), changes=changes, state=TrainingState(tmp_path, "key", every_s=0.0))
     state = TrainingState(tmp_path, "key")
     _, found = train(again, changes=changes, terminal=terminal, state=state)
     assert "fine-tuning: goes on after step" in terminal.getvalue()

@@ -13,8 +13,8 @@ from manifests import CHECKPOINT
 from onnx import ModelProto
 from safetensors.torch import save_file
 from tightrope.artifacts.manifest import write_manifest
-from tightrope.int8.learnt_ranges import with_learnt_ranges
 from tightrope.int8.quantize import onnxruntime_qdq
+from tightrope.int8.ranges import with_learnt_ranges
 from tightrope.int8.schemes import SCHEMES
 from tightrope.model.module import logits_only
 from tightrope.onnx.edit import weighted_nodes

@@ -1,4 +1,3 @@
-import io
 import json
 import shutil
 from pathlib import Path
@@ -6,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from breaking import Breaking, Killed
+from breaking import killed_at
 from safetensors.torch import load_file, save_file
 from splits import prepare_splits
 from tightrope.artifacts.manifest import read_manifest
@@ -45,17 +44,14 @@ def test_fine_tuning_learns_the_labels_and_says_what_was_made(trained: Path, tex
     assert set(manifest["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
 
 
-def test_a_repeat_has_the_same_bytes(trained: Path, tmp_path: Path, texts: Path) -> None:
+def test_a_repeat_has_the_same_bytes_and_tells_its_progress(trained, tmp_path, texts, told) -> None:
     torch.set_num_threads(2)
     source = prepare_source(tmp_path / "elsewhere" / "source")
-    terminal = io.StringIO()
-    again = train(tmp_path / "again", source, texts, RECIPE, terminal=terminal)
+    again = train(tmp_path / "again", source, texts, RECIPE)
     assert again.read_bytes() == trained.read_bytes()
     assert torch.get_num_threads() == 1
-    lines = [one for one in terminal.getvalue().splitlines() if "other programs" not in one]
-    assert len(lines) == 10
-    assert lines[-1].startswith("fine-tuning: step 32 of 32, loss ")
-    assert all(line.endswith(" left") for line in lines)
+    percents = told()["fine-tuning"]
+    assert percents == sorted(percents) and len(set(percents)) > 30 and percents[-1] == 100
 
 
 def test_another_activation_stays_with_the_checkpoint(trained, tmp_path, source, texts) -> None:
@@ -209,8 +205,8 @@ def test_a_model_is_as_sparse_as_asked(source: Path, texts: Path, tmp_path: Path
         assert (weight == 0).float().mean().item() == pytest.approx(0.5, abs=0.01)
     assert accuracy(whole, texts) > 0.95
     state = tmp_path / "state"
-    with pytest.raises(Killed):
-        train(tmp_path / "again", source, texts, sparse, state=state, terminal=Breaking(9))
+    with killed_at(29):
+        train(tmp_path / "again", source, texts, sparse, state=state)
     assert list(state.iterdir())
     again = train(tmp_path / "again", source, texts, sparse, state=state)
     assert again.read_bytes() == whole.read_bytes()

@@ -12,7 +12,7 @@ from onnx_text import constants_of, makers_of, onnx_model
 from tightrope.engines.tensorrt_onnx import model_to_build, typed
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
-from tightrope.int8.qdq_tensorrt import tensorrt_qdq
+from tightrope.int8.schemes import tensorrt_qdq
 from tightrope.onnx.edit import weighted_nodes
 from tightrope.onnx.file import load_onnx, max_sequence, set_max_sequence
 from tightrope.onnx.session import run_onnx

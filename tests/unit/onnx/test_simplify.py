@@ -1,12 +1,13 @@
-"""Operators compute the first row alone where nobody reads another, and the answers stay."""
+"""The first row alone is computed where nobody reads another, a factor behind a linear layer
+becomes part of its weights, and the answers stay."""
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx_text import HEAD, drawn, onnx_model
-from tightrope.onnx.first_token import with_unused_tokens_pruned
+from onnx_text import HEAD, drawn, kinds, onnx_model
 from tightrope.onnx.session import run_onnx
+from tightrope.onnx.simplify import with_scales_folded, with_unused_tokens_pruned
 
 INPUTS = """net (int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask)
     => (float[batch, 3] logits)"""
@@ -169,3 +170,55 @@ def test_the_answers_stay_whatever_the_graph(name: str) -> None:
     model = onnx_model(text, head, split=[0, 0, 2, 4], **numbers, **weights)
     onnx.checker.check_model(model)
     require_same_answers(model)
+
+
+SCALED = """net (float[2, 3, 4] x) => (float[] y) {{
+    product = MatMul (x, weight)
+    layer = Add (product, bias)
+    {}
+}}"""
+FOLDED = {
+    "values only move between": """split = Reshape (layer, heads)
+        query = Transpose <perm = [0, 2, 1, 3]> (split)
+        scaled = Mul (query, factor)
+        y = Relu (scaled)""",
+    "another layer reads the weights, as in ALBERT": """scaled = Mul (factor, layer)
+        product_2 = MatMul (x, weight)
+        layer_2 = Add (product_2, bias)
+        y = Sub (scaled, layer_2)""",
+}
+STAYING = {
+    "a factor per channel": "scaled = Mul (layer, factors)\ny = Relu (scaled)",
+    "no layer before it": "scaled = Mul (x, factor)\ny = Add (scaled, layer)",
+    "an activation between": "positive = Relu (layer)\nz = Mul (positive, factor)\ny = Neg (z)",
+    "a layer that others read": "scaled = Mul (layer, factor)\ny = Add (scaled, layer)",
+    "moved values that others read": """split = Reshape (layer, heads)
+        scaled = Mul (split, factor)
+        y = Add (scaled, split)""",
+    "the output of the model": "y = Mul (layer, factor)",
+}
+
+
+def scaled_layer(lines: str) -> onnx.ModelProto:
+    numbers = {"weight": drawn(4, 4), "bias": drawn(4, seed=1), "factors": drawn(4, seed=2)}
+    return onnx_model(SCALED.format(lines), factor=0.3, heads=[2, 3, 2, 2], **numbers)
+
+
+def output(model: onnx.ModelProto) -> np.ndarray:
+    return run_onnx(model, [{"x": drawn(2, 3, 4, seed=3)}], threads=1)[0]
+
+
+@pytest.mark.parametrize("why", FOLDED)
+def test_the_factor_is_gone_and_the_outputs_stay(why: str) -> None:
+    model = scaled_layer(FOLDED[why])
+    folded = with_scales_folded(model)
+    assert kinds(folded) == [kind for kind in kinds(model) if kind != "Mul"] != kinds(model)
+    np.testing.assert_allclose(output(folded), output(model), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("why", STAYING)
+def test_another_factor_stays(why: str) -> None:
+    model = scaled_layer(STAYING[why])
+    folded = with_scales_folded(model)
+    assert kinds(folded) == kinds(model)
+    np.testing.assert_array_equal(output(folded), output(model))
