@@ -30,7 +30,7 @@ from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.measure.peaks import read_peaks
 from tightrope.measure.requests import read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
-from tightrope.measure.timing import FEWEST, mean_call
+from tightrope.measure.timed_engine import FEWEST, mean_call
 from tightrope.records.profile import (
     Bound,
     Group,

@@ -29,7 +29,7 @@ from tightrope.inputs.encode import (
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.run import Shape
-from tightrope.measure.timing import mean_call
+from tightrope.measure.timed_engine import mean_call
 from tightrope.records.profile import Request
 
 # seconds of naming answers, which take microseconds

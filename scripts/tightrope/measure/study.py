@@ -24,7 +24,7 @@ from tightrope.inputs.texts import require_sequence
 from tightrope.jobs.child import Child, set_failure
 from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.answers import answers
+from tightrope.measure.accuracy import answers
 from tightrope.measure.rounds import Running
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine

@@ -12,9 +12,8 @@ from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
 from tightrope.inputs.arrays import stack
 from tightrope.inputs.encode import read_split
-from tightrope.measure import accuracy, answers
-from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.answers import largest_batch
+from tightrope.measure import accuracy
+from tightrope.measure.accuracy import largest_batch, measure_accuracy
 from tightrope.onnx.file import load_onnx
 from tightrope.onnx.session import run_onnx
 from tightrope.records.accuracy import AccuracyRecord
@@ -84,7 +83,7 @@ def test_one_that_is_too_slow_is_judged_on_the_first_examples(measured, record, 
 
 
 def test_it_tells_how_many_are_predicted_and_how_many_were_cut(tiny, measured, monkeypatch, told):
-    monkeypatch.setattr(answers, "BATCH", 20)
+    monkeypatch.setattr(accuracy, "BATCH", 20)
     monkeypatch.setattr(accuracy, "CHUNK", 40)
     lengths = [len(row["input_ids"]) for row in tiny_model.evaluation_rows(tiny)]
     longer, count = sum(length > 20 for length in lengths), len(lengths)

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tightrope.errors import WorkFailed
-from tightrope.measure.answers import answers, check_logits
+from tightrope.measure.accuracy import answers, check_logits
 
 INPUTS = {"input_ids": np.zeros((2, 8), np.int64), "attention_mask": np.ones((2, 8), np.int64)}
 GOOD = np.array([[0.5, -1.0, 2.0], [3.0, 1.0, 0.0]], np.float32)

@@ -9,8 +9,7 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.int8.calibrate import read_cache, write_cache
 from tightrope.int8.quantization_noise import quantization_noise
 from tightrope.int8.quantize import quantize_onnx
-from tightrope.measure.accuracy import measure_accuracy
-from tightrope.measure.collapse import collapse, collapsed
+from tightrope.measure.accuracy import collapse, collapsed, measure_accuracy
 from tightrope.onnx.file import load_onnx
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.variants import parse

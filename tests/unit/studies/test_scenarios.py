@@ -13,7 +13,7 @@ from tightrope.errors import TightropeError, WorkFailed
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.measure.answers import answers
+from tightrope.measure.accuracy import answers
 from tightrope.studies import scenarios
 from tightrope.studies.batching import Serving, bucket_edges, padded_lengths
 from tightrope.studies.traffic import Rehearsal, Sent, Settings
