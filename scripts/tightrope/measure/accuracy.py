@@ -15,9 +15,8 @@ import numpy as np
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import classes_of, read_manifest
+from tightrope.artifacts.manifest import Artifacts, classes_of, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import Run, load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, batches_by_length

@@ -21,15 +21,13 @@ from typing import TypeVar
 
 from msgspec import convert
 
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import Artifacts, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child, Limits, failure, set_failure, supervised
 from tightrope.jobs.progress import ProgressBar, Tell
 from tightrope.machine.cores import frequency, pinned_processors
-from tightrope.machine.interference import Block, fewest_pairs, of_pair
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import Block, QuietMachine, fewest_pairs, of_pair
 from tightrope.measure.rounds import Clocks, Plan, Running, Stopwatch, block_sizes
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import TimedEngine, timed_engine

@@ -17,9 +17,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import Artifacts, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import Run, load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays

@@ -14,9 +14,8 @@ import numpy as np
 from msgspec import Struct, convert, to_builtins
 
 from tightrope.artifacts.content import write_artifact
-from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import identity, open_manifest, read_manifest, require_descent
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import (

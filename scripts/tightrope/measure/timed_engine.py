@@ -20,8 +20,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
-from tightrope.machine.foreign_load import counters, settle
+from tightrope.machine.counters import EnergyMeter, counters, gpu_meter, package_meter, settle
 from tightrope.machine.interference import Block, GpuState
 from tightrope.machine.nvml import GpuReader, held_gpu
 from tightrope.machine.processes import peak_rss_bytes
@@ -270,7 +269,7 @@ class TimedEngine:
 
         Caches are cold after another engine ran: where a call is shorter than the block, calls in
         a lead-in of a tenth of the block are not kept. Returns `samples_s`, the counters over
-        their `seconds`, see `foreign_load.Counters`, `idle_s`: CPU seconds that this process used
+        their `seconds`, see `counters.Counters`, `idle_s`: CPU seconds that this process used
         since its last block, `energy_j`: joules, None where the block is too short for the counter
         or there is none, and `gpu`: the state of the GPU directly after the calls, None on a CPU.
         """

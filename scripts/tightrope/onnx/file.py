@@ -5,9 +5,9 @@ from pathlib import Path
 
 import onnx
 
-from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import metadata, read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
+from tightrope.artifacts.manifest import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.signature import Signature, Tensor
 

@@ -1,11 +1,14 @@
-"""Base of all records of measurements: raw samples and predictions, no statistics."""
+"""Base of all records of measurements: raw samples and predictions, no statistics.
+
+And what of a measurement counts, and why not: decided once, for summary, page and repetition.
+"""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +23,8 @@ SCHEMA = 6
 TRAINING, RACE = "training", "race"
 # fewest undisturbed rounds for numbers
 FEWEST_ROUNDS = 6
+Call = TypeVar("Call")
+BUSIEST = "; the busiest: "
 
 
 def now() -> str:
@@ -159,3 +164,62 @@ def time_ratio(blocks: list[list[float]], reference: list[list[float]]) -> Inter
     Each was loaded once, so the interval includes the variation between loads of one engine.
     """
     return speedup(reference, blocks, loads=1)
+
+
+class Kept(NamedTuple, Generic[Call]):
+    """The calls of a part of a measurement that count.
+
+    `disturbed` says why they are too few where other load is the reason; with `provisional` all
+    calls count nevertheless. `disturbed_calls` is the number of those that other load disturbed.
+    """
+
+    calls: list[Call]
+    disturbed_calls: int = 0
+    disturbed: str | None = None
+    provisional: bool = False
+
+
+def kept(
+    calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False
+) -> Kept[Any]:
+    """Return what counts of these calls, each with its `foreign_cores`; see `kept_of`.
+
+    `what` was measured while the `busiest` programs ran, which the reason names.
+    """
+    quiet = [one for one in calls if one.foreign_cores <= MAX_FOREIGN_CORES]
+
+    def why() -> str:
+        return disturbed_while(what, max(one.foreign_cores for one in calls), busiest)
+
+    return kept_of(calls, quiet, fewest, why, accept=accept)
+
+
+def kept_of(
+    calls: Sequence[Call],
+    quiet: list[Call],
+    fewest: int,
+    why: Callable[[], str],
+    *,
+    accept: bool = False,
+) -> Kept[Call]:
+    """Return what counts of calls of which those in `quiet` are undisturbed.
+
+    A number needs `fewest` undisturbed calls; with `accept` disturbed ones do where they are too
+    few. `why` says what disturbed them.
+    """
+    disturbed = len(calls) - len(quiet)
+    if len(calls) < fewest or len(quiet) >= fewest:
+        return Kept(quiet, disturbed)
+    return Kept([*calls] if accept else quiet, disturbed, why(), accept)
+
+
+def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
+    """Report that other load used `cores` cores during a measurement without pairs."""
+    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
+    return f"{used} in {what}{named(busiest)}"
+
+
+def named(busiest: dict[str, float]) -> str:
+    """Return a sentence ending that names the programs with the highest load; empty without any."""
+    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
+    return f"{BUSIEST}{words}" if words else ""

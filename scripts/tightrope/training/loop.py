@@ -14,7 +14,7 @@ from tqdm import tqdm
 from tightrope.durations import in_words
 from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import Arrays
-from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.counters import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.training.examples import (
     Batch,

@@ -18,7 +18,7 @@ from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.reference import better_order, check_images, check_reference
 from tightrope.inputs.texts import check_tokenizer
-from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
+from tightrope.machine.interference import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes

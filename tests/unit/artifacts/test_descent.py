@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 from artifact_files import without_digests, written
-from tightrope.artifacts.descent import checkpoint_of, identity, require_engine_of
-from tightrope.artifacts.manifest import open_manifest, write_manifest
+from tightrope.artifacts.manifest import (
+    Artifacts,
+    checkpoint_of,
+    identity,
+    open_manifest,
+    require_engine_of,
+    write_manifest,
+)
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.errors import ArtifactError
 from tightrope.int8.calibrate import calibrate
 from tightrope.measure.run import facts_of_run

@@ -11,7 +11,7 @@ from busy import ends
 from programs import started
 from tightrope.artifacts.files import write_bytes
 from tightrope.errors import ArtifactError
-from tightrope.jobs.spread import beside, spread
+from tightrope.jobs.child import beside, spread
 
 TASKS = [0.1, 0.0, 0.05, 0.0]
 
@@ -47,7 +47,7 @@ def test_an_error_is_that_of_the_first_task_that_fails(processes: int) -> None:
 def test_the_processes_end_with_the_one_that_began_them_also_where_that_is_killed(repository):
     program = (
         "import time\n"
-        "from tightrope.jobs.spread import spread\n"
+        "from tightrope.jobs.child import spread\n"
         "list(spread(time.sleep, [60.0] * 4, processes=2))"
     )
     with started(repository, "-c", program) as parent:

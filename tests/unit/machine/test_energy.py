@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from energy_counter import RANGE_UJ, zone
 from nvml_driver import printed_each
-from tightrope.machine.energy import GPU_SECONDS, EnergyMeter, gpu_meter, package_meter
+from tightrope.machine.counters import GPU_SECONDS, EnergyMeter, gpu_meter, package_meter
 
 ON_GPU = """
-from tightrope.machine.energy import gpu_meter
+from tightrope.machine.counters import gpu_meter
 from tightrope.machine.nvml import held_gpu
 meter = gpu_meter(held_gpu())
 print(meter and [meter.joules_since(meter.read()), meter.shortest_s])

@@ -8,7 +8,7 @@ import pytest
 from busy import PROCESSORS
 from disturbed import QUIET, WAITED
 from msgspec.structs import replace
-from tightrope.machine import foreign_load, interference
+from tightrope.machine import counters, interference
 from tightrope.machine.interference import Block, GpuState, Windows, of_pair
 from tightrope.records.latency import TimedShape
 
@@ -88,10 +88,10 @@ def test_a_pair_does_not_count_where_the_gpu_was_slowed_down_or_shared() -> None
 def idle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float], None]:
     """Adds idle seconds to what the kernel counts of the only processor."""
     statistics, counted = tmp_path / "stat", [0.0]
-    monkeypatch.setattr(foreign_load, "STATISTICS", statistics)
+    monkeypatch.setattr(counters, "STATISTICS", statistics)
 
     def add(seconds: float) -> None:
-        counted[0] += seconds * foreign_load.TICKS
+        counted[0] += seconds * counters.TICKS
         statistics.write_text(f"cpu{ONE} 0 0 0 {counted[0]:.0f} 0 0 0 0 0 0\n")
 
     add(0)

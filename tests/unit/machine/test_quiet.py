@@ -13,7 +13,7 @@ import psutil
 import pytest
 from busy import PROCESSORS, busy_child, wait
 from tightrope.jobs.child import Child
-from tightrope.machine import foreign_load, quiet
+from tightrope.machine import counters, interference
 from tightrope.machine.processes import family
 from tiny_model import LIMITS
 
@@ -28,18 +28,18 @@ class Statistics:
 
     def read_text(self) -> str:
         idle_s = (1 - self.used) * max(0.0, time.monotonic() - self.until)
-        return f"cpu{ONE} 0 0 0 {int(idle_s * foreign_load.TICKS)} 0 0 0 0 0 0\n"
+        return f"cpu{ONE} 0 0 0 {int(idle_s * counters.TICKS)} 0 0 0 0 0 0\n"
 
 
-def machine(monkeypatch, seconds, busy_s, used=0.0) -> quiet.QuietMachine:
+def machine(monkeypatch, seconds, busy_s, used=0.0) -> interference.QuietMachine:
     """The only processor of a job, and its budget."""
-    monkeypatch.setattr(foreign_load, "TICKS", 10**6)
-    monkeypatch.setattr(foreign_load, "STATISTICS", Statistics(busy_s, used))
-    return quiet.QuietMachine([ONE], seconds, io.StringIO())
+    monkeypatch.setattr(counters, "TICKS", 10**6)
+    monkeypatch.setattr(counters, "STATISTICS", Statistics(busy_s, used))
+    return interference.QuietMachine([ONE], seconds, io.StringIO())
 
 
 def test_it_waits_while_a_program_runs_and_then_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for wait_for in (quiet.QuietMachine.wait, quiet.QuietMachine.wait_for_idle_gap):
+    for wait_for in (interference.QuietMachine.wait, interference.QuietMachine.wait_for_idle_gap):
         one = machine(monkeypatch, seconds=60, busy_s=0.3)
         lost = wait_for(one)
         assert 0.3 < lost < 30
@@ -67,8 +67,8 @@ def test_it_goes_on_when_its_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) 
 def test_the_jobs_of_a_run_share_its_seconds_and_only_the_first_waits_aloud(tmp_path: Path) -> None:
     """Three jobs, of which the first loses half to a disturbed pair."""
 
-    def job() -> quiet.QuietMachine:
-        return quiet.QuietMachine([ONE], 1.4, io.StringIO(), tmp_path / "run")
+    def job() -> interference.QuietMachine:
+        return interference.QuietMachine([ONE], 1.4, io.StringIO(), tmp_path / "run")
 
     job().lose(0.7)
     quiet_one = job()
@@ -82,30 +82,30 @@ def test_the_jobs_of_a_run_share_its_seconds_and_only_the_first_waits_aloud(tmp_
 
 
 def test_programs_are_told_apart_and_no_more_given_back_than_is_left() -> None:
-    one = quiet.QuietMachine([ONE], 10.0, io.StringIO())
+    one = interference.QuietMachine([ONE], 10.0, io.StringIO())
     found = [(one.lose(seconds), one.left_s) for seconds in (4.0, 8.0, 1.0)]
     assert found == [(4.0, 6.0), (6.0, 0.0), (0.0, 0.0)]
     assert one.lost_s == 13.0
     before = {(1, "a"): 1.0, (2, "b"): 5.0, (3, "c"): 0.0, (4, "d"): 0.0, (6, "e"): 0.0}
     after = {(1, "a"): 2.0, (2, "b"): 5.01, (3, "c"): 1.5, (4, "d"): 0.5, (5, "new"): 9.0}
-    assert quiet.busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
-    assert quiet.busiest(before, after | {(6, "e"): 1.0}, 2.0)[2] == ("e", 0.5)
-    assert quiet.in_words([quiet.Program("a", 0.974), quiet.Program("b c", 1.5)]) == (
-        "a (97 % of a core), b c (150 % of a core)"
-    )
+    assert interference.busiest(before, after, 2.0) == [("c", 0.75), ("a", 0.5), ("d", 0.25)]
+    assert interference.busiest(before, after | {(6, "e"): 1.0}, 2.0)[2] == ("e", 0.5)
+    assert interference.in_words(
+        [interference.Program("a", 0.974), interference.Program("b c", 1.5)]
+    ) == ("a (97 % of a core), b c (150 % of a core)")
 
 
 def test_programs_are_named_but_this_one_and_its_workers(tmp_path: Path) -> None:
     with busy_child(ONE) as child, Child(lambda: wait(1.0), LIMITS) as worker:
-        found = dict(quiet.program_seconds().keys())
+        found = dict(interference.program_seconds().keys())
         assert not {worker.process.pid, psutil.Process().pid} & found.keys()
         # a program that is an argument itself is not printed
-        assert found[child.pid] == quiet.short_name(child) == child.name()
+        assert found[child.pid] == interference.short_name(child) == child.name()
     script = tmp_path / "training.py"
     script.write_text("import time; print(flush=True); time.sleep(60)")
     with psutil.Popen(["python3", str(script)], stdout=-1) as program:
         program.stdout.readline()
-        name = quiet.short_name(psutil.Process(program.pid))
+        name = interference.short_name(psutil.Process(program.pid))
         program.kill()
     assert name.startswith("python") and name.endswith(" training.py")
 

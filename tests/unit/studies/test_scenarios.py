@@ -15,7 +15,7 @@ from tightrope.inputs.texts import text_arrays
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.measure.accuracy import answers
 from tightrope.studies import scenarios
-from tightrope.studies.batching import Serving, bucket_edges, padded_lengths
+from tightrope.studies.loadgen import Serving, bucket_edges, padded_lengths
 from tightrope.studies.traffic import Rehearsal, Sent, Settings
 
 CLASSES = 3

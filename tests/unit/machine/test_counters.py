@@ -7,14 +7,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tightrope.machine import foreign_load
-from tightrope.machine.foreign_load import IDLE, STEAL, TICKS, counted_seconds
+from tightrope.machine import counters
+from tightrope.machine.counters import IDLE, STEAL, TICKS, counted_seconds
 
 
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder of this process's threads, of which one ended after it was listed."""
-    monkeypatch.setattr(foreign_load, "TASKS", tmp_path)
+    monkeypatch.setattr(counters, "TASKS", tmp_path)
     (tmp_path / "99").mkdir()
     return tmp_path
 
@@ -27,17 +27,17 @@ def write_task(tasks: Path, thread: int, name: str, text: str) -> None:
 def test_counters_are_of_threads_and_their_difference_what_happened(tasks: Path) -> None:
     """A thread that started in between counts whole, and one that ended not."""
     for earlier, later, waited in ((0.25, 0.75, 0.5), (None, 1.0, None), (1.0, None, None)):
-        before = foreign_load.Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
-        after = foreign_load.Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
-        assert after.since(before) == foreign_load.Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
+        before = counters.Counters({1: 2.0, 2: 5.0}, earlier, 7, 1.5)
+        after = counters.Counters({1: 2.5, 3: 0.5}, later, 9, 1.75)
+        assert after.since(before) == counters.Counters({1: 0.5, 3: 0.5}, waited, 2, 0.25)
     write_task(tasks, 7, "schedstat", "2500000000 500000000 40")
     write_task(tasks, 8, "schedstat", "1000000000 250000000 3")
-    found = foreign_load.counters()
+    found = counters.counters()
     assert (found.threads, found.waited_s) == ({7: 2.5, 8: 1.0}, pytest.approx(0.75))
     # a kernel that does not count it
     shutil.rmtree(tasks / "8")
     write_task(tasks, 7, "schedstat", "")
-    found = foreign_load.counters()
+    found = counters.counters()
     assert found.waited_s is None
     assert found.threads.keys() == {thread.id for thread in psutil.Process().threads()}
 
@@ -47,7 +47,7 @@ def test_idle_and_stolen_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     line = "cpu{0} 1000 1 1 {1} {2} 1 1 {3} 1 1\n"
     numbers = [("", 900, 90, 9), (0, TICKS, 0, 0), (1, 2 * TICKS, TICKS, 5 * TICKS), (10, 7, 7, 7)]
     statistics.write_text("".join(line.format(*one) for one in numbers) + "intr 1 2 3\n")
-    monkeypatch.setattr(foreign_load, "STATISTICS", statistics)
+    monkeypatch.setattr(counters, "STATISTICS", statistics)
     assert [counted_seconds(one, IDLE) for one in ({0}, {1}, {0, 1})] == [1, 3, 4]
     assert [counted_seconds(one, STEAL) for one in ({0}, {1}, set())] == [0, 5, 0]
 
@@ -57,10 +57,10 @@ def test_a_process_settles_when_its_last_thread_sleeps_and_at_the_limit(tasks: P
     write_task(tasks, own, "stat", f"{own} (python) R 1 2")
     write_task(tasks, 7, "stat", "7 (a name) S) R 1 2")
     began = time.perf_counter()
-    foreign_load.settle(limit_seconds=0.1)
+    counters.settle(limit_seconds=0.1)
     assert time.perf_counter() - began >= 0.1
     write_task(tasks, 7, "later", "7 (a name) R) S 1 2")
     threading.Timer(0.2, (tasks / "7/later").replace, [tasks / "7/stat"]).start()
-    foreign_load.settle(limit_seconds=20)
+    counters.settle(limit_seconds=20)
     assert not (tasks / "7/later").exists()
     assert time.perf_counter() - began < 20
