@@ -7,6 +7,7 @@ else a module does when it is imported are its statements, for which `STATEMENTS
 
 import ast
 import hashlib
+import symtable
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -24,8 +25,6 @@ STATEMENTS = "*"
 # of this module, which decides what is kept of the others
 OWN_DIGEST = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-SCOPES = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Module(NamedTuple):
@@ -160,7 +159,7 @@ def parsed(tree: ast.Module, name: str, path: Path) -> Module:
     imports = [one for node in tree.body for one in modules_imported(node)]
     uses: dict[str, list[str]] = {}
     for defined, nodes in statements.items():
-        mentioned = dict.fromkeys(one for node in nodes for one in names_in(node, frozenset()))
+        mentioned = dict.fromkeys(one for node in nodes for one in names_in(node))
         uses[defined] = []
         for dotted in mentioned:
             first, _, rest = dotted.partition(".")
@@ -195,7 +194,7 @@ def imported_names(tree: ast.AST, path: Path) -> dict[str, list[str]]:
 
 def modules_imported(node: ast.stmt) -> Iterator[str]:
     """Yield the names of modules that a statement of a module may import when it is imported."""
-    if isinstance(node, SCOPES) or is_for_types(node):
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)) or is_for_types(node):
         return
     for one in ast.walk(node):
         if isinstance(one, ast.Import):
@@ -259,88 +258,37 @@ def dumped(node: Any) -> str:
     return f"{type(node).__name__}({','.join(f'{k}={dumped(v)}' for k, v in fields.items())})"
 
 
-def names_in(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
-    """Yield the names that `node` takes from its module, dotted as far as they are attributes.
+def names_in(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement takes from its module, dotted as far as they are attributes.
 
-    `bound` are the names of the functions around it, which hide those of the module.
+    Those of the functions in it hide those of the module.
     """
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        yield from names_of_chain(node, bound)
-        return
-    if isinstance(node, (*FUNCTIONS, ast.Lambda)):
-        inner = bound | names_bound_in(node)
-        body = node.body if isinstance(node.body, list) else [node.body]
-        for child in ast.iter_child_nodes(node):
-            yield from names_in(child, inner if child in body else bound)
-        if returns := getattr(node, "returns", None):
-            yield from names_in_annotation(returns, bound)
-        return
-    if isinstance(node, COMPREHENSIONS):
-        targets = [one.target for one in node.generators]
-        inner = bound | {
-            one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)
-        }
-        first = node.generators[0].iter
-        yield from names_in(first, bound)
-        parts = [*targets, *(one.iter for one in node.generators[1:])]
-        parts += [test for one in node.generators for test in one.ifs]
-        parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        for part in parts:
-            yield from names_in(part, inner)
-        return
-    # a field may have the name of a function
-    is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    for field, value in ast.iter_fields(node):
-        children = [] if is_field and field == "target" else [value]
-        for child in value if isinstance(value, list) else children:
-            if field in ("annotation", "returns") and child is not None:
-                yield from names_in_annotation(child, bound)
-            elif isinstance(child, ast.AST):
-                yield from names_in(child, bound)
+    free, inner = free_names(node), set[ast.AST]()
+    for one in ast.walk(node):  # an attribute comes before what it is of
+        if isinstance(one, ast.Attribute):
+            inner.add(one.value)
+        if isinstance(one, (ast.Name, ast.Attribute)) and one not in inner:
+            first, *attributes = ast.unparse(one).split(".")
+            if first in free and all(map(str.isidentifier, attributes)):
+                yield ".".join([first, *attributes])
+        for annotation in (getattr(one, "annotation", None), getattr(one, "returns", None)):
+            for part in ast.walk(annotation) if annotation else ():
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    with suppress(SyntaxError):  # what Literal[...] lists need be no names
+                        yield from names_in(ast.parse(part.value).body[0])
 
 
-def names_of_chain(node: ast.Name | ast.Attribute, bound: frozenset[str]) -> Iterator[str]:
-    """Yield `a.b.c` where that is how a chain of attributes begins, else the names in it."""
-    attributes: list[str] = []
-    root: ast.AST = node
-    while isinstance(root, ast.Attribute):
-        attributes.append(root.attr)
-        root = root.value
-    if not isinstance(root, ast.Name):
-        yield from names_in(root, bound)
-    elif root.id not in bound:
-        yield ".".join([root.id, *reversed(attributes)])
-
-
-def names_in_annotation(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
-    """Yield the names of an annotation, of which parts may be in quotes."""
-    yield from names_in(node, bound)
-    for one in ast.walk(node):
-        if isinstance(one, ast.Constant) and isinstance(one.value, str):
-            with suppress(SyntaxError):  # what Literal[...] lists need be no names
-                yield from names_in(ast.parse(one.value, mode="eval"), bound)
-
-
-def names_bound_in(function: ast.AST) -> set[str]:
-    """Return the local names of a function: arguments, and what it assigns and does not import."""
+def free_names(node: ast.stmt) -> set[str]:
+    """Return the names in a statement that are not those of a function in it."""
     found: set[str] = set()
-    shared: set[str] = set()
-    queue: list[ast.AST] = [*ast.iter_child_nodes(function)]
-    while queue:
-        node = queue.pop()
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.Global):
-            shared.update(node.names)
-        if not isinstance(node, (*SCOPES, *COMPREHENSIONS)):
-            queue += ast.iter_child_nodes(node)
-    return found - shared
+    scopes = [symtable.symtable(ast.unparse(node), "", "exec")]
+    for scope in scopes:
+        scopes += scope.get_children()
+        within = scope.get_type() == "function"
+        for one in scope.get_symbols():
+            if one.is_global() or one.is_imported() or (one.is_referenced() and not within):
+                found.add(one.get_name())
+    return found
 
 
 # of a folder: each file is read once per process

@@ -7,5 +7,5 @@ A study imports neither an engine nor the page: `measure.study` hands it the eng
 - `table`: all studies
 - `idleness`: the first call after a pause
 - `throughput`, `instances`: several instances at a time
-- `traffic`, `scenarios`, `loadgen`: queries from MLCommons LoadGen, the search of its rates, the server
+- `traffic`, `scenarios`, `loadgen`: queries of MLCommons LoadGen, its tests, and the server
 """

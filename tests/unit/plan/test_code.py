@@ -67,7 +67,7 @@ sources:archive_errors -> data: local_images
 sources:fetching -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
-studies/batching:bucket_edges -> study: traffic
+studies/loadgen:bucket_edges -> study: traffic
 studies/idleness:words -> render_report, summarize
 studies/loadgen:SEEDS -> study: traffic
 statistics:speedup -> RACES, choose_structure, measure_latency, render_report, study: traffic,
