@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import psutil
 from msgspec import Struct
@@ -221,13 +221,6 @@ class Windows:
         return foreign
 
 
-class Program(NamedTuple):
-    """A running program and the number of cores it used."""
-
-    name: str
-    cores: float
-
-
 class QuietMachine:
     """Time budget that a job may lose to other load before it continues regardless.
 
@@ -249,8 +242,8 @@ class QuietMachine:
         self.terminal = terminal
         self.lost_s = 0.0
         self.busiest: dict[str, float] = {}
-        self.seen: dict[tuple[int, str], float] = {}
         self.looked = -math.inf
+        psutil.process_iter.cache_clear()  # the first look begins to count
 
     @property
     def left_s(self) -> float:
@@ -297,11 +290,9 @@ class QuietMachine:
         now = time.monotonic()
         if now - self.looked < LOOK_SECONDS:
             return
-        used = program_seconds()
-        programs = busiest(self.seen, used, now - self.looked)
-        self.seen, self.looked = used, now
-        for one in programs:
-            self.busiest[one.name] = max(self.busiest.get(one.name, 0.0), one.cores)
+        programs, self.looked = busiest_programs(), now
+        for name, cores in programs:
+            self.busiest[name] = max(self.busiest.get(name, 0.0), cores)
         first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
         self.busiest = {name: self.busiest[name] for name in first}
         if programs and not self.told:
@@ -329,15 +320,19 @@ def foreign_cores(processors: list[int], seconds: float) -> float:
     return len(processors) - (counted_seconds(processors, IDLE) - idle) / elapsed
 
 
-def program_seconds() -> dict[tuple[int, str], float]:
-    """Return CPU seconds of processes by id and short name, except this one and its workers."""
-    found, own = {}, {os.getpid(), *(one.pid for one in multiprocessing.active_children())}
+def busiest_programs() -> list[tuple[str, float]]:
+    """Return the programs that used the most cores since the last call, with those, most first.
+
+    Not this one and its workers, nor those that have started since.
+    """
+    found, own = [], {os.getpid(), *(one.pid for one in multiprocessing.active_children())}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.pid not in own:
-                times = process.cpu_times()
-                found[process.pid, short_name(process)] = times.user + times.system
-    return found
+            # since the last time, which psutil keeps; 0 the first time
+            cores = 0.0 if process.pid in own else process.cpu_percent() / 100
+            if cores >= NAMED_CORES:
+                found.append((short_name(process), cores))
+    return sorted(found, key=lambda one: -one[1])[:LOUDEST]
 
 
 def short_name(process: psutil.Process) -> str:
@@ -349,19 +344,6 @@ def short_name(process: psutil.Process) -> str:
     return " ".join([name, *list(files)[:1]])
 
 
-def busiest(
-    before: dict[tuple[int, str], float], after: dict[tuple[int, str], float], seconds: float
-) -> list[Program]:
-    """Return the programs that used the most cores in between, in descending order."""
-    used = [
-        Program(key[1], (total - before[key]) / seconds)
-        for key, total in after.items()
-        if key in before
-    ]
-    used = [one for one in used if one.cores >= NAMED_CORES]
-    return sorted(used, key=lambda one: -one.cores)[:LOUDEST]
-
-
-def in_words(programs: Iterable[Program]) -> str:
+def in_words(programs: Iterable[tuple[str, float]]) -> str:
     """Format the programs with the share of a core that each used."""
-    return ", ".join(f"{one.name} ({100 * one.cores:.0f} % of a core)" for one in programs)
+    return ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in programs)

@@ -6,7 +6,6 @@ And what of a measurement counts, and why not: decided once, for summary, page a
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -15,7 +14,7 @@ import msgspec
 from tightrope.artifacts.content import checked, write_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.machine.interference import MAX_FOREIGN_CORES, in_words
 from tightrope.statistics import Interval, speedup, trimmed_mean
 
 SCHEMA = 6
@@ -82,7 +81,7 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Return the record in `path`; raise ArtifactError for another kind, schema or type."""
         content = checked(path, read_bytes(path))
         try:
-            record: Self = decoder(cls).decode(content)
+            record: Self = msgspec.json.decode(content, type=cls)
         except msgspec.DecodeError as error:
             document = json_document(path, content)  # says what is no JSON
             known = isinstance(document, dict) and set(document) == {*cls.__struct_fields__}
@@ -108,12 +107,6 @@ class TimedRecord(Record, kw_only=True):
     threads: int
     lost_s: float = 0.0
     busiest: dict[str, float] = {}
-
-
-@cache
-def decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    """Return the decoder of the JSON of a record, which takes its fields and no others."""
-    return msgspec.json.Decoder(kind)
 
 
 def of_another_version(path: Path | str, kind: type[Record]) -> ArtifactError:
@@ -221,5 +214,4 @@ def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
 
 def named(busiest: dict[str, float]) -> str:
     """Return a sentence ending that names the programs with the highest load; empty without any."""
-    words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
-    return f"{BUSIEST}{words}" if words else ""
+    return f"{BUSIEST}{in_words(busiest.items())}" if busiest else ""
