@@ -57,7 +57,7 @@ class SplitManifest(LabelsManifest):
 
     split: str
     file: str | None
-    rows: list[int]
+    rows: tuple[int, int, int]
     samples: int
 
 

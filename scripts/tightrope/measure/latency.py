@@ -55,12 +55,6 @@ Blocks = list[list[float]]
 GRACE_SECONDS = 1.0
 
 
-def blocks_of(shape: TimedShape) -> list[Blocks]:
-    """Return the blocks of the candidate, and of the baseline if there is one."""
-    beside = shape.baseline_blocks_s
-    return [shape.blocks_s] if beside is None else [shape.blocks_s, beside]
-
-
 def with_value(
     known: list[Kind | None] | None, count: int, value: Kind | None
 ) -> list[Kind | None] | None:
@@ -83,10 +77,10 @@ class Comparison:
         self, names: Sequence[str], index: int, plan: Plan, shape: TimedShape, threads: int
     ) -> None:
         self.index, self.plan, self.shape, self.threads = index, plan, shape, threads
-        if len(names) > 1 and shape.baseline_blocks_s is None:
-            shape.baseline_blocks_s = []
-        self.blocks = dict(zip(names, blocks_of(shape), strict=True))
-        self.candidate = names[0]
+        self.candidate, *others = names
+        self.blocks = {self.candidate: shape.blocks_s}
+        for baseline in others:
+            self.blocks[baseline] = shape.baseline_blocks_s = shape.baseline_blocks_s or []
         self.before, self.spent = len(shape.pairs), shape.seconds
         self.draw = random.Random(f"{index}, {self.before}")
         self.block_s, self.counts = block_sizes(plan)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
@@ -40,7 +40,8 @@ class Measured(Struct):
 
 def read_peaks(path: Path | str) -> Peaks:
     """Return what `peaks_of` returned; raise WorkFailed with its reason where it failed."""
-    return convert(read_json_or_raise(path, Measured), Measured).peaks
+    found: Measured = read_json_or_raise(path, Measured)
+    return found.peaks
 
 
 def peaks_of(device: str, threads: int) -> Peaks:

@@ -130,8 +130,7 @@ def measure_requests(
 ) -> None:
     """Write, in a child, the Request of each shape, without an ONNX file without `work`.
 
-    Raises TightropeError where the examples cannot be
-    prepared.
+    Raises TightropeError where the examples cannot be prepared.
     """
     files = Path(checkpoint), Path(data)
     # first: it pins this process, and measures before anything else was loaded
@@ -153,6 +152,6 @@ def read_requests(path: Path | str, checkpoint: Path | str) -> list[Request]:
 
     Raises WorkFailed with its reason where it failed, ArtifactError for another checkpoint.
     """
-    found = convert(read_json_or_raise(path, Requests), Requests)
+    found: Requests = read_json_or_raise(path, Requests)
     require_descent(path, found.checkpoint, checkpoint)
     return found.requests

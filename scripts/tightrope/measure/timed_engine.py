@@ -393,13 +393,10 @@ class TimedEngine:
         self.timed_s, self.settled_s = 0.0, None
         return {"busy": busy, "cores": cores}
 
-    def cpu_seconds(self) -> float:
-        """Return the CPU seconds of all threads of this process so far."""
-        return time.process_time()
-
-    def peak_rss_bytes(self) -> int:
-        """Return the peak resident memory of this process or of a compiler that it ran."""
-        return peak_rss_bytes()
+    # CPU seconds of all threads of this process so far
+    cpu_seconds = staticmethod(time.process_time)
+    # peak resident memory of this process or of a compiler that it ran
+    peak_rss_bytes = staticmethod(peak_rss_bytes)
 
 
 def stable(medians: list[float]) -> bool:

@@ -22,7 +22,6 @@ import mlperf_loadgen
 from tqdm import tqdm
 
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.errors import TightropeError
 from tightrope.inputs.arrays import PIXELS, Arrays, length, stack
 from tightrope.machine.counters import own_seconds
 from tightrope.machine.interference import Windows
@@ -156,14 +155,10 @@ def bucket_edges(lengths: Iterable[int], count: int) -> list[int]:
     A length is padded to the smallest edge that is not shorter; the last edge is the longest
     length. Fewer distinct lengths give fewer edges. The solution is exact: optimal partition of a
     sorted line by dynamic programming (Fisher 1958, "On Grouping for Maximum Homogeneity"; Wang and
-    Song 2011, "Ckmeans.1d.dp"), in O(count * distinct lengths squared). Raises TightropeError for
-    no lengths or a `count` below 1.
+    Song 2011, "Ckmeans.1d.dp"), in O(count * distinct lengths squared). `count` and the number of
+    lengths are at least 1.
     """
     histogram = sorted(Counter(lengths).items())
-    if not histogram or count < 1:
-        raise TightropeError(
-            f"{count} buckets for {len(histogram)} distinct lengths: at least one of each is needed"
-        )
     edges = [length for length, _ in histogram]
     samples = [0, *accumulate(number for _, number in histogram)]  # of the n shortest lengths
 
@@ -188,16 +183,12 @@ def padded_lengths(
     """Return the padded length of each sample in tokens; None: the longest of its batch.
 
     `fixed`: `max_sequence`; `longest` and, of images, `none`: None; `bucketed`: the smallest of the
-    ascending `edges` that is not shorter. Raises TightropeError for a length beyond the last.
+    ascending `edges` that is not shorter, of which the last is not shorter than any.
     """
     if padding == "fixed":
         return [max_sequence] * len(lengths)
     if padding != "bucketed":
         return [None] * len(lengths)
-    if (longest := max(lengths)) > edges[-1]:
-        raise TightropeError(
-            f"{longest} tokens: the buckets hold 1 to {edges[-1]}; choose edges from all lengths"
-        )
     return [edges[bisect_left(edges, length)] for length in lengths]
 
 

@@ -17,7 +17,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
 from tightrope.measure import latency, rounds, timed_engine
-from tightrope.measure.latency import FEWEST_IN_VAIN, blocks_of, compare_loads, second_half
+from tightrope.measure.latency import FEWEST_IN_VAIN, compare_loads, second_half
 from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.records.record import WarmUp
 from tightrope.statistics import speed_verdict, speedup
@@ -32,6 +32,10 @@ PLAN = {
 }
 OWN, BASELINE = "", "baseline "
 Compare = Callable[..., TimedShape]
+
+
+def blocks_of(shape: TimedShape) -> list[list[list[float]]]:
+    return [one for one in (shape.blocks_s, shape.baseline_blocks_s) if one is not None]
 
 
 @pytest.fixture
