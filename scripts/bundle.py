@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.bundle.subject import Paths
 from tightrope.bundle.write import write_bundle
 from tightrope.jobs.child import Limits, run_or_stop

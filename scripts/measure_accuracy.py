@@ -1,6 +1,6 @@
 """Record every prediction of one variant on the evaluation split."""
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
 from tightrope.measure.accuracy import measure_accuracy

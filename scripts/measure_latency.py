@@ -1,6 +1,6 @@
 """Time one variant and its baseline in alternating blocks."""
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.jobs.job import current_job
 from tightrope.measure.latency import measure_latency
 from tightrope.measure.run import TimingSettings

@@ -1,6 +1,6 @@
 """Profile one variant: its operators, and what bounds its calls."""
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.jobs.execution import Execution
 from tightrope.jobs.job import current_job
 from tightrope.measure.profile import measure_profile

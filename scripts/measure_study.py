@@ -1,6 +1,6 @@
 """Measure a variant as one of the studies does, by the name of the rule."""
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.jobs.job import current_job
 from tightrope.measure.run import TimingSettings
 from tightrope.measure.study import measure_study

@@ -1,6 +1,6 @@
 """Measure a profiled variant again without each cause of its time that a setting removes."""
 
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.jobs.job import current_job
 from tightrope.measure.causes import sources_of, verify_causes
 from tightrope.measure.run import TimingSettings

@@ -12,7 +12,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from tightrope.artifacts.reach import Sources, imported_names  # noqa: E402 - where it is, is above
+from tightrope.artifacts.provenance import Sources, imported_names  # noqa: E402 - where it is, is above
 
 LOADS_BY_NAME = {
     "tightrope/checkpoint/source.py": {"parse_source", "importer_of"},

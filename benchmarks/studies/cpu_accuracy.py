@@ -20,7 +20,7 @@ from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
 from tightrope.machine.cores import physical_cores
-from tightrope.measure.answers import answer_chunk
+from tightrope.measure.accuracy import answer_chunk
 from tightrope.statistics import mcnemar_p_value, paired_difference
 
 BATCH = 16

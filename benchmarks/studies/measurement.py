@@ -42,8 +42,8 @@ from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import physical_cores, pinned_processors
 from tightrope.machine.host import describe_host
-from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.comparison import compare_loads
+from tightrope.machine.interference import QuietMachine
+from tightrope.measure.latency import compare_loads
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked

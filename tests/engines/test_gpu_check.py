@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from programs import run_in
-from tightrope.machine import energy, nvml
+from tightrope.machine import counters, nvml
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/gpu"
@@ -114,7 +114,7 @@ def test_without_nvidia_ml_py_the_gpu_has_a_name_and_nothing_else_is_known(on_pa
     gpu = nvml.held_gpu()
     assert gpu is not None
     assert set(nvml.GpuReader(gpu).read().values()) == {None}
-    assert energy.gpu_meter(gpu) is None
+    assert counters.gpu_meter(gpu) is None
     monkeypatch.setattr(stand_ins, "gpu_name", lambda: None)
     assert nvml.nvidia_gpu() == nvml.Gpu()
 

@@ -237,7 +237,7 @@ def test_programs_on_streams_give_what_the_single_program_gives(runtime, files, 
 
 
 def measured(checkpoint: Path, batch: Arrays) -> Any:
-    from tightrope.measure.answers import check_logits
+    from tightrope.measure.accuracy import check_logits
     from tightrope.measure.timed_engine import TimedEngine
 
     def check(logits: Any, inputs: Arrays) -> None:

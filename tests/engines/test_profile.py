@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from artifact_files import written
 from short_timing import timing_settings
-from tightrope.artifacts.descent import identity
 from tightrope.artifacts.failures import write_failure
 from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import identity, open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays

@@ -93,7 +93,7 @@ def test_no_time_is_less_than_what_the_engine_takes(measure: Measure, harm: Any)
 
 
 # logits of another shape are seen where those that are not numbers are:
-# tests/unit/measure/test_answers.py; engines that die: test_throughput.py
+# tests/unit/measure/test_accuracy.py; engines that die: test_throughput.py
 @pytest.mark.parametrize(
     ("act", "reason", "scenario"),
     [

@@ -19,9 +19,8 @@ from msgspec import to_builtins
 from operations import operations
 from splits import prepare_splits, split_of
 from tightrope.artifacts.files import read_json
-from tightrope.artifacts.manifest import clear_folder, read_manifest, write_manifest
+from tightrope.artifacts.manifest import Artifacts, clear_folder, read_manifest, write_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tightrope.machine.energy import package_meter
+from tightrope.machine.counters import package_meter
 from tightrope.measure.timed_engine import TimedEngine
 
 RANGE_UJ = 262_143_328_850

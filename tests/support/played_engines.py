@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tightrope.machine.interference import Block
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import Block, QuietMachine
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.record import WarmUp
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
-from tightrope.artifacts.paths import Artifacts
+from tightrope.artifacts.manifest import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine

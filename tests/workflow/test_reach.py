@@ -4,8 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tightrope.artifacts.provenance import code_digest, sources_of
-from tightrope.artifacts.reach import defined_by
+from tightrope.artifacts.provenance import code_digest, defined_by, sources_of
 from tiny_project import Project
 
 

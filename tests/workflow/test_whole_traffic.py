@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from tightrope.artifacts.files import sha256
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.studies.batching import bucket_edges
+from tightrope.studies.loadgen import bucket_edges
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.table import STUDIES
 from tightrope.studies.traffic import FEWEST_ROUNDS, TIE, LoadGenTest, Rehearsal

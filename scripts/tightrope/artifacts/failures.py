@@ -39,8 +39,7 @@ def read_json_or_raise(path: Path | str, kind: Any = Any) -> Any:
     """
     document = read_artifact(path)
     raise_if_failed(failure_of(document))
-    require_type(path, document, kind)
-    return document
+    return require_type(path, document, kind)
 
 
 def read_onnx_or_raise(path: Path | str) -> Any:

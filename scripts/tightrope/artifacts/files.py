@@ -204,8 +204,7 @@ def json_document(path: Path | str, content: bytes, kind: Any = Any) -> Any:
         raise ArtifactError(
             f"{path}: invalid JSON ({error}); it was truncated or edited: delete it and run again"
         ) from error
-    require_type(path, document, kind)
-    return document
+    return require_type(path, document, kind)
 
 
 def strict_json(content: bytes) -> Any:
@@ -235,15 +234,17 @@ def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def require_type(path: Path | str, document: Any, kind: Any) -> None:
-    """Raise ArtifactError naming `path` and the field where `document` is not of type `kind`.
+def require_type(path: Path | str, document: Any, kind: Any) -> Any:
+    """Return the document, of which a Struct is made where `kind` is one.
 
-    `kind` is a type of msgspec; fields that it does not name are allowed.
+    Raises ArtifactError naming `path` and the field where it is not of that type of msgspec; fields
+    that it does not name are allowed.
     """
     import msgspec
 
     try:
-        msgspec.convert(document, kind)
+        found = msgspec.convert(document, kind)
+        return found if isinstance(found, msgspec.Struct) else document
     except msgspec.ValidationError as error:
         raise ArtifactError(
             f"{path}: {error}; it was edited or is of another version: delete it and run again"

@@ -1,16 +1,43 @@
-"""A folder as one artifact: its manifest holds the sha256 of every other file in it."""
+"""A folder as one artifact: its manifest holds the sha256 of every other file in it.
 
+And which checkpoint a file was made from, and whether that is the one in use: by content, not by
+the name of the model, so a renamed model keeps its files.
+"""
+
+import hashlib
+import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from tightrope.artifacts.content import read_artifact, write_artifact
+from tightrope.artifacts.failures import metadata
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.artifacts.manifest_types import CheckpointManifest, Manifest
+from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, Manifest
 from tightrope.errors import ArtifactError
 
 SCHEMA = 1
 Kind = TypeVar("Kind", bound=Manifest)
+# where files are that are made, below the folder of the run or the prefix of a module
+FOLDERS = ("artifacts", "reports")
+# metadata key of an ONNX file: the identity of the checkpoint that it was made from
+CHECKPOINT = "tightrope.checkpoint"
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Manifests of an engine, its checkpoint and a split."""
+
+    engine: Path
+    checkpoint: Path
+    data: Path
+
+    @classmethod
+    def of(cls, inputs: Any) -> Self:
+        """Return the paths from the inputs of a Snakemake job."""
+        known = cls.__dataclass_fields__
+        return cls(**{name: Path(path) for name, path in inputs.items() if name in known})
 
 
 def write_manifest(path: Path | str, **fields: Any) -> None:
@@ -78,3 +105,62 @@ def clear_folder(path: Path | str) -> Path:
             else:
                 file.unlink()
     return folder
+
+
+def checkpoint_of(model: Any) -> str | None:
+    """Return the identity of the checkpoint that an ONNX model was made from, if it says so."""
+    return metadata(model).get(CHECKPOINT)
+
+
+def identity(checkpoint: CheckpointManifest) -> str:
+    """Return the SHA-256 of the names and digests of a checkpoint's files."""
+    files = {name: file["sha256"] for name, file in checkpoint["files"].items()}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def require_descent(path: Path | str, made_from: str | None, checkpoint: Path | str) -> None:
+    """Raise ArtifactError unless `made_from` is the identity of the checkpoint of that manifest.
+
+    `path` is the file that names it.
+    """
+    if made_from != identity(open_manifest(checkpoint, CheckpointManifest)):
+        raise ArtifactError(
+            f"{path}: not made from {checkpoint}, maybe another model's; delete it and what it was "
+            "built from, and run again"
+        )
+
+
+def require_engine_of(engine: Path | str, checkpoint: Path | str, variant: str) -> None:
+    """Raise ArtifactError unless an engine is of that variant and, if built, of that checkpoint.
+
+    Both paths are manifests.
+    """
+    built = open_manifest(engine, EngineManifest)
+    if built["variant"] != variant:
+        raise ArtifactError(
+            f"{engine}: the engine of {built['variant']}, not of {variant}; delete it and run again"
+        )
+    if built["status"] == "ok":
+        require_descent(engine, built["checkpoint"], checkpoint)
+
+
+def require_model(checkpoint: Path | str, model: str) -> None:
+    """Raise ArtifactError where the checkpoint of that manifest was made for another model."""
+    named = open_manifest(checkpoint, CheckpointManifest).get("model", model)
+    if named != model:
+        raise ArtifactError(
+            f"{checkpoint}: the checkpoint of model {named}, not of {model}; delete "
+            f"{Path(checkpoint).parent} and run again"
+        )
+
+
+# what the source of a checkpoint begins with that is another model's
+KIND = "model:"
+
+
+def parent_of(checkpoint: CheckpointManifest) -> str | None:
+    """Return the model that the model of a checkpoint starts from, else its teacher, else None."""
+    source, distill = checkpoint["source"], checkpoint.get("distill")
+    if source.startswith(KIND):
+        return source.removeprefix(KIND)
+    return None if distill is None else str(distill["from"])

@@ -57,7 +57,7 @@ class SplitManifest(LabelsManifest):
 
     split: str
     file: str | None
-    rows: list[int]
+    rows: tuple[int, int, int]
     samples: int
 
 
@@ -127,7 +127,7 @@ class EngineManifest(Manifest):
     """engine.json: a built engine, or with status `failed` the reason why there is none.
 
     `sources` are the sha256 of the files that it was built from, `checkpoint` is the identity of
-    the one that they were made from (`artifacts.descent`), None where it is not known. `executed`
+    the one that they were made from (`manifest.identity`), None where it is not known. `executed`
     counts the operators by type and precision as the runtime reports them, `executed_unknown` has
     types of products that nobody knows, `inputs` are name, dtype and axes of each, `built_on` is
     where an engine of TensorRT runs, `provider` the operators of ONNX Runtime by the provider that

@@ -13,7 +13,7 @@ from tightrope.bundle.subject import Subject, imported
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
 from tightrope.machine.distributions import licence_of
-from tightrope.measure.answers import largest_batch
+from tightrope.measure.accuracy import largest_batch
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 from tightrope.report.style.marks import code_span, plain_text
 from tightrope.report.style.numbers import milliseconds, moment, ratio, ratio_interval, shape_label

@@ -11,16 +11,14 @@ from msgspec.structs import replace
 from packaging.requirements import Requirement
 
 from tightrope.artifacts.files import read_json, sha256
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import Artifacts, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.kept import BUSIEST
 from tightrope.records.latency import LatencyRecord
-from tightrope.records.record import require_engine
+from tightrope.records.record import BUSIEST, require_engine
 from tightrope.signature import IMAGE
 from tightrope.summary.document import Summary, read_summary
 from tightrope.summary.results import Result

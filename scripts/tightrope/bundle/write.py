@@ -19,8 +19,7 @@ from tightrope.artifacts.files import json_bytes, open_regular, read_bytes, writ
 from tightrope.bundle.facts import card, facts_of
 from tightrope.bundle.subject import Paths, pinned, read_subject
 from tightrope.inputs.encode import read_split
-from tightrope.measure.accuracy import CHUNK
-from tightrope.measure.answers import BATCH
+from tightrope.measure.accuracy import BATCH, CHUNK
 from tightrope.records.accuracy import AccuracyRecord, logits_file
 
 ENGINE, RECORD, PACKAGE = "engine", "record", "bundled"

@@ -18,7 +18,7 @@ from tightrope.errors import TightropeError, WorkFailed, in_one_line
 from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Limits
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import QuietMachine
 from tightrope.measure.rounds import rounds_of
 from tightrope.measure.timed_engine import timed_engine
 from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, undisturbed_rounds

@@ -97,14 +97,10 @@ def write_parts(
         write(folder / f"{part}{suffix}", examples)
         written[part] = {"file": f"{part}{suffix}", "samples": len(rows)}
     counts = left_out(material)
-    details: dict[str, Any] = {
-        "labels": material.labels or None,
-        "classes": classes_of(material),
-        "left_out": counts,
-    }
     if material.labels:
-        details["revision"] = material.revision
-    write_manifest(manifest, **fields, **details, parts=written)
+        fields = {**fields, "revision": material.revision}
+    known = {"labels": material.labels or None, "classes": classes_of(material)}
+    write_manifest(manifest, **fields, **known, left_out=counts, parts=written)
     return counts
 
 

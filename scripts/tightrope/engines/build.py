@@ -6,10 +6,16 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from tightrope.artifacts.descent import checkpoint_of, identity, require_descent
 from tightrope.artifacts.failures import read_onnx_or_raise
 from tightrope.artifacts.files import sha256, storage_errors
-from tightrope.artifacts.manifest import clear_folder, open_manifest, write_manifest
+from tightrope.artifacts.manifest import (
+    checkpoint_of,
+    clear_folder,
+    identity,
+    open_manifest,
+    require_descent,
+    write_manifest,
+)
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.engines.load import engine_module
 from tightrope.errors import WorkFailed

@@ -8,7 +8,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from tightrope.artifacts.files import require_type
 from tightrope.artifacts.manifest import read_manifest
 from tightrope.artifacts.manifest_types import (
     CheckpointManifest,
@@ -78,7 +77,6 @@ def read_split(split: Path | str) -> Sequence[Example]:
     """
     manifest = read_manifest(split, SplitManifest)
     require_split(split, manifest)
-    require_type(split, manifest["rows"], tuple[int, int, int])
     try:
         rows = range(*manifest["rows"])
     except ValueError as error:

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tightrope.artifacts.descent import checkpoint_of
 from tightrope.artifacts.failures import read_json_or_raise
+from tightrope.artifacts.manifest import checkpoint_of
 from tightrope.artifacts.manifest_types import InFloat
 from tightrope.errors import ConfigError, TightropeError
 from tightrope.int8.calibrate import read_cache

@@ -1,5 +1,9 @@
-"""Run work in a child process: a crash, hang or out-of-memory becomes a recorded failure."""
+"""Run work in a child process: a crash, hang or out-of-memory becomes a recorded failure.
 
+Or spread independent work over several, in the same order and with the same results.
+"""
+
+import ctypes
 import math
 import multiprocessing
 import os
@@ -7,12 +11,13 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 
@@ -26,8 +31,7 @@ from tightrope.errors import (
     in_one_line,
     is_out_of_memory,
 )
-from tightrope.jobs.spread import end_with
-from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.counters import own_seconds
 from tightrope.machine.processes import exceeds_memory, is_alive, parent_snakemake
 
 POLL_SECONDS = 0.5
@@ -46,6 +50,72 @@ GRACE_SECONDS = 10.0
 SLURM_JOB = "SLURM_JOB_ID"
 # errors of the environment, not of the variant: they end the job
 PASSED_ON = (ArtifactError, StorageError)
+PR_SET_PDEATHSIG = 1
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+def spread(
+    work: Callable[[Task], Answer], tasks: Sequence[Task], *, processes: int
+) -> Iterator[Answer]:
+    """Yield `work(task)` for each task, in their order, from at most so many processes.
+
+    They are forked, so the caller must have no other threads, and end with it. The error of the
+    first task that fails is raised, and no more tasks are begun.
+    """
+    count = min(processes, len(tasks))
+    if count < 2:
+        yield from map(work, tasks)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(count, context, end_with, (os.getpid(),)) as pool:
+        yield from pool.map(work, tasks)
+
+
+@contextmanager
+def beside(work: Callable[[], object], *, processes: int) -> Iterator[None]:
+    """Do `work` in a fork of this process while the block runs, or after it in one process alone.
+
+    The caller must have no other threads. Raises the error of `work` at the end.
+    """
+    if processes < 2:
+        yield
+        work()
+        return
+    context = multiprocessing.get_context("fork")
+    answers, pipe = context.Pipe(duplex=False)
+    parent = os.getpid()
+
+    def send_error() -> None:
+        end_with(parent)
+        try:
+            work()
+        except Exception as error:
+            pipe.send(error)
+        else:
+            pipe.send(None)
+
+    child = context.Process(target=send_error)
+    child.start()
+    pipe.close()
+    try:
+        yield
+        error = answers.recv()
+    except EOFError as error:
+        raise ChildProcessError("a process of this job ended before its work") from error
+    finally:
+        child.kill()
+        child.join()
+    if error is not None:
+        raise error
+
+
+def end_with(parent: int) -> None:
+    """End this process with its parent, also where that is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 class Failed(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Self
 from tightrope.artifacts.content import BESIDE, read_artifact, write_artifact
 from tightrope.artifacts.failures import failure_in, is_onnx_file, reason_of, write_failure
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.paths import FOLDERS
+from tightrope.artifacts.manifest import FOLDERS
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, failure, supervised
 from tightrope.machine.cores import intra_op_threads

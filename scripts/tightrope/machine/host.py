@@ -17,21 +17,9 @@ from tightrope.variants import AT
 
 # instruction sets that change which kernels a runtime picks
 ISA = (
-    "avx2",
-    "avx512f",
-    "avx512_vnni",
-    "avx_vnni",
-    "avx512_bf16",
-    "avx512_fp16",
-    "amx_tile",
-    "amx_bf16",
-    "amx_int8",
-    "asimd",
-    "asimdhp",
-    "asimddp",
-    "i8mm",
-    "bf16",
-    "sve",
+    *("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_bf16", "amx_int8"),
+    *("asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve"),
 )
 # the hosts that define node types, below the folder of the run or the prefix of a module
 REGISTRY = Path("artifacts/hosts")

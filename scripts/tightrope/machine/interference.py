@@ -1,4 +1,6 @@
-"""Mark pairs of blocks that other load disturbed, from kernel counters and never from the times.
+"""Other load: wait until it is gone, and mark the pairs of blocks that it disturbed.
+
+They are marked from kernel counters and never from the times.
 
 Leaving out slow blocks would make every engine look faster. Threads of an engine may also wait for
 each other, which is part of its latency. So a pair is disturbed only where its threads waited for a
@@ -7,13 +9,18 @@ down or shared.
 """
 
 import math
+import multiprocessing
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
 
+import psutil
 from msgspec import Struct
 
-from tightrope.machine.foreign_load import IDLE, TICKS, counted_seconds
+from tightrope.machine.counters import IDLE, TICKS, counted_seconds
 
 # largest share of a block's seconds that its threads may wait, or that may be stolen
 MAX_WAITED_SHARE = 0.05
@@ -28,6 +35,20 @@ SLOWDOWNS = frozenset(
 )
 # standard deviation of the foreign cores of a window that clock ticks cause
 BLUR = 0.04
+# cores that other programs may use on a quiet machine
+QUIET_CORES = 0.25
+# the same for a short sample, which clock ticks make less exact
+GAP_CORES = 0.5
+# interval between two samples of running programs
+LOOK_SECONDS = 0.5
+# what the jobs of a run have lost so far, a line each time, and whether one has said so
+OF_RUN, TOLD = Path(".snakemake/quiet_seconds"), "told"
+LOUDEST = 3
+# programs below this number of cores are not reported
+NAMED_CORES = 0.05
+INTERPRETERS = ("python", "java", "node")
+# options that take the program text as an argument
+INLINE = ("-c", "-e")
 
 
 class GpuState(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -198,3 +219,131 @@ class Windows:
         self.cores.append(foreign)
         self.open()
         return foreign
+
+
+class QuietMachine:
+    """Time budget that a job may lose to other load before it continues regardless.
+
+    `seconds` is the budget, `processors` those that must be quiet; messages about waiting go to
+    `terminal`. The jobs of a run share it through the file `run`, as far as they see the same one,
+    and only the first of them that waits says so. `lost_s` is the time lost so far, to waiting and
+    to disturbed pairs. `busiest` maps the names of the busiest programs to the most cores that each
+    used.
+    """
+
+    def __init__(
+        self, processors: list[int], seconds: float, terminal: TextIO, run: Path | None = None
+    ) -> None:
+        self.processors = processors
+        self.run = run
+        lost = run.read_text().split() if run and run.is_file() else []
+        self.told = TOLD in lost
+        self.seconds = max(0.0, seconds - sum(float(one) for one in lost if one != TOLD))
+        self.terminal = terminal
+        self.lost_s = 0.0
+        self.busiest: dict[str, float] = {}
+        self.looked = -math.inf
+        psutil.process_iter.cache_clear()  # the first look begins to count
+
+    @property
+    def left_s(self) -> float:
+        """Return the rest of the time budget."""
+        return max(0.0, self.seconds - self.lost_s)
+
+    def lose(self, seconds: float) -> float:
+        """Count `seconds` as lost; return the part that the budget gives back to the job."""
+        given = min(seconds, self.left_s)
+        self.lost_s += seconds
+        self.note(f"{given:.3f}")
+        if given and not self.left_s:
+            words = "the machine stays busy: it is measured as it is, without waiting further"
+            print(f"{words} (latency.quiet_seconds)", file=self.terminal, flush=True)
+        return given
+
+    def wait(self) -> float:
+        """Wait until the processors are quiet or the budget is spent; return seconds given back.
+
+        Nothing of this job may run meanwhile.
+        """
+        return self.wait_until(window_seconds(len(self.processors)), QUIET_CORES)
+
+    def wait_for_idle_gap(self) -> float:
+        """Wait as `wait` does, but for a shorter quiet time, such as the gap between two bursts."""
+        return self.wait_until(window_seconds(len(self.processors)) / 5, GAP_CORES)
+
+    def wait_until(self, look_seconds: float, cores: float) -> float:
+        """Wait until at most `cores` are in use for `look_seconds`; return seconds given back."""
+        began, busy = time.monotonic(), False
+        while self.left_s > time.monotonic() - began:
+            if foreign_cores(self.processors, look_seconds) <= cores:
+                break
+            busy = True
+            self.look_at_programs(began)
+        waited = time.monotonic() - began
+        return self.lose(waited) if busy else min(waited, self.left_s)
+
+    def look_at_programs(self, began: float) -> None:
+        """Record the busiest programs since the last look, and report them the first time.
+
+        The wait `began` at that moment of the monotonic clock.
+        """
+        now = time.monotonic()
+        if now - self.looked < LOOK_SECONDS:
+            return
+        programs, self.looked = busiest_programs(), now
+        for name, cores in programs:
+            self.busiest[name] = max(self.busiest.get(name, 0.0), cores)
+        first = sorted(self.busiest, key=lambda name: -self.busiest[name])[:LOUDEST]
+        self.busiest = {name: self.busiest[name] for name in first}
+        if programs and not self.told:
+            rest = max(0.0, self.left_s - (now - began))
+            words = (
+                f"waiting for a quiet machine: {in_words(programs)}; for at most {rest:.0f} s more "
+                f"{'in this run ' if self.run else ''}(latency.quiet_seconds)"
+            )
+            print(words, file=self.terminal, flush=True)
+            self.told = True
+            self.note(TOLD)
+
+    def note(self, word: str) -> None:
+        """Add a word to the file of the run, if there is one."""
+        if self.run:
+            with suppress(OSError), self.run.open("a") as file:
+                print(word, file=file)
+
+
+def foreign_cores(processors: list[int], seconds: float) -> float:
+    """Return the cores of these processors in use while this process sleeps for `seconds`."""
+    began, idle = time.monotonic(), counted_seconds(processors, IDLE)
+    time.sleep(seconds)
+    elapsed = time.monotonic() - began
+    return len(processors) - (counted_seconds(processors, IDLE) - idle) / elapsed
+
+
+def busiest_programs() -> list[tuple[str, float]]:
+    """Return the programs that used the most cores since the last call, with those, most first.
+
+    Not this one and its workers, nor those that have started since.
+    """
+    found, own = [], {os.getpid(), *(one.pid for one in multiprocessing.active_children())}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            # since the last time, which psutil keeps; 0 the first time
+            cores = 0.0 if process.pid in own else process.cpu_percent() / 100
+            if cores >= NAMED_CORES:
+                found.append((short_name(process), cores))
+    return sorted(found, key=lambda one: -one[1])[:LOUDEST]
+
+
+def short_name(process: psutil.Process) -> str:
+    """Return the program name, and for an interpreter also the file or module that it runs."""
+    name, words = process.name(), process.cmdline()[1:3]
+    if not name.startswith(INTERPRETERS) or set(INLINE) & set(words):
+        return name
+    files = (Path(word).name for word in words if not word.startswith("-"))
+    return " ".join([name, *list(files)[:1]])
+
+
+def in_words(programs: Iterable[tuple[str, float]]) -> str:
+    """Format the programs with the share of a core that each used."""
+    return ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in programs)

@@ -1,7 +1,11 @@
-"""Measure accuracy: record every prediction of a variant on the evaluation split."""
+"""Measure accuracy: record every prediction of a variant on the evaluation split.
+
+And whether those of a quantized engine have collapsed, and which tensor is at fault.
+"""
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,25 +15,30 @@ import numpy as np
 
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import classes_of, read_manifest
+from tightrope.artifacts.manifest import Artifacts, classes_of, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
-from tightrope.artifacts.paths import Artifacts
-from tightrope.engines.load import load_engine
-from tightrope.inputs.arrays import Arrays
+from tightrope.engines.load import Run, load_engine
+from tightrope.errors import WorkFailed
+from tightrope.inputs.arrays import Arrays, batches_by_length
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import truncation_of
 from tightrope.jobs.child import fill_in
 from tightrope.jobs.execution import Execution
-from tightrope.jobs.progress import ProgressBar
-from tightrope.measure.answers import answer_chunk, classes_and_margins, largest_batch
-from tightrope.measure.collapse import collapsed
+from tightrope.jobs.progress import ProgressBar, Tell, untold
 from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.records.accuracy import AccuracyRecord, Logits
+from tightrope.statistics import share
 
 # rows per chunk: sorted by length together; the time limit is checked after each chunk
 CHUNK = 256
 # examples of the noise of a collapsed engine's tensors
 NOISE_SAMPLES = 128
+BATCH = 32
+# share of a single class from which predictions are collapsed, unless float also reaches it
+CONSTANT = 0.98
+# agreement with float from which an engine passes, even if float itself is close to a threshold
+MOSTLY = 0.9
+Noise = Callable[[], list[dict[str, Any]]]
 
 
 class Predicted(TypedDict):
@@ -136,3 +145,115 @@ def noise_of(
 
     require_onnx_of(quantized, artifacts.checkpoint)
     return quantization_noise(quantized, rows, threads=threads)
+
+
+def check_logits(logits: Any, inputs: Arrays, *, classes: int) -> None:
+    """Raise WorkFailed unless `logits` are finite numbers [batch of the inputs, classes]."""
+    batch, shape = len(next(iter(inputs.values()))), np.shape(logits)
+    if shape != (batch, classes):
+        reason = f"gives outputs of shape {list(shape)} in the place of {[batch, classes]}"
+        raise WorkFailed(reason, transient=False)
+    if not np.isfinite(logits).all():
+        raise WorkFailed("gives logits that are not numbers", transient=False)
+
+
+def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, float]]:
+    """Return the class and the margin (highest logit minus the second) per row of the batch.
+
+    Raises WorkFailed as `check_logits` does.
+    """
+    check_logits(logits, inputs, classes=classes)
+    return classes_and_margins(logits)
+
+
+def classes_and_margins(logits: Any) -> list[tuple[int, float]]:
+    """Return the class and the margin of each row of checked logits."""
+    top = np.sort(logits, axis=1)[:, -2:]
+    return [
+        (int(row.argmax()), float(first - second))
+        for row, (second, first) in zip(logits, top, strict=True)
+    ]
+
+
+def answer_chunk(
+    run: Run, rows: Sequence[Arrays], size: int, classes: int, tell: Tell = untold
+) -> Logits:
+    """Return the checked logits of each row, in their order; batches hold rows of similar length.
+
+    `tell` gets the number of rows of each batch that is answered.
+    """
+    found = np.empty((len(rows), classes), np.float32)
+    for indices, batch in batches_by_length(rows, size):
+        logits = run(batch)
+        check_logits(logits, batch, classes=classes)
+        found[indices] = logits
+        tell(len(indices))
+    return found
+
+
+def largest_batch(options: dict[str, Any]) -> int:
+    """Return the rows per batch: BATCH, or fewer where an engine was built for fewer."""
+    if profiles := options.get("profiles"):
+        longest = max(most[1:] for _, _, most in profiles)
+        return min(BATCH, max(most[0] for _, _, most in profiles if most[1:] == longest))
+    buckets = options.get("buckets")
+    return min(BATCH, max(buckets["batch"])) if buckets else BATCH
+
+
+def collapsed(
+    found: Sequence[int], expected: Sequence[int], labels: Sequence[int], noise: Noise | None
+) -> dict[str, Any] | None:
+    """Return `reason` and `tensors` where predictions have collapsed, None where they have not.
+
+    `expected` are those of float for the same examples; of the longer ones the first count.
+    `noise` returns what `quantization_noise` does, None for an engine that quantizes itself, whose
+    `tensors` are empty.
+    """
+    count = min(len(found), len(expected))
+    reason = collapse(found[:count], expected[:count], labels[:count]) if count else None
+    if reason is None:
+        return None
+    tensors = noise() if noise else []
+    return {"reason": f"collapsed: {reason}; {fault(tensors)}", "tensors": tensors}
+
+
+def collapse(found: Sequence[int], expected: Sequence[int], labels: Sequence[int]) -> str | None:
+    """Return why the predictions have collapsed, None where they have not.
+
+    They are one answer to almost all examples, or no better than chance, the most frequent label,
+    while those of float surely are.
+    """
+    count = len(labels)
+    if right(found, expected) >= MOSTLY * count:
+        return None
+    if commonest(found) >= CONSTANT * count > commonest(expected):
+        return f"one answer to {100 * commonest(found) / count:.0f} % of {count} examples"
+    own, float_ = (share(right(answers, labels), count) for answers in (found, expected))
+    chance = commonest(labels) / count
+    if float_.low > chance >= own.low:
+        return (
+            f"accuracy {100 * own.value:.0f} % of {count} examples, {100 * float_.value:.0f} % in "
+            f"float, {100 * chance:.0f} % by chance"
+        )
+    return None
+
+
+def right(found: Sequence[int], expected: Sequence[int]) -> int:
+    """Return how many are equal."""
+    return sum(one == other for one, other in zip(found, expected, strict=True))
+
+
+def commonest(values: Sequence[int]) -> int:
+    """Return how often the most frequent value occurs."""
+    return max(Counter(values).values())
+
+
+def fault(tensors: list[dict[str, Any]]) -> str:
+    """Describe the operator and tensor at fault: the noisiest with a finding, else the noisiest."""
+    if not tensors:
+        return "this engine quantizes itself, so the operator at fault is not known"
+    worst = next((one for one in tensors if one["findings"]), tensors[0])
+    words = (
+        "; ".join(worst["findings"]) or f"{worst['sqnr_db']:.0f} dB above its quantization noise"
+    )
+    return f"at fault: operator {worst['operator']}, tensor {worst['tensor']}: {words}"

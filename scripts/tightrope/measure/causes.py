@@ -11,15 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import Artifacts, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engine_table import ENGINES
 from tightrope.engines.build import build_engine
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import failure
 from tightrope.machine.cores import physical_cores, pinned_processors
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import QuietMachine
 from tightrope.measure.rounds import rounds_of
 from tightrope.measure.run import TimingSettings, batches_of, facts_of_run
 from tightrope.measure.timed_engine import timed_engine

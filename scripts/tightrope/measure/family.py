@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tightrope.artifacts.descent import parent_of
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import open_manifest, parent_of
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.jobs.child import set_failure

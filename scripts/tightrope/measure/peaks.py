@@ -1,13 +1,12 @@
 """The peaks of a machine: matrix products per type, copies of memory, an operator on one number."""
 
 import os
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 
 from tightrope.artifacts.content import write_artifact
 from tightrope.artifacts.failures import read_json_or_raise
@@ -41,7 +40,8 @@ class Measured(Struct):
 
 def read_peaks(path: Path | str) -> Peaks:
     """Return what `peaks_of` returned; raise WorkFailed with its reason where it failed."""
-    return convert(read_json_or_raise(path, Measured), Measured).peaks
+    found: Measured = read_json_or_raise(path, Measured)
+    return found.peaks
 
 
 def peaks_of(device: str, threads: int) -> Peaks:
@@ -55,14 +55,14 @@ def peaks_of(device: str, threads: int) -> Peaks:
         rates = {name: operations_per_s(name, device, side) for name in types_on(device)}
         source = torch.ones(COPIED_BYTES // 4, device=device)
         target = torch.empty_like(source)
-        copy_s = seconds_of(partial(target.copy_, source), device)
+        copy_s = seconds_of(partial(target.copy_, source))
         number = torch.zeros(1, device=device)
         return Peaks(
             device=device,
             threads=threads,
             operations_per_s=rates,
             copy_bytes_per_s=2 * COPIED_BYTES / copy_s,
-            smallest_operator_s=seconds_of(partial(number.add_, 1), device),
+            smallest_operator_s=seconds_of(partial(number.add_, 1)),
         )
 
 
@@ -85,7 +85,7 @@ def operations_per_s(name: str, device: str, side: int) -> float:
     if device == "cuda":
         torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     make = product_on_gpu if device == "cuda" else product_on_cpu
-    return 2 * side**3 / seconds_of(make(name, side), device)
+    return 2 * side**3 / seconds_of(make(name, side))
 
 
 def product_on_gpu(name: str, side: int) -> Callable[[], Any]:
@@ -122,29 +122,14 @@ def product_on_cpu(name: str, side: int) -> Callable[[], Any]:
     return partial(torch.ops.mkldnn._linear_pointwise, left, packed, None, "none", [], "")
 
 
-def seconds_of(call: Callable[[], Any], device: str) -> float:
+def seconds_of(call: Callable[[], Any]) -> float:
     """Return the seconds of a call: the smallest of `ROUNDS` means over about `SECONDS`.
 
     A call on a GPU returns before it is done, so that their number is known beforehand.
     """
-    call()
-    calls = max(1, int(SECONDS / mean_of(call, 1, device)))
-    return min(mean_of(call, calls, device) for _ in range(ROUNDS))
+    import torch
+    from torch.utils.benchmark import Timer  # it waits for the GPU, where there is one
 
-
-def mean_of(call: Callable[[], Any], calls: int, device: str) -> float:
-    """Return the seconds of a call, over some of them."""
-    synchronize(device)
-    began = time.perf_counter()
-    for _ in range(calls):
-        call()
-    synchronize(device)
-    return (time.perf_counter() - began) / calls
-
-
-def synchronize(device: str) -> None:
-    """Wait for the GPU, where there is one."""
-    if device == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
+    timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    calls = max(1, int(SECONDS / timer.timeit(1).mean))
+    return min(timer.timeit(calls).mean for _ in range(ROUNDS))

@@ -17,9 +17,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import Artifacts, open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import Run, engine_module, load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
@@ -30,7 +29,7 @@ from tightrope.machine.cores import let_threads_spin, pinned_processors
 from tightrope.measure.peaks import read_peaks
 from tightrope.measure.requests import read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
-from tightrope.measure.timing import FEWEST, mean_call
+from tightrope.measure.timed_engine import FEWEST, mean_call
 from tightrope.records.profile import (
     Bound,
     Group,

@@ -13,8 +13,8 @@ from tightrope.artifacts.files import sha256
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, set_failure
 from tightrope.machine.cores import pinned_processors
+from tightrope.machine.interference import QuietMachine
 from tightrope.machine.nvml import free_device_bytes
-from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.race_candidates import (
     Measured,
     RaceSettings,

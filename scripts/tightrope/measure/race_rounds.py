@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits
 from tightrope.jobs.progress import ProgressBar
-from tightrope.machine.interference import Block, of_pair
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import Block, QuietMachine, of_pair
 from tightrope.measure.rounds import Clocks, Plan, Running, block_seconds
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.finalists import Finalists

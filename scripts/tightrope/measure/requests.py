@@ -14,9 +14,8 @@ import numpy as np
 from msgspec import Struct, convert, to_builtins
 
 from tightrope.artifacts.content import write_artifact
-from tightrope.artifacts.descent import identity, require_descent
 from tightrope.artifacts.failures import read_json_or_raise
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import identity, open_manifest, read_manifest, require_descent
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import (
@@ -29,7 +28,7 @@ from tightrope.inputs.encode import (
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.host import describe_host
 from tightrope.measure.run import Shape
-from tightrope.measure.timing import mean_call
+from tightrope.measure.timed_engine import mean_call
 from tightrope.records.profile import Request
 
 # seconds of naming answers, which take microseconds
@@ -131,8 +130,7 @@ def measure_requests(
 ) -> None:
     """Write, in a child, the Request of each shape, without an ONNX file without `work`.
 
-    Raises TightropeError where the examples cannot be
-    prepared.
+    Raises TightropeError where the examples cannot be prepared.
     """
     files = Path(checkpoint), Path(data)
     # first: it pins this process, and measures before anything else was loaded
@@ -154,6 +152,6 @@ def read_requests(path: Path | str, checkpoint: Path | str) -> list[Request]:
 
     Raises WorkFailed with its reason where it failed, ArtifactError for another checkpoint.
     """
-    found = convert(read_json_or_raise(path, Requests), Requests)
+    found: Requests = read_json_or_raise(path, Requests)
     require_descent(path, found.checkpoint, checkpoint)
     return found.requests

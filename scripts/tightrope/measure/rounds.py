@@ -15,9 +15,8 @@ from typing import Any, Protocol
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import GRACE_SECONDS, Child, Limits
 from tightrope.jobs.progress import ProgressBar
-from tightrope.machine.foreign_load import own_seconds
-from tightrope.machine.interference import MAX_FOREIGN_CORES, Block, Windows
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.counters import own_seconds
+from tightrope.machine.interference import MAX_FOREIGN_CORES, Block, QuietMachine, Windows
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.record import FEWEST_ROUNDS, Round, WarmUp
 

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any, Literal, Self, TextIO, TypedDict
 
 from tightrope.artifacts.content import read_artifact
-from tightrope.artifacts.descent import require_engine_of, require_model
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import open_manifest
+from tightrope.artifacts.manifest import Artifacts, open_manifest, require_engine_of, require_model
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.inputs.arrays import Arrays
 from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.execution import Execution
-from tightrope.machine.quiet import OF_RUN, QuietMachine
+from tightrope.machine.interference import OF_RUN, QuietMachine
 from tightrope.records.record import Record, require_engine
 
 Shape = dict[str, int]

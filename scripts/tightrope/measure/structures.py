@@ -22,7 +22,7 @@ from tightrope.errors import ArtifactError, TightropeError, WorkFailed, in_one_l
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import run_or_stop
 from tightrope.machine.cores import pinned_processors
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import QuietMachine
 from tightrope.measure.rounds import rounds_of
 from tightrope.measure.run import TimingSettings, batches_of
 from tightrope.measure.timed_engine import timed_engine

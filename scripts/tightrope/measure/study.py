@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from tightrope.artifacts.files import storage_errors
-from tightrope.artifacts.manifest import classes_of, read_manifest
+from tightrope.artifacts.manifest import Artifacts, classes_of, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
-from tightrope.artifacts.paths import Artifacts
 from tightrope.engines.load import load_engine
 from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays
@@ -23,8 +22,8 @@ from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.inputs.texts import require_sequence
 from tightrope.jobs.child import Child, set_failure
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.machine.quiet import QuietMachine
-from tightrope.measure.answers import answers
+from tightrope.machine.interference import QuietMachine
+from tightrope.measure.accuracy import answers
 from tightrope.measure.rounds import Running
 from tightrope.measure.run import TimingSettings, batches_of, can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import timed_engine

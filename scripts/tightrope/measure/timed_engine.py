@@ -1,10 +1,16 @@
-"""Time one engine in a child process that answers requests of the measuring process."""
+"""Time one engine in a child process that answers requests of the measuring process.
 
+Its calls are timed with one monotonic clock: one after the other, in a window, on streams of a GPU.
+"""
+
+import gc
+import itertools
 import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +20,11 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.machine.energy import EnergyMeter, gpu_meter, package_meter
-from tightrope.machine.foreign_load import counters, settle
+from tightrope.machine.counters import EnergyMeter, counters, gpu_meter, package_meter, settle
 from tightrope.machine.interference import Block, GpuState
 from tightrope.machine.nvml import GpuReader, held_gpu
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.measure.answers import check_logits
-from tightrope.measure.timing import blocks_on_streams, closed_loop, timed_calls
+from tightrope.measure.accuracy import check_logits
 from tightrope.records.latency import LongBlock, StreamBlocks
 from tightrope.records.record import WarmUp
 from tightrope.variants import parse
@@ -32,6 +36,148 @@ STABLE = 0.05
 LEAD_SHARE = 0.1
 DEVICE_SECONDS = 0.2
 FEWEST_CALLS, MOST_CALLS = 5, 1000
+BLOCKS = 5
+BLOCK_SECONDS = 0.2
+# seconds of the timed calls, and before them
+PLAIN_S, WARM_UP_S = 0.3, 0.1
+FEWEST = 3
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep the garbage collector off, which would run in the middle of a call."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def timed_calls(
+    run: Callable[[Any], Any], inputs: Any, *, seconds: float, calls: int, limit_seconds: float
+) -> list[float]:
+    """Return the seconds per call of at least `calls` calls over at least `seconds`.
+
+    After the first call, `limit_seconds` overrides both. The garbage collector is off meanwhile.
+    """
+    clock = time.perf_counter
+    samples: list[float] = []
+    with without_collector():
+        start = end = clock()
+        while (end - start < seconds or len(samples) < calls) and (
+            end - start < limit_seconds or not samples
+        ):
+            begin = clock()
+            run(inputs)
+            end = clock()
+            samples.append(end - begin)
+    return samples
+
+
+def timed_streams(
+    programs: list[Any], inputs: Any, *, seconds: float, limit_seconds: float
+) -> tuple[int, float]:
+    """Return the number of calls that ended in the returned seconds, at least `seconds`.
+
+    All programs have a call queued; when the oldest ends, its program gets the next one. The clock
+    runs from the end of a call to the end of a later one, so that filling the queues and emptying
+    them do not count. It stops after `limit_seconds` where calls are slower. The garbage collector
+    is off meanwhile.
+    """
+    turns = itertools.cycle(programs)
+
+    def end_of_oldest() -> float:
+        program = next(turns)
+        program.wait()
+        now = time.perf_counter()
+        program.enqueue(inputs)
+        return now
+
+    with without_collector():
+        started = time.perf_counter()
+        for program in programs:
+            program.enqueue(inputs)
+        began = end_of_oldest()
+        while began - started < LEAD_SHARE * seconds:
+            began = end_of_oldest()
+        calls, ended = 0, began
+        while ended - began < seconds and (calls == 0 or ended - started < limit_seconds):
+            ended, calls = end_of_oldest(), calls + 1
+        for program in programs:
+            program.wait()
+    return calls, ended - began
+
+
+def blocks_on_streams(
+    programs: list[Any],
+    inputs: Any,
+    *,
+    check: Callable[[Any, Any], None] | None,
+    state: Callable[[], GpuState | None],
+    limit_seconds: float,
+) -> StreamBlocks:
+    """Return what is measured of `BLOCKS` blocks.
+
+    `check(outputs, inputs)` raises for outputs of a program that cannot be right; `state()` is
+    asked for the state of the GPU after each block. The programs are released at the end.
+    """
+    each = {"seconds": BLOCK_SECONDS, "limit_seconds": limit_seconds / BLOCKS}
+    found = StreamBlocks(streams=len(programs))
+    try:
+        for program in programs:
+            program.enqueue(inputs)
+        for program in programs:
+            outputs = program.wait()
+            if check is not None:
+                check(outputs, inputs)
+        for _ in range(BLOCKS):
+            calls, seconds = timed_streams(programs, inputs, **each)
+            found.calls.append(calls)
+            found.seconds.append(seconds)
+            found.gpu.append(state())
+    finally:
+        for program in programs:
+            program.release()
+    return found
+
+
+def closed_loop(
+    run: Callable[[Any], Any], inputs: Any, *, start: float, seconds: float, blocks: int
+) -> list[list[float]]:
+    """Return the seconds per call of the calls that ended in each of the `blocks` of a window.
+
+    The window begins at `start` of `time.perf_counter`, which all processes of a Linux machine
+    share, and has `seconds`. Calls run before it begins and until it has ended. Those that end
+    outside it, and the first that ends in it, do not count. The time of a call is that since the
+    end of the call before. The garbage collector is off meanwhile.
+    """
+    clock = time.perf_counter
+    found: list[list[float]] = [[] for _ in range(blocks)]
+    length, stop = seconds / blocks, start + seconds
+    with without_collector():
+        end = clock()
+        while end < start:
+            run(inputs)
+            end = clock()
+        while end < stop:
+            before = end
+            run(inputs)
+            end = clock()
+            place = int((end - start) / length)
+            if place < blocks:
+                found[place].append(end - before)
+    return found
+
+
+def mean_call(run: Callable[[Any], Any], inputs: Any, *, seconds: float = PLAIN_S) -> float:
+    """Return the mean seconds of a call, over about `seconds` after a warm-up."""
+    warm_up = min(WARM_UP_S, seconds)
+    timed_calls(run, inputs, seconds=warm_up, calls=1, limit_seconds=warm_up)
+    return statistics.fmean(
+        timed_calls(run, inputs, seconds=seconds, calls=FEWEST, limit_seconds=10 * seconds)
+    )
 
 
 class TimedEngine:
@@ -123,7 +269,7 @@ class TimedEngine:
 
         Caches are cold after another engine ran: where a call is shorter than the block, calls in
         a lead-in of a tenth of the block are not kept. Returns `samples_s`, the counters over
-        their `seconds`, see `foreign_load.Counters`, `idle_s`: CPU seconds that this process used
+        their `seconds`, see `counters.Counters`, `idle_s`: CPU seconds that this process used
         since its last block, `energy_j`: joules, None where the block is too short for the counter
         or there is none, and `gpu`: the state of the GPU directly after the calls, None on a CPU.
         """
@@ -247,13 +393,10 @@ class TimedEngine:
         self.timed_s, self.settled_s = 0.0, None
         return {"busy": busy, "cores": cores}
 
-    def cpu_seconds(self) -> float:
-        """Return the CPU seconds of all threads of this process so far."""
-        return time.process_time()
-
-    def peak_rss_bytes(self) -> int:
-        """Return the peak resident memory of this process or of a compiler that it ran."""
-        return peak_rss_bytes()
+    # CPU seconds of all threads of this process so far
+    cpu_seconds = staticmethod(time.process_time)
+    # peak resident memory of this process or of a compiler that it ran
+    peak_rss_bytes = staticmethod(peak_rss_bytes)
 
 
 def stable(medians: list[float]) -> bool:
@@ -268,7 +411,6 @@ def timed_engine(
     *,
     threads: int,
     on: list[int] | None = None,
-    kind: type[TimedEngine] = TimedEngine,
 ) -> TimedEngine:
     """Return an engine, not loaded yet, with `inputs`; it runs `on` some processors.
 
@@ -278,4 +420,4 @@ def timed_engine(
     device = parse(read_manifest(engine, EngineManifest)["variant"]).device
     load = partial(load_engine, engine, threads=threads)
     check = partial(check_logits, classes=classes_of(checkpoint))
-    return kind(load, inputs, on or pinned_processors(threads), check, device=device)
+    return TimedEngine(load, inputs, on or pinned_processors(threads), check, device=device)

@@ -5,8 +5,7 @@ from typing import Any
 
 import torch
 
-from tightrope.artifacts.descent import identity
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import identity, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.model.module import dynamic_shapes, example_inputs, logits_module
 from tightrope.onnx.file import require_one_file, save_onnx, set_checkpoint, set_max_sequence

@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from tightrope.artifacts.descent import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.artifacts.failures import metadata, read_onnx_or_raise
 from tightrope.artifacts.files import write_bytes
+from tightrope.artifacts.manifest import CHECKPOINT, checkpoint_of, require_descent
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.onnx.edit import graphs_in, opset_of
 from tightrope.onnx.float_model import HALVES

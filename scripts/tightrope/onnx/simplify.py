@@ -17,8 +17,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.checker import ValidationError
 
-from tightrope.artifacts.descent import checkpoint_of, identity, require_descent
-from tightrope.artifacts.manifest import read_manifest
+from tightrope.artifacts.manifest import checkpoint_of, identity, read_manifest, require_descent
 from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.errors import ArtifactError, in_one_line
 from tightrope.inputs.arrays import Arrays, length, stack

@@ -21,9 +21,9 @@ import psutil
 from tightrope.artifacts.content import IMPORTED, made_with, made_with_of
 from tightrope.artifacts.failures import failure_in, known_reasons
 from tightrope.artifacts.files import cannot_be_written, read_json, refusal_to_write
-from tightrope.artifacts.paths import FOLDERS
+from tightrope.artifacts.manifest import FOLDERS
 from tightrope.errors import ArtifactError, TightropeError, nearest, or_exit
-from tightrope.machine.quiet import OF_RUN
+from tightrope.machine.interference import OF_RUN
 from tightrope.plan.announce import announce
 from tightrope.plan.hosts import Document, require_nodes
 from tightrope.plan.location import Location, files_here, missing_of, require_storable

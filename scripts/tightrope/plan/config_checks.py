@@ -7,7 +7,7 @@ from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.cores import cpu_quota
-from tightrope.machine.energy import package_meter
+from tightrope.machine.counters import package_meter
 from tightrope.machine.host import describe_host
 from tightrope.plan import model_checks
 from tightrope.plan.distillation import check_distillation

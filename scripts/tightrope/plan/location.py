@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from tightrope.artifacts.manifest import FOLDERS
 from tightrope.artifacts.packs import pack_of, read_with
-from tightrope.artifacts.paths import FOLDERS
 from tightrope.errors import ConfigError
 
 # what begins the files that are never in storage

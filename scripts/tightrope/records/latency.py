@@ -16,8 +16,7 @@ from tightrope.machine.interference import (
     fewest_pairs,
     gpu_disturbance,
 )
-from tightrope.records.kept import Kept, kept_of
-from tightrope.records.record import Sized, TimedRecord, WarmUp
+from tightrope.records.record import Kept, Sized, TimedRecord, WarmUp, kept_of
 
 # share of a change of machine speed that shows in the ratio of two engines:
 # docs/results/decision.md

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tightrope.machine.interference import Counters, disturbance
-from tightrope.records.kept import Kept, kept_of
 from tightrope.records.latency import drift_std
-from tightrope.records.record import FEWEST_ROUNDS, Sized, TimedRecord, call_seconds
+from tightrope.records.record import FEWEST_ROUNDS, Kept, Sized, TimedRecord, call_seconds, kept_of
 from tightrope.statistics import LEVEL, Interval, speedup
 
 # fewest common undisturbed rounds to choose a winner

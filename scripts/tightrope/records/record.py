@@ -1,18 +1,20 @@
-"""Base of all records of measurements: raw samples and predictions, no statistics."""
+"""Base of all records of measurements: raw samples and predictions, no statistics.
+
+And what of a measurement counts, and why not: decided once, for summary, page and repetition.
+"""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from tightrope.artifacts.content import checked, write_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.machine.interference import MAX_FOREIGN_CORES, in_words
 from tightrope.statistics import Interval, speedup, trimmed_mean
 
 SCHEMA = 6
@@ -20,6 +22,8 @@ SCHEMA = 6
 TRAINING, RACE = "training", "race"
 # fewest undisturbed rounds for numbers
 FEWEST_ROUNDS = 6
+Call = TypeVar("Call")
+BUSIEST = "; the busiest: "
 
 
 def now() -> str:
@@ -77,7 +81,7 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Return the record in `path`; raise ArtifactError for another kind, schema or type."""
         content = checked(path, read_bytes(path))
         try:
-            record: Self = decoder(cls).decode(content)
+            record: Self = msgspec.json.decode(content, type=cls)
         except msgspec.DecodeError as error:
             document = json_document(path, content)  # says what is no JSON
             known = isinstance(document, dict) and set(document) == {*cls.__struct_fields__}
@@ -103,12 +107,6 @@ class TimedRecord(Record, kw_only=True):
     threads: int
     lost_s: float = 0.0
     busiest: dict[str, float] = {}
-
-
-@cache
-def decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    """Return the decoder of the JSON of a record, which takes its fields and no others."""
-    return msgspec.json.Decoder(kind)
 
 
 def of_another_version(path: Path | str, kind: type[Record]) -> ArtifactError:
@@ -159,3 +157,61 @@ def time_ratio(blocks: list[list[float]], reference: list[list[float]]) -> Inter
     Each was loaded once, so the interval includes the variation between loads of one engine.
     """
     return speedup(reference, blocks, loads=1)
+
+
+class Kept(NamedTuple, Generic[Call]):
+    """The calls of a part of a measurement that count.
+
+    `disturbed` says why they are too few where other load is the reason; with `provisional` all
+    calls count nevertheless. `disturbed_calls` is the number of those that other load disturbed.
+    """
+
+    calls: list[Call]
+    disturbed_calls: int = 0
+    disturbed: str | None = None
+    provisional: bool = False
+
+
+def kept(
+    calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False
+) -> Kept[Any]:
+    """Return what counts of these calls, each with its `foreign_cores`; see `kept_of`.
+
+    `what` was measured while the `busiest` programs ran, which the reason names.
+    """
+    quiet = [one for one in calls if one.foreign_cores <= MAX_FOREIGN_CORES]
+
+    def why() -> str:
+        return disturbed_while(what, max(one.foreign_cores for one in calls), busiest)
+
+    return kept_of(calls, quiet, fewest, why, accept=accept)
+
+
+def kept_of(
+    calls: Sequence[Call],
+    quiet: list[Call],
+    fewest: int,
+    why: Callable[[], str],
+    *,
+    accept: bool = False,
+) -> Kept[Call]:
+    """Return what counts of calls of which those in `quiet` are undisturbed.
+
+    A number needs `fewest` undisturbed calls; with `accept` disturbed ones do where they are too
+    few. `why` says what disturbed them.
+    """
+    disturbed = len(calls) - len(quiet)
+    if len(calls) < fewest or len(quiet) >= fewest:
+        return Kept(quiet, disturbed)
+    return Kept([*calls] if accept else quiet, disturbed, why(), accept)
+
+
+def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
+    """Report that other load used `cores` cores during a measurement without pairs."""
+    used = f"other programs or the hypervisor used up to {cores:.1f} cores of its processors"
+    return f"{used} in {what}{named(busiest)}"
+
+
+def named(busiest: dict[str, float]) -> str:
+    """Return a sentence ending that names the programs with the highest load; empty without any."""
+    return f"{BUSIEST}{in_words(busiest.items())}" if busiest else ""

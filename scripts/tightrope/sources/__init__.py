@@ -1,1 +1,6 @@
-"""Access shared by checkpoint and data sources: Hub, packages, archives, tables, patterns."""
+"""Access shared by checkpoint and data sources.
+
+- `local`: paths of a pattern, packages, files and archives on this machine
+- `tables`: columns of local tables
+- `hub`: the Hugging Face Hub
+"""

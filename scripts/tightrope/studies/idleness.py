@@ -16,7 +16,7 @@ import msgspec
 from tightrope.jobs.child import Child, cpu_seconds
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import Windows
-from tightrope.records.kept import kept
+from tightrope.records.record import kept
 from tightrope.statistics import Interval, trimmed_mean
 from tightrope.studies import study
 from tightrope.studies.study import (

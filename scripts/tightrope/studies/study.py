@@ -14,8 +14,7 @@ import msgspec
 
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Child
-from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.machine.quiet import QuietMachine
+from tightrope.machine.interference import MAX_FOREIGN_CORES, QuietMachine
 from tightrope.records.record import TimedRecord
 from tightrope.statistics import Interval
 

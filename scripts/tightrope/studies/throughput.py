@@ -9,7 +9,7 @@ from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.kept import kept
+from tightrope.records.record import kept
 from tightrope.statistics import (
     SAMPLES_FOR_PERCENTILE,
     Interval,

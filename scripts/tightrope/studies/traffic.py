@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import msgspec
 
 from tightrope.machine.interference import MAX_FOREIGN_CORES
-from tightrope.records.kept import disturbed_while
+from tightrope.records.record import disturbed_while
 from tightrope.statistics import Interval, SpeedVerdict, speed_verdict, speedup
 from tightrope.studies import study
 from tightrope.studies.study import Bench, Column, Estimate, Positive, Study, StudyRecord, doc

@@ -16,10 +16,9 @@ from tightrope.errors import ArtifactError
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
 from tightrope.records.family import model_and_variant
-from tightrope.records.kept import named
 from tightrope.records.latency import Reference, TimedShape
 from tightrope.records.race import RaceRecord
-from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.records.record import TRAINING, Record, named, require_engine
 from tightrope.statistics import Interval, SpeedVerdict, speed_verdict
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES

@@ -10,9 +10,8 @@ from typing import Any, TypedDict
 
 from msgspec.structs import replace
 
-from tightrope.artifacts.descent import parent_of, require_model
 from tightrope.artifacts.files import require_type, sha256
-from tightrope.artifacts.manifest import open_manifest, read_manifest
+from tightrope.artifacts.manifest import open_manifest, parent_of, read_manifest, require_model
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split, require_split

@@ -12,11 +12,20 @@ from msgspec.structs import asdict, replace
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.accuracy import change
-from tightrope.records.kept import Kept, disturbed_while, kept, kept_of
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord
 from tightrope.records.profile import RemovedCause as RecordedCause
-from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_seconds, time_ratio
+from tightrope.records.record import (
+    FEWEST_ROUNDS,
+    Kept,
+    Round,
+    blocks_of,
+    call_seconds,
+    disturbed_while,
+    kept,
+    kept_of,
+    time_ratio,
+)
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate

@@ -17,7 +17,7 @@ from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import code_digest
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError
-from tightrope.jobs.spread import spread
+from tightrope.jobs.child import spread
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed

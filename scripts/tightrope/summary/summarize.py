@@ -16,7 +16,7 @@ from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, Found
-from tightrope.jobs.spread import beside
+from tightrope.jobs.child import beside
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.records.profile import CausesRecord, ProfileRecord

@@ -19,7 +19,7 @@ from tightrope.artifacts.files import sha256, storage_errors
 from tightrope.errors import ArtifactError, TightropeError
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.progress import ProgressBar
-from tightrope.machine.foreign_load import own_seconds
+from tightrope.machine.counters import own_seconds
 from tightrope.machine.interference import Windows
 from tightrope.training.examples import (
     Batch,

@@ -16,8 +16,8 @@ from tightrope.artifacts.manifest_types import SourceManifest
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import set_failure
 from tightrope.jobs.execution import Execution
+from tightrope.machine.interference import OF_RUN, QuietMachine
 from tightrope.machine.processes import peak_rss_bytes
-from tightrope.machine.quiet import OF_RUN, QuietMachine
 from tightrope.model.pruning import Changes
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.training.examples import Start, load_start

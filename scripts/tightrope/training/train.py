@@ -17,7 +17,7 @@ from tightrope.artifacts.manifest_types import LabelsManifest, SourceManifest
 from tightrope.checkpoint.source import importer_of
 from tightrope.inputs.encode import require_sizes, some_examples
 from tightrope.inputs.reference import better_order, check_prepared
-from tightrope.machine.quiet import GAP_CORES, LOOK_SECONDS, foreign_cores
+from tightrope.machine.interference import GAP_CORES, LOOK_SECONDS, foreign_cores
 from tightrope.model.config import BY_NAME, matching, output_names
 from tightrope.model.module import logits_only, runner
 from tightrope.model.pruning import Changes

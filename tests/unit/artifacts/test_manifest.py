@@ -1,14 +1,31 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from artifact_files import written
+from artifact_files import without_digests, written
 from manifests import ENGINE
 from tightrope.artifacts.files import sha256
-from tightrope.artifacts.manifest import open_manifest, read_manifest, write_manifest
+from tightrope.artifacts.manifest import (
+    Artifacts,
+    checkpoint_of,
+    identity,
+    open_manifest,
+    read_manifest,
+    require_engine_of,
+    write_manifest,
+)
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest
 from tightrope.errors import ArtifactError
+from tightrope.int8.calibrate import calibrate
+from tightrope.measure.run import facts_of_run
+from tightrope.onnx.file import load_onnx, require_onnx_of
+from tightrope.variants import Variant
+from tiny_model import EXECUTION, LONGEST, SAMPLES, TinyModel, name_variant
+
+QUICK = name_variant("onnxruntime", "fp32")
+ELSEWHERE = "not made from .*checkpoint.json, maybe another model's; delete it and what it was"
 
 
 @pytest.fixture
@@ -70,3 +87,71 @@ def test_a_field_of_another_type_another_kind_and_a_cut_are_named(manifest, chan
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ArtifactError, match=r"engine\.json: its content is not what"):
         read_manifest(manifest, EngineManifest)
+
+
+@pytest.fixture
+def other(tiny: TinyModel, tmp_path: Path) -> Path:
+    """The manifest of another model's checkpoint: one setting differs."""
+    folder = tmp_path / "other" / "checkpoint"
+    shutil.copytree(tiny.checkpoint.parent, folder)
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "hidden_act": "relu"}))
+    return with_fields(folder / "checkpoint.json", model="other")
+
+
+def with_fields(manifest: Path, **fields: Any) -> Path:
+    """Write a manifest anew, of the files that are there now."""
+    document = json.loads(manifest.read_text())
+    write_manifest(manifest, **{**without_digests(document), **fields})
+    return manifest
+
+
+def of(checkpoint: Path) -> str:
+    return identity(open_manifest(checkpoint, CheckpointManifest))
+
+
+def test_a_checkpoint_is_the_same_in_any_folder_and_onnx_files_name_it(tiny, tmp_path, other):
+    shutil.copytree(tiny.checkpoint.parent, tmp_path / "copy")
+    assert of(with_fields(tmp_path / "copy/checkpoint.json", model="copy")) == of(tiny.checkpoint)
+    assert of(other) != of(tiny.checkpoint)
+    for path in (tiny.onnx, tiny.simplified, tiny.u8s8, tiny.s8s8, tiny.e4m3):
+        assert checkpoint_of(load_onnx(path)) == of(tiny.checkpoint)
+
+
+def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, built, other):
+    engine = built(QUICK)
+    assert open_manifest(engine, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
+
+    def facts(checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
+        names = {"model": model, "variant": str(variant)}
+        return facts_of_run(Artifacts(engine, checkpoint, checkpoint), EXECUTION, **names)
+
+    assert facts(tiny.checkpoint, "any")["model"] == "any"
+    with pytest.raises(ArtifactError, match=f"engine.json: {ELSEWHERE}"):
+        facts(other, "other")
+    with pytest.raises(ArtifactError, match=r"checkpoint.json: .* of model other, not of tiny"):
+        facts(other, "tiny")
+    with pytest.raises(ArtifactError, match="the engine of cpu-onnxruntime-fp32, not of cpu-tvm"):
+        facts(tiny.checkpoint, "tiny", name_variant("tvm", "fp32"))
+
+
+def test_what_is_of_another_or_an_unknown_checkpoint_is_refused(tiny, built, other, tmp_path):
+    document, engine = json.loads(built(QUICK).read_text()), tmp_path / "engine.json"
+    written(engine, {**document, "checkpoint": None})
+    with pytest.raises(ArtifactError, match=ELSEWHERE):
+        require_engine_of(engine, tiny.checkpoint, str(QUICK))
+    failed = {"status": "failed", "reason": "no such operator", "checkpoint": None}
+    written(engine, document | failed)
+    require_engine_of(engine, other, str(QUICK))
+    del document["checkpoint"]
+    written(engine, document)
+    with pytest.raises(ArtifactError, match=r"missing required field `checkpoint`.*: delete it"):
+        require_engine_of(engine, tiny.checkpoint, str(QUICK))
+    # an ONNX file of another model is neither calibrated nor taken
+    with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
+        require_onnx_of(tiny.simplified, other)
+    settings: dict[str, Any] = {"percentile": None, "threads": 1, "libraries": {}}
+    paths = (tiny.simplified, tiny.split("calibration"), other, tmp_path / "cache.json")
+    with pytest.raises(ArtifactError, match=f"model.simplified.onnx: {ELSEWHERE}"):
+        calibrate(*paths, method="nncf", samples=SAMPLES, max_sequence=LONGEST, **settings)
+    assert not (tmp_path / "cache.json").exists()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import tightrope
 from programs import printed_in
-from tightrope.artifacts.provenance import code_digest, library_versions
-from tightrope.artifacts.reach import read_module
+from tightrope.artifacts.provenance import code_digest, library_versions, read_module
 from tightrope.errors import TightropeError
 
 SCRIPT = "from tightrope.near import work\nwork()\n"

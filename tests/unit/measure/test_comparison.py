@@ -16,8 +16,8 @@ from played_streams import Device
 from tightrope.errors import WorkFailed
 from tightrope.jobs import child
 from tightrope.jobs.child import Limits
-from tightrope.measure import comparison, rounds, timing
-from tightrope.measure.comparison import FEWEST_IN_VAIN, blocks_of, compare_loads, second_half
+from tightrope.measure import latency, rounds, timed_engine
+from tightrope.measure.latency import FEWEST_IN_VAIN, compare_loads, second_half
 from tightrope.records.latency import StreamBlocks, TimedShape
 from tightrope.records.record import WarmUp
 from tightrope.statistics import speed_verdict, speedup
@@ -32,6 +32,10 @@ PLAN = {
 }
 OWN, BASELINE = "", "baseline "
 Compare = Callable[..., TimedShape]
+
+
+def blocks_of(shape: TimedShape) -> list[list[list[float]]]:
+    return [one for one in (shape.blocks_s, shape.baseline_blocks_s) if one is not None]
 
 
 @pytest.fixture
@@ -180,7 +184,7 @@ def test_it_goes_on_until_its_interval_is_narrow_and_no_longer(compared: Compare
 def test_measuring_ends_at_the_time_limit_or_where_most_pairs_do_not_count(compared, monkeypatch):
     shape = compared(jumpy(1), 0.002, comparison_seconds=0.3, loads=2)
     assert (shape.stop, shape.seconds >= 0.3) == ("time limit", True)
-    monkeypatch.setattr(comparison, "IN_VAIN_SECONDS", 0.0)
+    monkeypatch.setattr(latency, "IN_VAIN_SECONDS", 0.0)
     shape = compared(pairs=100, played={OWN: stolen()})
     assert (shape.stop, len(shape.pairs)) == ("disturbed", FEWEST_IN_VAIN)
     half = compared(pairs=10, played={OWN: stolen(*range(1, 100, 2))})
@@ -302,14 +306,14 @@ def test_the_energy_of_both_loads_is_kept(tmp_path: Path) -> None:
 
 
 def test_streams_are_timed_in_both_loads_whichever_number_fails(journal, monkeypatch) -> None:
-    monkeypatch.setattr(timing, "BLOCK_SECONDS", 0.02)
-    monkeypatch.setattr(comparison, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(timed_engine, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(latency, "GRACE_SECONDS", 0.3)
     engine, plan = Played(journal, OWN, 0.001, run=Device(2)), {**PLAN, "loads": 2}
     shape = TimedShape(batch=1)
     compare_loads({OWN: engine}, [shape], plan, 1, LIMITS, nowhere(), [2, 4])
     two, four = shape.streams or ()
     assert (two.streams, two.reason) == (2, None)
-    assert len(two.calls) == len(two.seconds) == len(two.gpu) == 2 * timing.BLOCKS
+    assert len(two.calls) == len(two.seconds) == len(two.gpu) == 2 * timed_engine.BLOCKS
     assert four == StreamBlocks(streams=4, reason="out of memory")
     assert len(shape.pairs) == PLAN["pairs"]
     # one that dies ends the measurement

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tightrope.artifacts import reach
+from tightrope.artifacts import provenance
 from tightrope.artifacts.provenance import sources_of
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.data import source as data_sources
@@ -72,7 +72,7 @@ sources:archive_errors -> data: local_images
 sources:fetching -> checkpoint: hub, data: hub
 sources:package_folder -> checkpoint: package, data: docstrings
 studies/idleness:after -> study: idleness
-studies/batching:bucket_edges -> study: traffic
+studies/loadgen:bucket_edges -> study: traffic
 studies/idleness:words -> render_report, summarize
 studies/loadgen:SEEDS -> study: traffic
 statistics:speedup -> RACES, choose_structure, measure_latency, render_report, study: traffic,
@@ -149,9 +149,9 @@ def changed(copy, reached) -> Iterator[Callable[[str, str], set[str]]]:
 def planted(text: str, name: str) -> str:
     """The text of a module in which a definition does something else."""
     lines = text.splitlines()
-    node = next(one for one in ast.parse(text).body if name in reach.defined_by(one))
+    node = next(one for one in ast.parse(text).body if name in provenance.defined_by(one))
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        first = node.body[1] if reach.is_docstring(node.body[0]) else node.body[0]
+        first = node.body[1] if provenance.is_docstring(node.body[0]) else node.body[0]
         line = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", ()))])
         lines.insert(line - 1, " " * first.col_offset + "planted = 1")
     else:
@@ -167,7 +167,7 @@ def module_of(copy: Path, place: str, name: str) -> str:
         file
         for file in files
         if name in file.read_text()
-        and any(name in reach.defined_by(node) for node in ast.parse(file.read_text()).body)
+        and any(name in provenance.defined_by(node) for node in ast.parse(file.read_text()).body)
     )
     return found.relative_to(copy).with_suffix("").as_posix()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from archive_files import pack
 from tightrope.errors import TightropeError
-from tightrope.sources import archives, local
-from tightrope.sources.archives import is_archive, read_archive
+from tightrope.sources import local
+from tightrope.sources.local import is_archive, read_archive
 
 FILES = {"cat/1.jpg": b"one" * 500, "dog/2.jpg": b"two" * 700}
 KINDS = pytest.mark.parametrize("kind", ["a.zip", "a.tar", "A.TAR.GZ"])
@@ -72,7 +72,7 @@ def test_a_link_or_device_is_refused(tmp_path: Path, kind: bytes | None) -> None
 @KINDS
 def test_a_member_and_an_archive_that_unpack_to_too_much_are_not_read(tmp_path, kind, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(archives, "LARGEST_FILE", 2000)
+        patch.setattr(local, "LARGEST_FILE", 2000)
         said = error_of(pack(tmp_path / kind, {**FILES, "bomb.jpg": bytes(2001)}))
         assert said.startswith("/dog/2.jpg: 2100 bytes; at most 2000")
     monkeypatch.setattr(local, "ALWAYS_ALLOWED", 3000)

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from tightrope.data.splits import Material, fingerprint
 from tightrope.errors import ConfigError
+from tightrope.jobs.child import spread
 from tightrope.sources.local import package_folder, package_version
 
 SHORTEST, LONGEST = 30, 400
@@ -59,8 +59,7 @@ def read(source: str, location: str, *, texts: int | None, seed: int, **_setting
     folders = [package_folder(source, name) for name in packages]
     read_package = partial(texts_of_package, mask=masking_pattern(packages), seed=seed, share=share)
     # parsing dominates the time, and packages are independent
-    with ProcessPoolExecutor(min(len(folders), len(os.sched_getaffinity(0)))) as pool:
-        texts_by_package = list(pool.map(read_package, folders))
+    texts_by_package = spread(read_package, folders, processes=len(os.sched_getaffinity(0)))
     rows = [(text, label) for label, texts in enumerate(texts_by_package) for text in texts]
     return Material(labels=packages, train=rows)
 

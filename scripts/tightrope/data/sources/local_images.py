@@ -19,8 +19,13 @@ from tightrope.data.splits import (
     train_and_evaluation,
 )
 from tightrope.errors import ConfigError, TightropeError
-from tightrope.sources.archives import is_archive, read_archive
-from tightrope.sources.local import fixed_part, home_expanded, matching_paths
+from tightrope.sources.local import (
+    fixed_part,
+    home_expanded,
+    is_archive,
+    matching_paths,
+    read_archive,
+)
 from tightrope.sources.tables import ROWS, TABLES, excerpt, read_columns, table_suffix
 
 if TYPE_CHECKING:
