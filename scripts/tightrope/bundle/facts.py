@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from tightrope.bundle.subject import Subject, imported
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
 from tightrope.machine.distributions import licence_of
@@ -20,8 +21,6 @@ from tightrope.report.style.numbers import milliseconds, moment, ratio, ratio_in
 from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
 from tightrope.statistics import LEVEL
-from tightrope.summary.measured import Shape
-from tightrope.summary.results import LatencyRow
 
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand

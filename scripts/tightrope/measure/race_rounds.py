@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Mapping
 
+from tightrope.decide.finalists import Finalists
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits
 from tightrope.jobs.progress import ProgressBar
@@ -11,7 +12,6 @@ from tightrope.machine.interference import Block, of_pair
 from tightrope.machine.quiet import QuietMachine
 from tightrope.measure.rounds import Clocks, Plan, Running, block_seconds
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.finalists import Finalists
 from tightrope.records.race import (
     NONE_FASTER,
     TIME_LIMIT,

@@ -1,9 +1,10 @@
 """What of a measurement counts, and why not: decided once, for summary, page and repetition."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tightrope.machine.interference import MAX_FOREIGN_CORES
+from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
 
 Call = TypeVar("Call")
 BUSIEST = "; the busiest: "
@@ -66,3 +67,22 @@ def named(busiest: dict[str, float]) -> str:
     """Return a sentence ending that names the programs with the highest load; empty without any."""
     words = ", ".join(f"{name} ({100 * cores:.0f} % of a core)" for name, cores in busiest.items())
     return f"{BUSIEST}{words}" if words else ""
+
+
+CAUSES = {
+    "waited": "their threads waited for a CPU that another program used",
+    "preempted": "their threads were preempted by another program",
+    "stolen": "the hypervisor took the processor",
+    "throttled": "the GPU was throttled",
+    "shared": "other processes on the GPU",
+}
+OF_THE_GPU = {"throttled", "shared"}
+
+
+def causes(pairs: list[Counters], windows: list[float | None], busiest: dict[str, float]) -> str:
+    """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
+    counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
+    reasons = SLOWDOWNS & {reason for pair in pairs for reason in pair.throttled or ()}
+    why = {"throttled": f" ({', '.join(sorted(reasons))})"}
+    words = " and ".join(CAUSES[one] + why.get(one, "") for one, _ in counts.most_common())
+    return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")

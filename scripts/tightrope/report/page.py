@@ -12,6 +12,8 @@ from msgspec.structs import asdict
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
+from tightrope.decide.recommend import Recommendation
+from tightrope.decide.result import LatencyRow, Result, Shape
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.family import families_section
@@ -30,10 +32,7 @@ from tightrope.report.sections.studies import study_remarks, study_sections
 from tightrope.report.sections.training import training_section
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
-from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.recommend import Recommendation
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]

@@ -6,14 +6,24 @@ A family is a model, the root, with all models that start from it, directly or t
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from tightrope.decide.result import (
+    NO_SPEEDUP,
+    Attempt,
+    Entry,
+    LatencyRow,
+    Ratio,
+    Result,
+    Shape,
+    interval_of,
+    same,
+)
 from tightrope.machine.host import host_key
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
+from tightrope.records.kept import causes
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
 from tightrope.statistics import AccuracyVerdict, Interval
 from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
-from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of, same
 from tightrope.summary.models import Checkpoints, FamilyMember, Judged, member_entries
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {

@@ -14,6 +14,7 @@ from tightrope.artifacts.descent import parent_of, require_model
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
+from tightrope.decide.result import Entry, Result
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split, require_split
 from tightrope.model.config import activation_of
@@ -26,8 +27,6 @@ from tightrope.summary.accuracy import (
     search_entry,
     sensitivity_entries,
 )
-from tightrope.summary.measured import Entry
-from tightrope.summary.results import Result
 from tightrope.variants import AUTO, parse
 
 # splits, and the settings at whose number of tokens their texts are cut

@@ -9,6 +9,17 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from tightrope.decide.result import (
+    NO_SPEEDUP,
+    Attempt,
+    ComparedAccuracy,
+    Entry,
+    LatencyRow,
+    Measured,
+    Ratio,
+    Shape,
+    same,
+)
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.accuracy import change
@@ -20,10 +31,10 @@ from tightrope.records.record import FEWEST_ROUNDS, Round, blocks_of, call_secon
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
-from tightrope.summary.accuracy import ComparedAccuracy, accuracy_between, top_one
-from tightrope.summary.measured import Attempt, Entry, Measured, Ratio, Shape, measured_entry, same
+from tightrope.summary.accuracy import accuracy_between, top_one
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.models import Judged
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
+from tightrope.summary.results import latency_entry
 from tightrope.variants import device_of, parse
 
 

@@ -6,11 +6,11 @@ from shutil import get_terminal_size
 from typing import Any
 
 from tightrope.artifacts.files import file_state
+from tightrope.decide.recommend import Recommendation
+from tightrope.decide.result import Shape
 from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
 from tightrope.summary.document import Summary, failures, read_reported, remeasure_command
-from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.recommend import Recommendation
 
 # alignment of each column, and its width on a narrow terminal: there names do not wrap, so that
 # they can be copied

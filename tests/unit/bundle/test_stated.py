@@ -10,9 +10,8 @@ from disturbed import facts
 from report_pages import summary_of
 from tightrope.bundle.facts import decisions, interval
 from tightrope.bundle.subject import without_programs
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
-from tightrope.summary.measured import Shape
-from tightrope.summary.results import LatencyRow
 
 
 def shape(blocks: list[float], hit: int = 0) -> TimedShape:

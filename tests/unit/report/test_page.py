@@ -8,11 +8,11 @@ from gpu_states import GPU
 from msgspec.structs import replace
 from page_parts import PARTS
 from report_pages import EXAMPLE, MODEL, example, page_of, summary_of
+from tightrope.decide.result import Accuracy
 from tightrope.errors import ArtifactError
 from tightrope.report.page import host_names, render_page, sections
 from tightrope.report.sections.figures import number_front, speedups, trade_offs
 from tightrope.report.sections.steadiness import disturbed_section, remarks
-from tightrope.summary.accuracy import Accuracy
 
 ATTACK = '</script><script>window.owned = true</script><img src=x onerror="owned=1">'
 COMMAND = "snakemake --cores 1 --config remeasure=disturbed"

@@ -16,6 +16,8 @@ from raced import SHAPE, decided_shape, race_record
 from report_pages import summary_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.decide.bounds import Goal
+from tightrope.decide.result import FlippedExample, Result, Search, Shape, Trial
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.family import FAMILY, FamilyRecord
@@ -24,12 +26,10 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import Offline, Rehearsal, Sent
-from tightrope.summary.accuracy import FlippedExample, Search, Trial
-from tightrope.summary.candidates import Goal
 from tightrope.summary.document import TRAINING, Summary, exit_with_failures, failures, read_summary
-from tightrope.summary.measured import Shape, engines_in_use, read_own_race
+from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
-from tightrope.summary.results import Result, not_planned_entry
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Host, Inputs, Machine, Settings, hosts_of
 from tightrope.summary.summarize import summarize, table
 

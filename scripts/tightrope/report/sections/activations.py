@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tightrope.decide.result import ComparedAccuracy, Shape
 from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
 from tightrope.report.style.numbers import shape_label
 from tightrope.report.tables import grouped
-from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
-from tightrope.summary.measured import Shape
 from tightrope.summary.pairs import Activation, ActivationRow
 from tightrope.variants import at_place, parse
 

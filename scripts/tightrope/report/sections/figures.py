@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tightrope.decide.result import LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.report.charts import accuracy_latency_chart, speedup_chart
 from tightrope.report.style.numbers import (
     milliseconds,
@@ -18,8 +19,6 @@ from tightrope.report.style.numbers import (
 )
 from tightrope.report.tables import grouped
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Ratio, Shape, interval_of
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import at_place
 
 Record = Mapping[str, Any]

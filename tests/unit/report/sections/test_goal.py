@@ -5,9 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 from raced import SHAPE
 from report_pages import HOST, MODEL, Outline, example, page_of
-from tightrope.summary.candidates import Cost
-from tightrope.summary.goal import GoalDecision
-from tightrope.summary.recommend import Rejected
+from tightrope.decide.goal import GoalDecision
+from tightrope.decide.recommend import Rejected
+from tightrope.summary.costs import Cost
 
 VARIANT = "cpu-openvino-bf16"
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"

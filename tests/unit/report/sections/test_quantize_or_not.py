@@ -4,11 +4,11 @@ import pytest
 import results
 from msgspec.structs import asdict
 from report_pages import example, page_of
+from tightrope.decide.quantize import Quantization, QuantizedAccuracy, QuantizedVariant
+from tightrope.decide.result import Ratio, Shape
 from tightrope.report.sections.int8 import quantization_section
 from tightrope.report.tables import alike
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.quantize_or_not import Quantization, QuantizedAccuracy, QuantizedVariant
 from tightrope.summary.runs import Host
 
 FASTER = Ratio.of(Interval(1.5, 1.4, 1.6))

@@ -20,12 +20,10 @@ from goals import (
 from msgspec.structs import replace
 from raced import PLACE, SHAPE
 from results import WHY
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.candidates import Goal
-from tightrope.summary.goal import GoalDecision, for_goal
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.recommend import Rejected
-from tightrope.summary.results import Result
+from tightrope.decide.bounds import Goal
+from tightrope.decide.goal import GoalDecision, for_goal
+from tightrope.decide.recommend import Rejected
+from tightrope.decide.result import Accuracy, Result, StudyEntry
 
 
 def planted() -> list[Result]:

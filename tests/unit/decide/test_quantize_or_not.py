@@ -6,11 +6,9 @@ import pytest
 from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, race_record, race_shape
 from results import BASELINE, between, failed, lost, result, row
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.quantize_or_not import Quantization, quantizations
-from tightrope.summary.races import RaceKey, RaceRatio, race_entries
-from tightrope.summary.results import LatencyRow, Result
+from tightrope.decide.quantize import Quantization, quantizations
+from tightrope.decide.race import RaceKey, RaceRatio, race_entries
+from tightrope.decide.result import Accuracy, LatencyRow, Ratio, Result, Shape
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
 LARGE = Shape(batch=16, sequence=64)

@@ -7,13 +7,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import asdict
 
-from tightrope.records.finalists import STANDINGS
+from tightrope.decide.finalists import STANDINGS
+from tightrope.decide.race import Race, RaceKey, ratio_between
+from tightrope.decide.recommend import rows_at, shapes_of
+from tightrope.decide.result import Accuracy, Entry, LatencyRow, Ratio, Result, Shape, interval_of
 from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
-from tightrope.summary.races import Race, RaceKey, ratio_between
-from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
 Rows = Mapping[str, LatencyRow]

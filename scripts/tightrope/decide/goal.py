@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from tightrope.summary.candidates import (
+from tightrope.decide.bounds import (
     BOUNDS,
     Bound,
     Candidate,
@@ -21,9 +21,9 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.measured import Entry, Shape, StudyEntry, number, same
-from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
-from tightrope.summary.results import Result
+from tightrope.decide.phrases import number
+from tightrope.decide.recommend import Recommendation, Rejected, measured_places, shapes_of
+from tightrope.decide.result import Entry, Result, Shape, StudyEntry, same
 
 # a bound that costs less than this is said to cost nothing
 NOTHING = 0.0005

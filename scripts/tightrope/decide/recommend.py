@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tightrope.records.finalists import MOST
+from tightrope.decide.finalists import MOST
+from tightrope.decide.phrases import milliseconds
+from tightrope.decide.race import DECIDED, Race, RaceKey, ratio_between
+from tightrope.decide.result import Entry, LatencyRow, Result, Shape, interval_of
 from tightrope.records.race import NONE_FASTER
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape, interval_of, milliseconds
-from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
 
 Races = Mapping[RaceKey, Race]

@@ -13,10 +13,9 @@ from manifests import ENGINE
 from raced import HOST
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
+from tightrope.decide.finalists import Candidate, Measured, candidates, racing_for, read_measured
 from tightrope.errors import ArtifactError
-from tightrope.measure.race_candidates import Measured, candidates, racing_for, read_measured
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.finalists import Candidate
 from tightrope.records.latency import DRIFT_SHARE, LOAD_ORDER_STD, LatencyRecord, drift_std
 from tightrope.statistics import Interval, speedup
 

@@ -8,11 +8,10 @@ from goals import reasons
 from msgspec.structs import replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Shape
-from tightrope.summary.races import race_entries, with_races
-from tightrope.summary.recommend import Recommendation, recommendations, why_nothing
-from tightrope.summary.results import Result, not_planned_entry
+from tightrope.decide.race import race_entries, with_races
+from tightrope.decide.recommend import Recommendation, recommendations, why_nothing
+from tightrope.decide.result import Accuracy, Result, Shape
+from tightrope.summary.results import not_planned_entry
 
 LARGE = Shape(batch=16, sequence=128)
 BF16, FLOAT, DYNAMIC = "cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-onnxruntime-int8-dynamic"
