@@ -6,6 +6,7 @@ import results
 from raced import SHAPE, decided_shape, race_record
 from tightrope.decide.bounds import Goal, Minimized
 from tightrope.decide.goal import GoalDecision, decisions
+from tightrope.decide.phrases import said
 from tightrope.decide.race import race_entries
 from tightrope.decide.recommend import Recommendation, recommendations
 from tightrope.decide.result import Accuracy, LatencyRow, Ratio, Result, Shape
@@ -67,4 +68,4 @@ def decided(
 
 
 def reasons(decision: GoalDecision | Recommendation) -> dict[str, str]:
-    return {one.variant: one.reason for one in decision.rejected}
+    return {one.variant: said(one.reason) for one in decision.rejected}

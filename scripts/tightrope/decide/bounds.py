@@ -6,10 +6,10 @@ of the change of accuracy. The 99th percentile and the memory have no interval.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from tightrope.decide.recommend import unkept
-from tightrope.decide.result import Entry, LatencyRow, Result, Shape, StudyEntry
+from tightrope.decide.result import Entry, LatencyRow, Reason, Result, Shape, StudyEntry
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
 
 MILLION = 1e6
@@ -47,7 +47,7 @@ class Miss(Entry):
     by: float | None
     """Its value, of accuracy the most points that it may have lost, and how much that is over; None
     if it is not known."""
-    why: str | None
+    why: Reason | None
     """Why it is not known, else None."""
 
 
@@ -73,12 +73,6 @@ MILLISECONDS = 1000.0
 P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
 WITH_PRICE, WITHOUT_PRICE = "per million inferences", "machine hours per million inferences"
-# name and unit of each
-BOUNDS: Mapping[Bound, tuple[str, str]] = {
-    "p99_ms": ("p99", "ms"),
-    "memory_mb": ("memory", "MB"),
-    "accuracy_points": ("accuracy loss", "points"),
-}
 
 
 class Candidate(NamedTuple):
@@ -94,7 +88,7 @@ class Candidate(NamedTuple):
     padding: str | None
     value: float | None
     p99_ms: float | None
-    lacks: str | None
+    lacks: Reason | None
     provisional: bool
     row: LatencyRow | None = None
 
@@ -116,9 +110,7 @@ def at_shapes(
 ) -> list[Candidate]:
     """Return each variant at each of the shapes at which it was measured."""
     wanted, found = list(shapes), []
-    unknown = f"its {goal.minimize} was not measured"
-    if goal.minimize == "energy":
-        unknown = "the machine shows no energy of it"
+    unknown = Reason.of("no_energy" if goal.minimize == "energy" else "unknown", of=goal.minimize)
     for result in results:
         for row in (one for one in result.latency if one.shape in wanted):
             values = {
@@ -128,25 +120,27 @@ def at_shapes(
                 "energy": None if row.energy_j is None else row.energy_j / row.shape.batch,
             }
             value = None if row.paired_s is None else values[goal.minimize]
-            lacks = f"disturbed: {row.disturbed}" if row.disturbed else unknown
+            lacks = Reason.of("disturbed", why=row.disturbed) if row.disturbed else unknown
             told = value, in_ms(row.p99_s), None if value is not None else lacks, row.provisional
             found.append(Candidate(result, row.shape, None, *told, row))
     return found
 
 
-def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
+def why_no_p99(candidate: Candidate, limit_ms: float) -> Reason:
     """Return why the p99 of a candidate is not known, with the remedy where more calls are one.
 
     A p50 over the bound rules out the p99, however many calls there are.
     """
     row = candidate.row
     if row is None:
-        return "not measured under this traffic"
+        return Reason.of("unmeasured_traffic")
     p50 = in_ms(row.p50_s)
     if p50 is not None and p50 > limit_ms:
-        return f"p50 is {p50:.3g} ms already, over the bound of {limit_ms:.3g} ms"
-    remedy = f"; set latency: {{calls: {P99_CALLS}}}" if row.stop == "calls" else ""
-    return f"{row.samples} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
+        return Reason.of("p50_over", p50_ms=p50, limit_ms=limit_ms)
+    calls = P99_CALLS if row.stop == "calls" else None
+    return Reason.of(
+        "few_calls", calls=row.samples, needed=SAMPLES_FOR_PERCENTILE[99], configure=calls
+    )
 
 
 def memory_mb(result: Result) -> float | None:
@@ -175,16 +169,21 @@ def under_traffic(
             }
             value = values.get(goal.minimize)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
-            reason = row["server_reason"] if scenario == "server" else row["reason"]
-            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else reason
-            words = None if value is not None else lacks or f"not measured with {scenario}"
-            told = value, in_ms(p99), words, row["provisional"]
+            why = row["server_reason"] if scenario == "server" else row["reason"]
+            lacks = Reason.of("no_traffic", scenario=scenario)
+            if row["disturbed"]:
+                lacks = Reason.of("disturbed", why=row["disturbed"])
+            elif why:
+                lacks = Reason.of("no_rate", why=why)
+            told = value, in_ms(p99), lacks if value is None else None, row["provisional"]
             yield Candidate(result, None, row["padding"], *told)
 
 
 def given(goal: Goal) -> list[tuple[Bound, float]]:
     """Return the bounds of the goal with their limits."""
-    return [(bound, limit) for bound in BOUNDS if (limit := getattr(goal, bound)) is not None]
+    return [
+        (bound, limit) for bound in get_args(Bound) if (limit := getattr(goal, bound)) is not None
+    ]
 
 
 def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]:
@@ -201,7 +200,9 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
         }[bound]
         if value is None or value > limit:
             by = None if value is None else value - limit
-            unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
+            unknown = Reason.of("not_measured")
+            if bound == "p99_ms":
+                unknown = why_no_p99(candidate, limit)
             found.append(Miss(bound, limit, value, by, unknown if value is None else None))
     return sorted(found, key=how_far, reverse=True)
 
@@ -232,14 +233,14 @@ def how_far(miss: Miss) -> float:
     return miss.by / miss.limit if miss.limit else miss.by
 
 
-def ruled_out(candidate: Candidate, goal: Goal) -> str | None:
+def ruled_out(candidate: Candidate, goal: Goal) -> Reason | None:
     """Return why a candidate cannot be deployed whatever the bounds are, or None.
 
     The accuracy budget of the configuration holds unless the goal has a bound of its own.
     """
     result = candidate.result
     if result.status != "ok":
-        return f"{result.status}: {result.reason}"
+        return Reason.of(result.status, reason=result.reason)
     if goal.accuracy_points is None and (reason := unkept(result)):
         return reason
     return candidate.lacks

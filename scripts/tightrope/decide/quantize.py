@@ -10,7 +10,16 @@ from msgspec.structs import asdict
 from tightrope.decide.finalists import STANDINGS
 from tightrope.decide.race import Race, RaceKey, ratio_between
 from tightrope.decide.recommend import rows_at, shapes_of
-from tightrope.decide.result import Accuracy, Entry, LatencyRow, Ratio, Result, Shape, interval_of
+from tightrope.decide.result import (
+    Accuracy,
+    Entry,
+    LatencyRow,
+    Ratio,
+    Reason,
+    Result,
+    Shape,
+    interval_of,
+)
 from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
@@ -39,8 +48,8 @@ class QuantizedVariant(Entry):
     variant: str
     verdict: QuantizeVerdict
     """Whether it is surely faster and keeps the accuracy."""
-    why: list[str]
-    """All reasons that hold, in words."""
+    why: list[Reason]
+    """All reasons that hold."""
     failed: str | None
     """Why it failed, else None."""
     speedup: Ratio | None
@@ -155,18 +164,18 @@ def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> Quan
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup
     speedup = interval_of(paired)
-    why = [] if ok else [f"failed: {result.reason}"]
+    why = [] if ok else [Reason.of("failed", reason=result.reason)]
     if speedup is not None:
-        word: str = speed_verdict(speedup)
-        if word == "tie":
-            word = "no faster" if speedup.high == 1 else "not significantly faster"
-        why.append(f"{word} than {plain.variant}")
+        code: str = speed_verdict(speedup)
+        if code == "tie":
+            code = "no_faster" if speedup.high == 1 else "not_faster"
+        why.append(Reason.of(f"{code}_than", other=plain.variant))
     elif ok:
         why.append(why_not_raced(row, name, plain.variant, race))
     if ok or result.accuracy is not None:
         why.append(accuracy_reason(result.accuracy))
     if standing := standing_of(plain):
-        why.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing]}")
+        why.append(Reason.of("float_too", other=plain.variant, verdict=STANDINGS[standing]))
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
@@ -198,25 +207,19 @@ def standing_of(result: Result) -> int:
     return STANDINGS.index(verdict or "kept")
 
 
-def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> str:
-    """Explain why there is no speed-up over the float variant."""
+def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> Reason:
+    """Return why there is no speed-up over the float variant."""
     if row is None:
-        return "not measured at this shape"
+        return Reason.of("unmeasured")
     if race and {name, plain} <= set(race.raced):
-        if race.heats > 1:
-            return f"not raced with {plain}: the finalists did not fit in memory together"
-        return f"too few undisturbed rounds paired with {plain}"
-    if row.disturbed:
-        return "disturbed by other load"
-    return f"not raced with {plain}: another quantized variant is faster"
+        return Reason.of("apart" if race.heats > 1 else "few_rounds", other=plain)
+    return Reason.of("loaded") if row.disturbed else Reason.of("another_faster", other=plain)
 
 
-def accuracy_reason(accuracy: Accuracy | None) -> str:
-    """Describe the accuracy verdict in words."""
+def accuracy_reason(accuracy: Accuracy | None) -> Reason:
+    """Return the accuracy verdict as a reason."""
     if accuracy is None:
-        return "accuracy was not evaluated: speed alone decides"
+        return Reason.of("not_evaluated")
     if accuracy.verdict != "undecided":
-        return f"accuracy {accuracy.verdict}"
-    if accuracy.delta is None:
-        return "accuracy undecided: its baseline has no predictions"
-    return "accuracy undecided: more samples can tell"
+        return Reason.of("verdict", verdict=accuracy.verdict)
+    return Reason.of("accuracy_unknown" if accuracy.delta is None else "few_samples")

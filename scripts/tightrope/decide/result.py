@@ -37,6 +37,23 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         return [*self.sizes.items()] < [*other.sizes.items()]
 
 
+class Reason(Entry):
+    """Why something was decided so.
+
+    The page, the terminal and the card of a bundle say it with the phrase of its code in
+    `scripts/tightrope/decide/phrases.py`.
+    """
+
+    code: str
+    values: dict[str, Any] = {}
+    """What it is about, by name; an interval is a list of value, low and high."""
+
+    @classmethod
+    def of(cls, code: str, **values: Any) -> Self:
+        """Return the reason with these values."""
+        return cls(code, values)
+
+
 class Ratio(Entry, kw_only=True):
     """A speed-up: the time of another over its own, with its 95 % interval."""
 

@@ -35,13 +35,13 @@ from tightrope.summary.runs import Host
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
 # of profiles/default, for a run without --configfile
 DEFAULT = ("config/config.yaml",)
-SCHEMA: Literal[6] = 6
+SCHEMA: Literal[7] = 7
 
 
 class Summary(Entry):
     """The whole document."""
 
-    schema: Literal[6]
+    schema: Literal[7]
     """Of this version of the program."""
     tightrope: str
     """The version that wrote the file."""

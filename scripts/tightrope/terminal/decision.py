@@ -6,6 +6,7 @@ from shutil import get_terminal_size
 from typing import Any
 
 from tightrope.artifacts.files import file_state
+from tightrope.decide.phrases import sentence, why
 from tightrope.decide.recommend import Recommendation
 from tightrope.decide.result import Shape
 from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
@@ -118,12 +119,12 @@ def decided(document: Summary) -> list[str]:
     A goal without a variant at a shape is told as why there is no recommendation for it.
     """
     lines = [
-        f"{one.model}: {one.sentence}" + " (provisional)" * one.provisional
+        f"{one.model}: {sentence(document.goal, one)}" + " (provisional)" * one.provisional
         for one in document.goals
-        if one.variant is not None or one.shape is None
+        if document.goal and (one.variant is not None or one.shape is None)
     ]
     lines += [
-        f"{one.model}, {size_label(one.shape)}: {one.why}"
+        f"{one.model}, {size_label(one.shape)}: {why(one, document.goal, document.goals)}"
         for one in document.recommendations
         if one.variant is None
     ]
