@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, get_args
 
+from tightrope.decide.finalists import in_mb, in_ms
 from tightrope.decide.recommend import unkept
 from tightrope.decide.result import Entry, LatencyRow, Reason, Result, Shape, StudyEntry
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
@@ -67,8 +68,6 @@ def cost_of_million(inferences_per_s: float | None, price: float | None) -> floa
     return hours if price is None else hours * price
 
 
-MEGABYTE = 1e6
-MILLISECONDS = 1000.0
 # to configure for a p99, of which some may be disturbed
 P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
@@ -116,7 +115,7 @@ def at_shapes(
             values = {
                 "latency": in_ms(row.paired_s),
                 "cost": cost_of_million(row.throughput_per_s, price),
-                "memory": memory_mb(result),
+                "memory": in_mb(result.peak_rss_bytes),
                 "energy": None if row.energy_j is None else row.energy_j / row.shape.batch,
             }
             value = None if row.paired_s is None else values[goal.minimize]
@@ -143,16 +142,6 @@ def why_no_p99(candidate: Candidate, limit_ms: float) -> Reason:
     )
 
 
-def memory_mb(result: Result) -> float | None:
-    """Return the peak resident memory of the process in MB (10^6 bytes), None if not known."""
-    return None if result.peak_rss_bytes is None else result.peak_rss_bytes / MEGABYTE
-
-
-def in_ms(seconds: float | None) -> float | None:
-    """Return seconds in milliseconds."""
-    return None if seconds is None else MILLISECONDS * seconds
-
-
 def under_traffic(
     goal: Goal, results: Iterable[Result], traffic: Iterable[StudyEntry], price: float | None
 ) -> Iterator[Candidate]:
@@ -165,7 +154,7 @@ def under_traffic(
             values = {
                 "latency": in_ms(row["single_stream_p90_s"]),
                 "cost": cost_of_million(rate, price),
-                "memory": memory_mb(result),
+                "memory": in_mb(result.peak_rss_bytes),
             }
             value = values.get(goal.minimize)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
@@ -195,7 +184,7 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     for bound, limit in given(goal):
         value = {
             "p99_ms": candidate.p99_ms,
-            "memory_mb": memory_mb(candidate.result),
+            "memory_mb": in_mb(candidate.result.peak_rss_bytes),
             "accuracy_points": points_lost(candidate.result, limit, budget_points),
         }[bound]
         if value is None or value > limit:

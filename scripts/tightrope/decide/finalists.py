@@ -4,47 +4,62 @@ Variants that may be the fastest, and the best quantized variant of each engine 
 float variant.
 """
 
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, Self
 
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.records.accuracy import AccuracyRecord, comparable, compared
+from tightrope.records.accuracy import AccuracyRecord, judged
 from tightrope.records.latency import (
     LatencyRecord,
     MachineSpeed,
-    drift_std,
     joules_per_call,
     kept_pairs,
+    paired_speedup,
 )
 from tightrope.records.record import require_engine
-from tightrope.statistics import Interval, percentile, speedup
+from tightrope.statistics import Interval, percentile
 from tightrope.variants import QUANTIZED, parse
 
 # from deployable to not deployable
 STANDINGS = ("kept", "undecided", "dropped")
 # more contenders would get too few rounds each
 MOST = 8
+# factor of uncertainty of a ratio of times that were measured in different minutes
+UNPAIRED = 1.25
 
 
 class Candidate(NamedTuple):
     """A variant measured at a shape.
 
-    `speedup` is over the baseline; `verdict` is that of its accuracy, `kept` where not evaluated.
+    `speedup` is over the baseline; `verdict` is that of its accuracy, `kept` where not evaluated;
+    the energy is per call. Each of the last three is None where it is not known.
     """
 
     variant: str
     speedup: Interval
     verdict: str
+    p99_ms: float | None = None
+    memory_mb: float | None = None
+    energy_j: float | None = None
 
     @property
     def standing(self) -> int:
         """Return 0 for a deployable accuracy verdict, more for a worse one."""
         return STANDINGS.index(self.verdict)
+
+    def meets(self, goal: Mapping[str, Any]) -> bool:
+        """Return whether it keeps the accuracy within the goal's bounds of p99 and memory.
+
+        None is no bound; a value that is not known meets none.
+        """
+        bounds = (goal["p99_ms"], self.p99_ms), (goal["memory_mb"], self.memory_mb)
+        known = all(most is None or (one is not None and one <= most) for most, one in bounds)
+        return self.standing == 0 and known
 
 
 class Finalists(NamedTuple):
@@ -112,11 +127,6 @@ def best(group: list[Candidate], belongs: Callable[[Candidate], bool]) -> str | 
     return min(found, key=lambda one: (one.standing, -one.speedup.low)).variant if found else None
 
 
-# factor of uncertainty of a ratio of times that were measured in different minutes
-UNPAIRED = 1.25
-MILLISECONDS, MEGABYTE = 1000.0, 1e6
-
-
 @dataclass(frozen=True, kw_only=True)
 class RaceSettings:
     """What decides who takes part in a race, and when it ends.
@@ -178,102 +188,75 @@ def read_measured(
 
 
 def candidates(measured: Mapping[str, Measured], race: RaceSettings, place: int) -> list[Candidate]:
-    """Return the variants with a speed-up at the shape with index `place`."""
+    """Return the variants with a speed-up at the shape with index `place`.
+
+    One that other load disturbed has none, unless that is accepted.
+    """
     reference = measured.get(race.baseline)
+    answers = reference.accuracy if reference else None
     machine = MachineSpeed(one.latency for one in measured.values())
     found = []
     for name, one in measured.items():
-        spread = machine.spread(one.latency, place)
-        unsteady = drift_std(spread, one.latency.plan["loads"])
-        faster = speed(one, reference, place, unsteady, race.accept_disturbed)
-        if faster is not None:
-            answers = reference.accuracy if reference else None
-            found.append(Candidate(name, faster, verdict(one.accuracy, answers, race.budget)))
+        shape, record = one.latency.shapes[place], one.latency
+        pairs = kept_pairs(record, place, accept=race.accept_disturbed).counted
+        if not pairs:
+            continue
+        p99_s = percentile([sample for index in pairs for sample in shape.blocks_s[index]], 99)
+        candidate = Candidate(
+            variant=name,
+            speedup=speed(one, reference, place, pairs, machine.spread(record, place)),
+            verdict=judged(one.accuracy, answers, race.budget)[0] or "kept",
+            p99_ms=in_ms(p99_s),
+            memory_mb=in_mb(record.peak_rss_bytes),
+            energy_j=joules_per_call(shape, pairs),
+        )
+        found.append(candidate)
     return found
 
 
 def speed(
-    one: Measured, reference: Measured | None, place: int, unsteady: float, accept_disturbed: bool
-) -> Interval | None:
-    """Return the speed-up over the baseline `reference`; None if disturbed and not accepted.
+    one: Measured, reference: Measured | None, place: int, pairs: list[int], spread: float
+) -> Interval:
+    """Return the speed-up over the baseline `reference` in these pairs of blocks.
 
-    `unsteady` adds the variation between minutes, see `statistics.speedup`, because candidates
-    were measured in different minutes. A variant measured alone, because the baseline failed in
-    its job, is compared with the baseline's times of other minutes, with the uncertainty
-    `UNPAIRED`. Without a `reference` the value is calls per second.
+    `spread` is that of the machine: candidates were measured in different minutes. A variant
+    measured alone, because the baseline failed in its job, is compared with the baseline's times of
+    other minutes, with the uncertainty `UNPAIRED`. Without a `reference` the value is calls per
+    second.
     """
-    shape, kept = one.latency.shapes[place], kept_pairs(one.latency, place, accept=accept_disturbed)
-    if kept.disturbed and not kept.provisional:
-        return None
     if one is reference:
         return Interval(1.0, 1.0, 1.0)
-    own = [shape.blocks_s[index] for index in kept.calls]
-    if shape.baseline_blocks_s is not None:
-        theirs = [shape.baseline_blocks_s[index] for index in kept.calls]
-        return speedup(own, theirs, loads=one.latency.plan["loads"], unsteady=unsteady)
+    if paired := paired_speedup(one.latency, place, pairs, spread):
+        return paired
     theirs = reference.latency.shapes[place].blocks_s if reference else [[1.0]]
-    ratio = mean_seconds(theirs) / mean_seconds(own)
+    own = [one.latency.shapes[place].blocks_s[index] for index in pairs]
+    ours, others = (
+        fmean(sample for block in blocks for sample in block) for blocks in (own, theirs)
+    )
+    ratio = others / ours
     return Interval(ratio, ratio / UNPAIRED, ratio * UNPAIRED)
 
 
-def mean_seconds(blocks: list[list[float]]) -> float:
-    """The mean of all calls in these blocks."""
-    return statistics.fmean(sample for block in blocks for sample in block)
-
-
-def verdict(record: AccuracyRecord, reference: AccuracyRecord | None, budget: float) -> str:
-    """Return the verdict on the accuracy change, `kept` for the baseline or if not evaluated."""
-    if not record.predictions or record.labels is None or record is reference:
-        return "kept"
-    if reference is None or not comparable(record, reference):
-        return "undecided"
-    return compared(record, reference, budget).verdict
-
-
-def racing_for(
-    goal: Mapping[str, Any],
-    candidates: Iterable[Candidate],
-    measured: Mapping[str, Measured],
-    place: int,
-) -> list[Candidate]:
-    """Return the candidates that race for a goal at the shape with index `place`.
+def racing_for(goal: Mapping[str, Any], candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that race for a goal.
 
     For a goal of time those that meet its bounds. No race of times decides memory or energy: of
     these goals it is the one with the least that meets the bounds, to compare its time with that
     of the fastest. None where that is not known.
     """
-    within = [
-        one
-        for one in candidates
-        if one.standing == 0 and meets(goal, measured[one.variant].latency, place)
-    ]
+    within = [one for one in candidates if one.meets(goal)]
     if goal["minimize"] == "time":
         return within
-    known = [(value, one) for one in within if (value := needs(goal, measured[one.variant], place))]
+    field = {"memory": "memory_mb", "energy": "energy_j"}[goal["minimize"]]
+    known = [(value, one) for one in within if (value := getattr(one, field))]
     return [min(known, key=lambda pair: pair[0])[1]] if known else []
 
 
-def needs(goal: Mapping[str, Any], one: Measured, place: int) -> float | None:
-    """Return the memory or energy that a goal minimizes, in MB or J, None if it is not known."""
-    if goal["minimize"] == "memory":
-        return memory_mb(one.latency)
-    kept = kept_pairs(one.latency, place, accept=True)  # a candidate that was accepted disturbed
-    return joules_per_call(one.latency.shapes[place], kept.calls)
+def in_ms(seconds: float | None) -> float | None:
+    """Return seconds in milliseconds."""
+    return None if seconds is None else 1e3 * seconds
 
 
-def meets(goal: Mapping[str, Any], record: LatencyRecord, place: int) -> bool:
-    """Return whether a variant is within the goal's `p99_ms` and `memory_mb` at a shape.
-
-    None is no bound, a value that is not known meets none.
-    """
-    blocks = record.shapes[place].blocks_s
-    kept = kept_pairs(record, place, accept=True).calls  # see `needs`
-    seconds = percentile([sample for index in kept for sample in blocks[index]], 99)
-    p99_ms = None if seconds is None else MILLISECONDS * seconds
-    bounds = (goal["p99_ms"], p99_ms), (goal["memory_mb"], memory_mb(record))
-    return all(most is None or (value is not None and value <= most) for most, value in bounds)
-
-
-def memory_mb(record: LatencyRecord) -> float | None:
-    """Return the peak resident memory in MB (10^6 bytes), None where it is not known."""
-    return None if record.peak_rss_bytes is None else record.peak_rss_bytes / MEGABYTE
+def in_mb(size_bytes: float | None) -> float | None:
+    """Return bytes in MB (10^6 bytes)."""
+    return None if size_bytes is None else size_bytes / 1e6

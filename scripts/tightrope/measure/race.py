@@ -97,7 +97,7 @@ def chosen_finalists(
             points = goal["accuracy_points"]
             budget = race.budget if points is None else points / 100
             judged = candidates(measured, replace(race, budget=budget), place)
-            wanted = racing_for(goal, judged, measured, place)
+            wanted = racing_for(goal, judged)
         found.append(finalists(candidates(measured, race, place), wanted))
     return found
 

@@ -22,6 +22,11 @@ class Kept(NamedTuple, Generic[Call]):
     disturbed: str | None = None
     provisional: bool = False
 
+    @property
+    def counted(self) -> list[Call]:
+        """The calls that a number may rest on, none where they are too few."""
+        return [] if self.disturbed and not self.provisional else self.calls
+
 
 def kept(
     calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False

@@ -13,7 +13,7 @@ from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
 from tightrope.decide.result import Accuracy, Entry, FlippedExample, Search, TopOne, Trial
-from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared
+from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared, judged
 from tightrope.statistics import share
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -140,20 +140,19 @@ def accuracy_entry(
     Returns None without predictions or labels. Without comparable baseline predictions the change
     is None and the verdict `undecided`.
     """
-    if not record.predictions or record.labels is None:
+    verdict, found = judged(record, baseline, budget)
+    if verdict is None:
         return None
     right = asdict(top_one(record.right))
-    if baseline is None or not comparable(record, baseline):
-        return Accuracy(**right, verdict="undecided")
-    if baseline.variant == record.variant:
-        return Accuracy(**right, **UNCHANGED)
+    if baseline is None or found is None:
+        return Accuracy(**right, **(UNCHANGED if verdict == "kept" else {"verdict": verdict}))
     count = min(len(record.predictions), len(baseline.predictions))
     flips = sum(map(ne, record.predictions, baseline.predictions))
     reference = logits or ReferenceLogits(baseline.logits)
     error, divergence = reference.distance(record.logits, count)
     return Accuracy(
         **right,
-        **asdict(compared(record, baseline, budget)),
+        **asdict(found),
         flips=flips,
         agreement=1 - flips / count,
         logit_error=error,

@@ -339,9 +339,7 @@ def counted_epochs(record: TrainingRecord, *, accept: bool = False) -> Kept[list
 
 def epoch_times(counted: Kept[list[Epoch]]) -> list[float]:
     """Return the median seconds of each seed's epochs that count; empty where one has none."""
-    if counted.disturbed and not counted.provisional:
-        return []
-    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.calls]
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.counted]
 
 
 def reference_of(

@@ -19,11 +19,11 @@ from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.latency import (
     LatencyRecord,
     TimedShape,
-    drift_std,
     joules_per_call,
     kept_pairs,
+    paired_speedup,
 )
-from tightrope.statistics import percentile, speedup, trimmed_mean
+from tightrope.statistics import percentile, trimmed_mean
 from tightrope.summary.measured import why_disturbed, why_noisy
 from tightrope.variants import parse
 
@@ -130,18 +130,14 @@ def latency_entry(
     undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
     None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    shape, loads = record.shapes[place], record.plan["loads"]
+    shape = record.shapes[place]
     why = partial(why_disturbed, shape, record.busiest)
     kept = kept_pairs(record, place, why, accept=accept_disturbed)
-    calls = [] if kept.disturbed and not kept.provisional else kept.calls
-    samples = [sample for index in calls for sample in shape.blocks_s[index]]
+    samples = [sample for index in kept.counted for sample in shape.blocks_s[index]]
     mean, device = statistics.fmean(samples) if samples else None, shape.device_s
     faster = None if shape.baseline_blocks_s is None else NO_SPEEDUP
-    if shape.baseline_blocks_s is not None and calls:
-        both = (shape.blocks_s, shape.baseline_blocks_s)
-        own, theirs = ([blocks[index] for index in calls] for blocks in both)
-        unsteady = drift_std(spread, loads)
-        faster = Ratio.of(speedup(own, theirs, loads=loads, unsteady=unsteady))
+    if kept.counted and (found := paired_speedup(record, place, kept.counted, spread)):
+        faster = Ratio.of(found)
     reasons = why_noisy(shape, record.reference)
     return LatencyRow(
         shape=Shape(**shape.sizes),
@@ -158,7 +154,7 @@ def latency_entry(
         throughput_per_s=shape.batch / mean if mean else None,
         device_p50_s=percentile(device, 50) if device and samples else None,
         streams=streams_entry(shape) if samples else None,
-        energy_j=joules_per_call(shape, calls),
+        energy_j=joules_per_call(shape, kept.counted),
         speedup=faster,
         machine_spread=spread,
         gpu=gpu_entry(shape),
