@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from tightrope.decide.finalists import STANDINGS
 from tightrope.decide.race import Race, RaceKey, ratio_between
-from tightrope.decide.recommend import rows_at, shapes_of
+from tightrope.decide.recommend import shapes_of
 from tightrope.decide.result import (
     Accuracy,
     Entry,
@@ -23,7 +23,6 @@ from tightrope.decide.result import (
 from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
-Rows = Mapping[str, LatencyRow]
 QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
@@ -92,11 +91,10 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
             continue
         quantized = [one for one in own if one.precision in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
-            rows = rows_at(own, shape)
             race = races.get(RaceKey(model, host, device, shape))
-            if (plain := best_unquantized(own, rows, race)) is None:
+            if (plain := best_unquantized(own, shape, race)) is None:
                 continue
-            first, *others = ranked(quantized, plain, rows, race)
+            first, *others = ranked(quantized, plain, shape, race)
             entry = Quantization(
                 **asdict(first),
                 model=model,
@@ -111,7 +109,7 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
     return found
 
 
-def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Result | None:
+def best_unquantized(results: list[Result], shape: Shape, race: Race | None) -> Result | None:
     """Return the best measured float variant of an engine, or None.
 
     Variants that raced come first, then better accuracy verdicts (see STANDINGS), then lower
@@ -120,20 +118,20 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     raced = race.raced if race else ()
     known = [one for one in results if one.precision in UNQUANTIZED and one.status == "ok"]
     return min(
-        (one for one in known if seconds_of(one.variant, rows) < math.inf),
-        key=lambda one: (one.variant not in raced, standing_of(one), seconds_of(one.variant, rows)),
+        (one for one in known if seconds_at(one, shape) < math.inf),
+        key=lambda one: (one.variant not in raced, standing_of(one), seconds_at(one, shape)),
         default=None,
     )
 
 
-def seconds_of(name: str, rows: Rows) -> float:
+def seconds_at(result: Result, shape: Shape) -> float:
     """Return the time per call by which variants are compared, infinite if there is none."""
-    row = rows.get(name)
+    row = result.at(shape)
     return row.paired_s if row and row.paired_s is not None else math.inf
 
 
 def ranked(
-    quantized: list[Result], plain: Result, rows: Rows, race: Race | None
+    quantized: list[Result], plain: Result, shape: Shape, race: Race | None
 ) -> list[QuantizedVariant]:
     """Return the quantized variants as `judged`, best first.
 
@@ -142,24 +140,26 @@ def ranked(
     not race because another quantized variant was better come last, since nothing more is known of
     them.
     """
-    found = {one.variant: judged(one, plain, rows, race) for one in quantized}
+    found = {one.variant: judged(one, plain, one.at(shape), race) for one in quantized}
     raced = {name for name in found if race and name in race.raced}
 
     def rank(one: Result) -> tuple[Any, ...]:
         name = one.variant
-        behind = bool(raced - {name}) and name not in raced and seconds_of(name, rows) < math.inf
+        behind = bool(raced - {name}) and name not in raced and seconds_at(one, shape) < math.inf
         verdict = VERDICTS.index(found[name].verdict)
-        return behind, verdict, one.status != "ok", standing_of(one), seconds_of(name, rows)
+        return behind, verdict, one.status != "ok", standing_of(one), seconds_at(one, shape)
 
     return [found[one.variant] for one in sorted(quantized, key=rank)]
 
 
-def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> QuantizedVariant:
+def judged(
+    result: Result, plain: Result, row: LatencyRow | None, race: Race | None
+) -> QuantizedVariant:
     """Return whether a quantized variant is worth it against the engine's float variant `plain`.
 
     Their speed-up is None if the two were not measured in the same rounds.
     """
-    name, row, ok = result.variant, rows.get(result.variant), result.status == "ok"
+    name, ok = result.variant, result.status == "ok"
     paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup

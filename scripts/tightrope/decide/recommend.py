@@ -168,25 +168,26 @@ def shapes_of(results: Iterable[Result]) -> list[Shape]:
     return list(dict.fromkeys(row.shape for result in results for row in result.latency))
 
 
-def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
-    """Return the latency rows of a shape by variant."""
-    return {
-        result.variant: row for result in results for row in result.latency if row.shape == shape
-    }
-
-
 def choose(
     model: str, host: str, results: Sequence[Result], shape: Shape, races: Races
 ) -> Recommendation:
     """Return what to deploy of a model on a host at a shape, why, and how certain that is."""
     devices = dict.fromkeys(one.device for one in results)
     keys = (RaceKey(model, host, device, shape) for device in devices)
-    here, rows = [races[key] for key in keys if key in races], rows_at(results, shape)
+    here = [races[key] for key in keys if key in races]
+    rows = {one.variant: row for one in results if (row := one.at(shape))}
     reasons = {one.variant: disqualified(one, rows.get(one.variant)) for one in results}
-    fit = [result for result in results if reasons[result.variant] is None]
-    decided = {race.variant: race for race in here if race.variant is not None}
-    winners = {name: race for name, race in decided.items() if reasons[name] is None}
-    lost = [one.variant for one in results if may_be_faster(one, rows)]
+    fit = [one for one in results if reasons[one.variant] is None]
+    winners = {name: race for race in here if (name := race.variant) and reasons[name] is None}
+    # other load disturbed what keeps the accuracy: it may be faster
+    lost = [
+        one.variant
+        for one in results
+        if one.status == "ok"
+        and (row := rows.get(one.variant))
+        and row.disturbed
+        and unkept(one) is None
+    ]
     # by a winner that is significantly faster, measured in pairs
     beaten_baselines = {
         one.baseline
@@ -241,9 +242,3 @@ def faster_but_undecided(
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
-
-
-def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
-    """Return whether accuracy is kept and the latency at this shape was disturbed."""
-    row = rows.get(result.variant)
-    return bool(result.status == "ok" and row and row.disturbed and unkept(result) is None)

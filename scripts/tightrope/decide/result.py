@@ -383,3 +383,7 @@ class Result(Entry):
     """None for all but `int8-auto`, and if the search failed."""
     latency: list[LatencyRow] = []
     """A row per shape."""
+
+    def at(self, shape: Shape) -> LatencyRow | None:
+        """Return its latency at a shape, None where it was not measured."""
+        return next((row for row in self.latency if row.shape == shape), None)

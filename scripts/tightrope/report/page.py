@@ -17,7 +17,7 @@ from tightrope.decide.result import LatencyRow, Result, Shape
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.family import families_section
-from tightrope.report.sections.figures import figures_by_host, row_at
+from tightrope.report.sections.figures import figures_by_host
 from tightrope.report.sections.graphs import graphs_section
 from tightrope.report.sections.int8 import has_vnni, int8_section, quantization_section
 from tightrope.report.sections.steadiness import (
@@ -186,7 +186,7 @@ def pick(recommendation: Recommendation, measured: Sequence[Result]) -> dict[str
     """
     shape, chosen = recommendation.shape, recommendation.variant
     result = next((one for one in measured if one.variant == chosen), None)
-    row = row_at(result, shape) if result else None
+    row = result.at(shape) if result else None
     told = remarks(result, row) if result and row else []
     accuracies = {one.variant: one.accuracy for one in measured}
     undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]

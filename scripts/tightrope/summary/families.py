@@ -206,9 +206,7 @@ class AtShape:
         self.rows: dict[str, LatencyRow] = {
             name: row
             for name, one in self.results.items()
-            if one.device == record.device
-            for row in one.latency
-            if row.shape == self.shape
+            if one.device == record.device and (row := one.at(self.shape))
         }
 
     def entry(self) -> FamilyShape:

@@ -8,7 +8,7 @@ from typing import Any
 from tightrope.artifacts.files import file_state
 from tightrope.decide.phrases import sentence, why
 from tightrope.decide.recommend import Recommendation
-from tightrope.decide.result import Shape
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
 from tightrope.summary.document import Summary, failures, read_reported, remeasure_command
 from tightrope.summary.models import poor_baseline, truncation_words
@@ -79,13 +79,9 @@ def cells(document: Summary, recommendation: Recommendation) -> list[str]:
     shape, variant = size_label(recommendation.shape), recommendation.variant
     if variant is None:
         return [shape, "none", "", "", "", "not decided"]
-    named = ("model", "host", "variant")
-    result = next(
-        one
-        for one in document.results
-        if all(getattr(one, name) == getattr(recommendation, name) for name in named)
-    )
-    row = next(one for one in result.latency if one.shape == recommendation.shape)
+    place = (recommendation.model, recommendation.host, variant)
+    result = next(one for one in document.results if (one.model, one.host, one.variant) == place)
+    row = result.at(recommendation.shape) or LatencyRow(recommendation.shape)
     speedup, accuracy = row.speedup, result.accuracy
     interval = ratio_interval(speedup)
     is_baseline = result.baseline == variant

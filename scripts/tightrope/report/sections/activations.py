@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tightrope.decide.result import ComparedAccuracy, Shape
-from tightrope.report.sections.figures import join_title, row_at, speedup_figure, speedup_mark
+from tightrope.report.sections.figures import join_title, speedup_figure, speedup_mark
 from tightrope.report.style.numbers import shape_label
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary
@@ -65,7 +65,7 @@ def compared(
     own_times = []
     places = dict.fromkeys((one["variant"], one["shape"]) for one in times if one["shape"])
     for variant, shape in places:
-        row = row_at(own[variant], shape) if variant in own else None
+        row = own[variant].at(shape) if variant in own else None
         told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
         own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
     shapes = sorted({one["shape"] for one in times if one["speedup"]})

@@ -30,11 +30,6 @@ def shapes_in(results: Iterable[Result]) -> list[Shape]:
     return sorted({row.shape for result in results for row in result.latency})
 
 
-def row_at(result: Result, shape: Shape) -> LatencyRow | None:
-    """Return the latency row of a shape, or None."""
-    return next((row for row in result.latency if row.shape == shape), None)
-
-
 def join_title(*parts: str | None) -> str:
     """Join the non-empty parts with dots."""
     return " \N{MIDDLE DOT} ".join(filter(None, parts))
@@ -75,7 +70,7 @@ def trade_offs(
     figures = []
     for shape in shapes_in(results):
         judged = [result for result in results if result.accuracy]
-        evaluated = [(one, row) for one in judged if (row := row_at(one, shape))]
+        evaluated = [(one, row) for one in judged if (row := one.at(shape))]
         placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
         if not placed:
             continue
