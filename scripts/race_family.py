@@ -1,8 +1,8 @@
 """Time the models of a family in the same rounds, on one device."""
 
+from tightrope.decide.finalists import RaceSettings
 from tightrope.jobs.job import current_job
 from tightrope.measure.family import race_family
-from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
 from tightrope.variants import device_of
 

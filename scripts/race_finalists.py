@@ -1,8 +1,8 @@
 """Race the finalists of one model on one device, timed in the same rounds."""
 
+from tightrope.decide.finalists import RaceSettings
 from tightrope.jobs.job import current_job
 from tightrope.measure.race import race_finalists
-from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
 from tightrope.variants import device_of
 

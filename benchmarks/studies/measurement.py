@@ -37,6 +37,10 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from tightrope.decide.finalists import Finalists
+from tightrope.decide.race import Race as RaceEntry
+from tightrope.decide.race import race_entries, ratio_between
+from tightrope.decide.result import DISTURBED, LatencyRow
 from tightrope.engines.load import load_engine
 from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import Limits
@@ -47,14 +51,11 @@ from tightrope.measure.latency import compare_loads
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.plan.config import checked
-from tightrope.records.finalists import Finalists
 from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.races import Race as RaceEntry
-from tightrope.summary.races import race_entries, ratio_between
-from tightrope.summary.results import DISTURBED, LatencyRow, latency_entry
+from tightrope.summary.results import latency_entry
 
 MODEL = Path("artifacts/minilm-docstrings")
 SHAPE = {"batch": 1, "sequence": 64}

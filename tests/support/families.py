@@ -8,10 +8,11 @@ from manifests import CHECKPOINT
 from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, planted, race_record, race_shape
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.decide.result import LatencyRow, Result
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, Roles
 from tightrope.summary.families import Known
-from tightrope.summary.results import LatencyRow, Result, parts_of
+from tightrope.summary.results import parts_of
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"

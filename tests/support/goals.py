@@ -4,14 +4,13 @@ from typing import Any
 
 import results
 from raced import SHAPE, decided_shape, race_record
+from tightrope.decide.bounds import Goal, Minimized
+from tightrope.decide.goal import GoalDecision, decisions
+from tightrope.decide.phrases import said
+from tightrope.decide.race import race_entries
+from tightrope.decide.recommend import Recommendation, recommendations
+from tightrope.decide.result import Accuracy, LatencyRow, Ratio, Result, Shape
 from tightrope.statistics import Interval
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.candidates import Goal, Minimized
-from tightrope.summary.goal import GoalDecision, decisions
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.races import race_entries
-from tightrope.summary.recommend import Recommendation, recommendations
-from tightrope.summary.results import LatencyRow, Result
 
 BASELINE, BF16, INT8 = "cpu-pytorch-fp32", "cpu-openvino-bf16", "cpu-onnxruntime-int8-minmax-64"
 SMALL = "cpu-onnxruntime-fp32"
@@ -69,4 +68,4 @@ def decided(
 
 
 def reasons(decision: GoalDecision | Recommendation) -> dict[str, str]:
-    return {one.variant: one.reason for one in decision.rejected}
+    return {one.variant: said(one.reason) for one in decision.rejected}

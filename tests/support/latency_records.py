@@ -9,9 +9,9 @@ from disturbed import facts
 from msgspec import convert
 from raced import HOST, SHAPE
 from tightrope.artifacts.files import sha256
+from tightrope.decide.finalists import RaceSettings
 from tightrope.jobs.child import Limits
 from tightrope.jobs.execution import Execution
-from tightrope.measure.race_candidates import RaceSettings
 from tightrope.measure.run import TimingSettings
 from tightrope.records.latency import LatencyRecord, TimedShape
 from tiny_model import LIMITS, LONGEST

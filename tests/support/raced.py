@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from disturbed import BUSY, QUIET, WAITED
 from msgspec import convert
+from tightrope.decide.result import Shape
 from tightrope.machine.host import fingerprint
 from tightrope.records.race import Elimination, Heat, RacedShape, RaceRecord, beaten_by
 from tightrope.records.record import RACE
-from tightrope.summary.measured import Shape
 
 HOST = {"cpu": "a", "isa": [], "cores": 2, "gpu": None, "driver": None}
 PLACE = fingerprint(HOST)

@@ -5,10 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 from raced import PLACE, SHAPE
+from tightrope.decide.result import NO_SPEEDUP, Accuracy, LatencyRow, Ratio, Result, Shape
 from tightrope.statistics import AccuracyVerdict, Interval
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result, parts_of
+from tightrope.summary.results import parts_of
 
 BASELINE = "cpu-pytorch-fp32"
 WHY = "only 2 of 12 pairs of blocks were undisturbed, 7 are needed"

@@ -5,9 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 from raced import HOST
 from report_pages import MODEL, page
+from tightrope.decide.result import StudyEntry
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.measured import StudyEntry, study_entry
+from tightrope.summary.measured import study_entry
 
 SEQUENCE = {"sequence": 64}
 

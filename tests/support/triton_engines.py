@@ -8,9 +8,8 @@ from manifests import ENGINE
 from msgspec import convert
 from msgspec.structs import replace
 from report_pages import completed, example, summary_of
+from tightrope.decide.result import LatencyRow, Result, Shape, StudyEntry
 from tightrope.signature import of_texts
-from tightrope.summary.measured import Shape, StudyEntry
-from tightrope.summary.results import LatencyRow, Result
 
 EXAMPLE = summary_of(example())
 FOLDER = Path(__file__).parents[2] / "scripts/tightrope/bundle/template"

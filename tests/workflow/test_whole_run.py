@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tightrope.studies.table import STUDIES
-from tightrope.summary.candidates import job_seconds
+from tightrope.summary.costs import job_seconds
 from tightrope.summary.document import Summary, read_summary
 from tiny_project import CONFIG, GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, Project
 

@@ -10,6 +10,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from tightrope.bundle.subject import Subject, imported
+from tightrope.decide.phrases import said, why
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
 from tightrope.machine.distributions import licence_of
@@ -20,15 +22,12 @@ from tightrope.report.style.numbers import milliseconds, moment, ratio, ratio_in
 from tightrope.signature import IMAGE
 from tightrope.sources.local import distribution_of
 from tightrope.statistics import LEVEL
-from tightrope.summary.measured import Shape
-from tightrope.summary.results import LatencyRow
 
 SCHEMA = 1
 # file suffixes of code that was compiled for the instructions of the processor at hand
 COMPILED = (".so", ".pt2", ".blob")
 # standard deviations of a normal distribution within which 95 % lie
 WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
-UNAVAILABLE = "unavailable"
 FILTERS: dict[str, Callable[..., Any]]
 FILTERS = {"code": code_span, "milliseconds": milliseconds, "moment": moment, "plain": plain_text}
 # of `ImageSettings`, how an image becomes pixel values
@@ -153,9 +152,11 @@ def decisions(subject: Subject) -> list[dict[str, Any]]:
             "shape": shape_label(one.shape),
             "chosen": one.variant,
             "provisional": one.provisional,
-            "why": one.why,
+            "why": why(one, subject.summary.goal, subject.summary.goals),
             "rejected": [
-                other for other in one.rejected if not other.reason.startswith(UNAVAILABLE)
+                {"variant": other.variant, "reason": said(other.reason)}
+                for other in one.rejected
+                if other.reason.code != "unavailable"
             ],
         }
         for one in subject.summary.recommendations

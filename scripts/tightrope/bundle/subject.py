@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from tightrope.artifacts.files import read_json, sha256
 from tightrope.artifacts.manifest import Artifacts, read_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifest, SplitManifest
+from tightrope.decide.result import Result
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.machine.distributions import closure
@@ -21,7 +22,6 @@ from tightrope.records.latency import LatencyRecord
 from tightrope.records.record import BUSIEST, require_engine
 from tightrope.signature import IMAGE
 from tightrope.summary.document import Summary, read_summary
-from tightrope.summary.results import Result
 from tightrope.variants import Variant, parse
 
 # fields of config.json that transformers does not know

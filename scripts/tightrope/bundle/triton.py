@@ -21,13 +21,12 @@ from tightrope.artifacts.manifest_types import CheckpointManifest, EngineManifes
 from tightrope.bundle.facts import rendered
 from tightrope.bundle.subject import require_built, result_of
 from tightrope.bundle.write import write_archive
+from tightrope.decide.result import LatencyRow, Result, Shape, StudyEntry
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError, printable
 from tightrope.runtimes.shapes import Profile
 from tightrope.signature import BATCH, SEQUENCE
 from tightrope.summary.document import read_summary
-from tightrope.summary.measured import Shape, StudyEntry
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import Variant, parse
 
 README = "README.md"

@@ -11,11 +11,11 @@ from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.compare.read import LARGEST_BYTES, Key, Report
 from tightrope.compare.speed import p_value, verdicts
+from tightrope.decide.result import Accuracy
 from tightrope.errors import TightropeError
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.record import SCHEMA
 from tightrope.statistics import Interval, Z, mcnemar_p_value, paired_difference, share
-from tightrope.summary.accuracy import Accuracy
 
 # what a name must not have to be part of a file's name
 SEPARATORS = ("/", "\\", "\0")

@@ -10,11 +10,10 @@ from msgspec.structs import asdict
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
 from tightrope.compare.read import Key, Report, RowKey, with_calibrations_of
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
+from tightrope.decide.result import Entry, Result, Shape
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape
-from tightrope.summary.results import Result
 
 Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
 # what makes a machine another one; a GPU counts for what ran on it

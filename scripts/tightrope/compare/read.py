@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from tightrope.artifacts.content import checked
 from tightrope.artifacts.files import read_bytes, strict_json
+from tightrope.decide.result import LatencyRow, Result, Shape, interval_of
 from tightrope.errors import ArtifactError
 from tightrope.summary.document import SCHEMA, Summary
-from tightrope.summary.measured import Shape, interval_of
-from tightrope.summary.results import LatencyRow, Result
 
 # the largest summary of docs/results/operations.md, of 10,000 variants, has a tenth of that
 LARGEST_BYTES = 2**30

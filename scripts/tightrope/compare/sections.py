@@ -14,12 +14,12 @@ from tightrope.compare.accuracy import AccuracyChange
 from tightrope.compare.compare import Comparison
 from tightrope.compare.read import Key
 from tightrope.compare.speed import SAME_RECORD, SpeedChange
+from tightrope.decide.result import Shape
 from tightrope.errors import TightropeError, nearest, printable
 from tightrope.report.html import html_of
 from tightrope.report.style.marks import code_span
 from tightrope.report.style.numbers import TIMES, milliseconds, moment, percentage, plural, points
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Shape
 
 # rows of a table on a terminal, which the other formats have all, and of the changed answers
 ROWS, FLIPS = 30, 200

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tightrope.compare.read import Key, Report, RowKey
+from tightrope.decide.result import interval_of
 from tightrope.records.latency import DRIFT_SHARE
 from tightrope.statistics import LEVEL, Interval, Z
-from tightrope.summary.measured import interval_of
 
 NORMAL = statistics.NormalDist()
 # distance of the median from the quartiles of a normal distribution, in standard deviations

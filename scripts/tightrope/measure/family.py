@@ -8,16 +8,23 @@ from typing import NamedTuple
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest, parent_of
 from tightrope.artifacts.manifest_types import CheckpointManifest
+from tightrope.decide.finalists import (
+    Finalists,
+    Measured,
+    RaceSettings,
+    best,
+    candidates,
+    read_measured,
+)
+from tightrope.decide.race import race_choice
 from tightrope.errors import ArtifactError, TightropeError, WorkFailed
 from tightrope.jobs.child import set_failure
 from tightrope.measure.race import facts_of_race, run_heats, timed_engines
-from tightrope.measure.race_candidates import Measured, RaceSettings, candidates, read_measured
 from tightrope.measure.race_rounds import RaceAtShape
 from tightrope.measure.run import TimingSettings
 from tightrope.measure.timed_engine import TimedEngine
 from tightrope.records.family import FAMILY, FamilyRecord, Roles, engine_name
-from tightrope.records.finalists import Finalists, best
-from tightrope.records.race import RaceRecord, race_choice, ratio
+from tightrope.records.race import RaceRecord, ratio
 from tightrope.variants import QUANTIZED, parse
 
 # why the rounds ended before the time limit

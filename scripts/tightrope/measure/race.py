@@ -10,22 +10,24 @@ import psutil
 from msgspec import convert
 
 from tightrope.artifacts.files import sha256
+from tightrope.decide.finalists import (
+    Candidate,
+    Finalists,
+    Measured,
+    RaceSettings,
+    candidates,
+    finalists,
+    racing_for,
+    read_measured,
+)
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits, set_failure
 from tightrope.machine.cores import pinned_processors
 from tightrope.machine.interference import QuietMachine
 from tightrope.machine.nvml import free_device_bytes
-from tightrope.measure.race_candidates import (
-    Measured,
-    RaceSettings,
-    candidates,
-    racing_for,
-    read_measured,
-)
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.run import TimingSettings, batches_of
 from tightrope.measure.timed_engine import TimedEngine, timed_engine
-from tightrope.records.finalists import Candidate, Finalists, finalists
 from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
 
@@ -95,7 +97,7 @@ def chosen_finalists(
             points = goal["accuracy_points"]
             budget = race.budget if points is None else points / 100
             judged = candidates(measured, replace(race, budget=budget), place)
-            wanted = racing_for(goal, judged, measured, place)
+            wanted = racing_for(goal, judged)
         found.append(finalists(candidates(measured, race, place), wanted))
     return found
 

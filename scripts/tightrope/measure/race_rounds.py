@@ -4,13 +4,13 @@ import random
 import time
 from collections.abc import Mapping
 
+from tightrope.decide.finalists import Finalists
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Limits
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import Block, QuietMachine, of_pair
 from tightrope.measure.rounds import Clocks, Plan, Running, block_seconds
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.records.finalists import Finalists
 from tightrope.records.race import (
     NONE_FASTER,
     TIME_LIMIT,

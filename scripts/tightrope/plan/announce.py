@@ -8,6 +8,7 @@ from typing import Any
 from tightrope.artifacts.failures import known_reasons
 from tightrope.artifacts.manifest import Kind, open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest, SplitManifest
+from tightrope.decide.bounds import P99_CALLS
 from tightrope.errors import ArtifactError
 from tightrope.machine.nvml import ambiguous_gpu, nvidia_gpu
 from tightrope.plan.config_checks import can_tell, enough_samples, has_buckets
@@ -16,7 +17,6 @@ from tightrope.plan.job_inputs import engine_manifest
 from tightrope.plan.plan import Plan
 from tightrope.plan.shapes import buckets_of, free_sizes
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.candidates import P99_CALLS
 
 # variants named in a line; the report names all
 MOST_NAMED = 4

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tightrope.decide.race import is_undecided
 from tightrope.errors import ArtifactError
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord, kept_pairs
@@ -15,7 +16,6 @@ from tightrope.records.training import TrainingRecord
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
 from tightrope.summary.pairs import counted_epochs, counted_rounds
-from tightrope.summary.races import is_undecided
 
 
 def is_disturbed(path: Path) -> bool:

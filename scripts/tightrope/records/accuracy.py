@@ -142,6 +142,24 @@ def change(right: list[bool], baseline_right: list[bool], budget: float) -> Chan
     )
 
 
+def judged(
+    record: AccuracyRecord, baseline: AccuracyRecord | None, budget: float
+) -> tuple[AccuracyVerdict | None, Change | None]:
+    """Return the verdict on the accuracy of `record` against the baseline's, and its change.
+
+    Both are None without predictions or labels. The baseline itself has kept it without a change;
+    without a baseline on the same examples and numerics it is undecided.
+    """
+    if not record.predictions or record.labels is None:
+        return None, None
+    if baseline is None or not comparable(record, baseline):
+        return "undecided", None
+    if (record.model, record.variant) == (baseline.model, baseline.variant):
+        return "kept", None
+    found = compared(record, baseline, budget)
+    return found.verdict, found
+
+
 def compared(record: AccuracyRecord, baseline: AccuracyRecord, budget: float) -> Change:
     """Return the change of accuracy of `record` against the baseline's.
 

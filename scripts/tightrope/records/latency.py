@@ -17,6 +17,7 @@ from tightrope.machine.interference import (
     gpu_disturbance,
 )
 from tightrope.records.record import Kept, Sized, TimedRecord, WarmUp, kept_of
+from tightrope.statistics import Interval, speedup
 
 # share of a change of machine speed that shows in the ratio of two engines:
 # docs/results/decision.md
@@ -173,6 +174,21 @@ def joules_per_call(shape: TimedShape, kept: Sequence[int]) -> float | None:
     if not known:
         return None
     return sum(joules for joules, _ in known) / sum(calls for _, calls in known)
+
+
+def paired_speedup(
+    record: LatencyRecord, place: int, pairs: Sequence[int], spread: float
+) -> Interval | None:
+    """Return the speed-up over the baseline in these pairs of a shape, by their index.
+
+    None without a baseline in them. `spread` is that of the machine, see `MachineSpeed`.
+    """
+    shape, loads = record.shapes[place], record.plan["loads"]
+    if shape.baseline_blocks_s is None:
+        return None
+    both = (shape.blocks_s, shape.baseline_blocks_s)
+    own, theirs = ([blocks[index] for index in pairs] for blocks in both)
+    return speedup(own, theirs, loads=loads, unsteady=drift_std(spread, loads))
 
 
 class MachineSpeed:

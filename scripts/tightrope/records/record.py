@@ -4,6 +4,7 @@ And what of a measurement counts, and why not: decided once, for summary, page a
 """
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,13 @@ import msgspec
 from tightrope.artifacts.content import checked, write_artifact
 from tightrope.artifacts.files import json_document, read_bytes
 from tightrope.errors import ArtifactError
-from tightrope.machine.interference import MAX_FOREIGN_CORES, in_words
+from tightrope.machine.interference import (
+    MAX_FOREIGN_CORES,
+    SLOWDOWNS,
+    Counters,
+    disturbance,
+    in_words,
+)
 from tightrope.statistics import Interval, speedup, trimmed_mean
 
 SCHEMA = 6
@@ -171,6 +178,11 @@ class Kept(NamedTuple, Generic[Call]):
     disturbed: str | None = None
     provisional: bool = False
 
+    @property
+    def counted(self) -> list[Call]:
+        """The calls that a number may rest on, none where they are too few."""
+        return [] if self.disturbed and not self.provisional else self.calls
+
 
 def kept(
     calls: Sequence[Any], fewest: int, what: str, busiest: dict[str, float], *, accept: bool = False
@@ -215,3 +227,22 @@ def disturbed_while(what: str, cores: float, busiest: dict[str, float]) -> str:
 def named(busiest: dict[str, float]) -> str:
     """Return a sentence ending that names the programs with the highest load; empty without any."""
     return f"{BUSIEST}{in_words(busiest.items())}" if busiest else ""
+
+
+CAUSES = {
+    "waited": "their threads waited for a CPU that another program used",
+    "preempted": "their threads were preempted by another program",
+    "stolen": "the hypervisor took the processor",
+    "throttled": "the GPU was throttled",
+    "shared": "other processes on the GPU",
+}
+OF_THE_GPU = {"throttled", "shared"}
+
+
+def causes(pairs: list[Counters], windows: list[float | None], busiest: dict[str, float]) -> str:
+    """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
+    counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
+    reasons = SLOWDOWNS & {reason for pair in pairs for reason in pair.throttled or ()}
+    why = {"throttled": f" ({', '.join(sorted(reasons))})"}
+    words = " and ".join(CAUSES[one] + why.get(one, "") for one, _ in counts.most_common())
+    return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")

@@ -13,6 +13,7 @@ import vl_convert
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tightrope.artifacts.files import write_bytes
+from tightrope.decide.phrases import said, sentence
 from tightrope.report import tables
 from tightrope.report.style import numbers
 from tightrope.report.style.palette import (
@@ -84,7 +85,8 @@ def environment(parts: tuple[Path, ...]) -> Environment:
     for module, known in ((numbers, jinja.filters), (tables, jinja.globals)):
         own = (one for one in vars(module).values() if isfunction(one))
         known.update({one.__name__: one for one in own if one.__module__ == module.__name__})
-    jinja.globals["unknown"] = Unknown()
+    jinja.filters["said"] = said
+    jinja.globals |= {"sentence": sentence, "unknown": Unknown()}
     return jinja
 
 

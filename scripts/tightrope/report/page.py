@@ -11,6 +11,7 @@ from jsonschema import Draft7Validator
 
 from tightrope.artifacts.content import made_with_here
 from tightrope.artifacts.files import write_bytes
+from tightrope.decide.result import Result
 from tightrope.report.html import Unknown, html_of
 from tightrope.report.sections.activations import activations_section
 from tightrope.report.sections.decision import UNKNOWN, fastest, gained, pick
@@ -32,7 +33,6 @@ from tightrope.report.sections.training import training_section
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, bundle_command, read_reported
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
 
 Record = Mapping[str, Any]

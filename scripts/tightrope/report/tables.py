@@ -9,9 +9,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from tightrope.decide.phrases import said
+from tightrope.decide.result import Ratio
 from tightrope.records.record import TRAINING
 from tightrope.report.style.numbers import points_up
-from tightrope.summary.measured import Ratio
 
 
 def table(
@@ -178,7 +179,7 @@ def failures(entries: Iterable[Any]) -> int:
 
 def by_reason(rejected: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return (reason, variants) pairs of rejected variants."""
-    return [*grouped((one.reason, one.variant) for one in rejected).items()]
+    return [*grouped((said(one.reason), one.variant) for one in rejected).items()]
 
 
 def too_small(judged: Iterable[Any]) -> list[tuple[str, list[Any]]]:
@@ -196,7 +197,8 @@ def too_small(judged: Iterable[Any]) -> list[tuple[str, list[Any]]]:
 
 def alike(variants: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """Return pairs of (verdict, its reasons) and the variants that have both."""
-    return [*grouped(((one.verdict, tuple(one.why)), one.variant) for one in variants).items()]
+    told = (((one.verdict, tuple(map(said, one.why))), one.variant) for one in variants)
+    return [*grouped(told).items()]
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:

@@ -12,9 +12,9 @@ from msgspec.structs import asdict
 from tightrope.artifacts.content import read_artifact
 from tightrope.artifacts.failures import failure_of
 from tightrope.artifacts.files import require_type
-from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared
-from tightrope.statistics import AccuracyVerdict, Interval, share
-from tightrope.summary.measured import Entry
+from tightrope.decide.result import Accuracy, Entry, FlippedExample, Search, TopOne, Trial
+from tightrope.records.accuracy import AccuracyRecord, Change, Logits, comparable, compared, judged
+from tightrope.statistics import share
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # of the baseline, by definition
@@ -29,74 +29,6 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 Kind = TypeVar("Kind", bound=Entry)
 # records by (model, file stem)
 Records = Mapping[tuple[str, str], dict[str, Any]]
-
-
-class FlippedExample(Entry):
-    """An example whose prediction differs from the baseline's."""
-
-    index: int
-    """In the evaluation split, from 0."""
-    text: str | None
-    """At most 300 characters, the last one an ellipsis if it was cut, or the name of the image;
-    None if the data have none, and if they were another split."""
-    label: str | int
-    baseline: str | int
-    prediction: str | int
-    """Names of classes, or their numbers if the data have no names."""
-    baseline_margin: float
-    margin: float
-    """Highest logit less the second, of the baseline and of the variant."""
-
-
-class TopOne(Entry):
-    """The share of right predictions."""
-
-    top1: float
-    low: float
-    high: float
-    """The share, with Wilson's 95 % interval."""
-    samples: int
-    """How many examples were predicted."""
-
-
-class ComparedAccuracy(TopOne):
-    """The accuracy, and its change on the same examples."""
-
-    delta: float | None = None
-    delta_low: float | None = None
-    delta_high: float | None = None
-    gained: int | None = None
-    lost: int | None = None
-    p_value: float | None = None
-    detectable: float | None = None
-    large_enough: bool | None = None
-    verdict: AccuracyVerdict | None = None
-    samples_needed: int | None = None
-    """As in [Change](#change). None unless the other predicted the same examples on a host with the
-    same `isa` and `gpu`; the verdict on a result is `undecided` then."""
-
-    @property
-    def change(self) -> Interval | None:
-        """The change of accuracy with its interval, None if it was not compared."""
-        if self.delta is None or self.delta_low is None or self.delta_high is None:
-            return None
-        return Interval(self.delta, self.delta_low, self.delta_high)
-
-
-class Accuracy(ComparedAccuracy):
-    """The accuracy of a variant, and its difference from the baseline, which itself has none."""
-
-    flips: int | None = None
-    agreement: float | None = None
-    """How many predictions differ from the baseline's, and the share that is equal. From here on
-    None where `delta` is."""
-    logit_error: float | None = None
-    """Root mean square of the difference of the logits over that of the baseline's logits about
-    their mean in each example; None if these are all equal."""
-    kl: float | None = None
-    """Mean over the examples of KL(baseline || variant) of the softmax, in nats."""
-    flipped: list[FlippedExample] | None = None
-    """At most 200 of them, the largest margin of the baseline first."""
 
 
 class FamilyAccuracy(Entry):
@@ -129,45 +61,6 @@ class Sensitivity(Entry):
     """Calibration examples used, the first of the pool."""
     operators: list[OperatorSensitivity]
     """The highest `kl` first."""
-
-
-class Trial(Entry):
-    """One step of a search."""
-
-    smoothquant: float | None
-    """Strength of SmoothQuant, None for none."""
-    in_float: int
-    """How many operators stayed in float."""
-    delta: float
-    delta_low: float
-    delta_high: float
-    """Change of accuracy from the model in float, a fraction with its paired 95 % interval."""
-    flips: int
-    """Predictions that differ from it."""
-    verdict: AccuracyVerdict
-    """On the change, as in [Change](#change)."""
-    seconds: float
-    """Of this step."""
-
-
-class Search(Entry):
-    """What decided whether int8-auto is smoothed, and which of its operators stay in float."""
-
-    in_float: list[str]
-    """Names of the operators that stay in float. They were chosen by the `sensitivity` of the model
-    whose name ends with the variant's `calibration`."""
-    smoothquant: float | None
-    """Strength of SmoothQuant, None for none."""
-    samples: int
-    """Calibration examples."""
-    budget_points: float
-    """Points of accuracy that the search may lose."""
-    seconds: float
-    """Of the whole search."""
-    operators: int
-    """How many could be chosen."""
-    trials: list[Trial]
-    """In their order."""
 
 
 class ReferenceLogits:
@@ -247,20 +140,19 @@ def accuracy_entry(
     Returns None without predictions or labels. Without comparable baseline predictions the change
     is None and the verdict `undecided`.
     """
-    if not record.predictions or record.labels is None:
+    verdict, found = judged(record, baseline, budget)
+    if verdict is None:
         return None
     right = asdict(top_one(record.right))
-    if baseline is None or not comparable(record, baseline):
-        return Accuracy(**right, verdict="undecided")
-    if baseline.variant == record.variant:
-        return Accuracy(**right, **UNCHANGED)
+    if baseline is None or found is None:
+        return Accuracy(**right, **(UNCHANGED if verdict == "kept" else {"verdict": verdict}))
     count = min(len(record.predictions), len(baseline.predictions))
     flips = sum(map(ne, record.predictions, baseline.predictions))
     reference = logits or ReferenceLogits(baseline.logits)
     error, divergence = reference.distance(record.logits, count)
     return Accuracy(
         **right,
-        **asdict(compared(record, baseline, budget)),
+        **asdict(found),
         flips=flips,
         agreement=1 - flips / count,
         logit_error=error,

@@ -16,32 +16,32 @@ import msgspec
 
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes, read_json
+from tightrope.decide.bounds import Goal
+from tightrope.decide.goal import GoalDecision
+from tightrope.decide.quantize import Quantization
+from tightrope.decide.race import Race
+from tightrope.decide.recommend import Recommendation
+from tightrope.decide.result import Entry, Result, StudyEntry
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
-from tightrope.summary.candidates import Cost, Goal
+from tightrope.summary.costs import Cost
 from tightrope.summary.families import Family
-from tightrope.summary.goal import GoalDecision
-from tightrope.summary.measured import Entry, StudyEntry
 from tightrope.summary.models import Model
 from tightrope.summary.pairs import Activation, Causes, Training
 from tightrope.summary.profile import Explanation, Profile
-from tightrope.summary.quantize_or_not import Quantization
-from tightrope.summary.races import Race
-from tightrope.summary.recommend import Recommendation
-from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
 
 # made once: of thousands of entries each would make its own
 SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False)
 # of profiles/default, for a run without --configfile
 DEFAULT = ("config/config.yaml",)
-SCHEMA: Literal[6] = 6
+SCHEMA: Literal[7] = 7
 
 
 class Summary(Entry):
     """The whole document."""
 
-    schema: Literal[6]
+    schema: Literal[7]
     """Of this version of the program."""
     tightrope: str
     """The version that wrote the file."""

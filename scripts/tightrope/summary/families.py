@@ -6,14 +6,24 @@ A family is a model, the root, with all models that start from it, directly or t
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from tightrope.decide.result import (
+    NO_SPEEDUP,
+    Attempt,
+    Entry,
+    LatencyRow,
+    Ratio,
+    Result,
+    Shape,
+    interval_of,
+    same,
+)
 from tightrope.machine.host import host_key
 from tightrope.records.family import FamilyRecord, engine_name, model_and_variant
 from tightrope.records.race import RacedShape, call_time, common_rounds, kept_rounds, ratio
+from tightrope.records.record import causes
 from tightrope.statistics import AccuracyVerdict, Interval
 from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
-from tightrope.summary.measured import Attempt, Entry, Ratio, Shape, causes, interval_of, same
 from tightrope.summary.models import Checkpoints, FamilyMember, Judged, member_entries
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, Result
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {
@@ -196,9 +206,7 @@ class AtShape:
         self.rows: dict[str, LatencyRow] = {
             name: row
             for name, one in self.results.items()
-            if one.device == record.device
-            for row in one.latency
-            if row.shape == self.shape
+            if one.device == record.device and (row := one.at(self.shape))
         }
 
     def entry(self) -> FamilyShape:

@@ -4,119 +4,27 @@ Times are in seconds; None means not known.
 """
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from tightrope.artifacts.files import sha256
+from tightrope.decide.result import StudyEntry, same
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import host_key
-from tightrope.machine.interference import MAX_FOREIGN_CORES, SLOWDOWNS, Counters, disturbance
+from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.family import model_and_variant
 from tightrope.records.latency import Reference, TimedShape
 from tightrope.records.race import RaceRecord
-from tightrope.records.record import TRAINING, Record, named, require_engine
-from tightrope.statistics import Interval, SpeedVerdict, speed_verdict
+from tightrope.records.record import TRAINING, Record, causes, require_engine
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
 
 # share of a core that the idle engine of a pair may use during a block
 IDLE_SHARE = 0.02
 DRIFT = 0.10
-CAUSES = {
-    "waited": "their threads waited for a CPU that another program used",
-    "preempted": "their threads were preempted by another program",
-    "stolen": "the hypervisor took the processor",
-    "throttled": "the GPU was throttled",
-    "shared": "other processes on the GPU",
-}
-OF_THE_GPU = {"throttled", "shared"}
-Attempt = Literal["ok", "failed"]
-
-
-class Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry of summary.json; None means not known."""
-
-
-class Shape(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Sizes of an input; one that it does not have is left out."""
-
-    batch: int
-    """Examples of a call."""
-    sequence: int | None = None
-    """Tokens of each text, padding included."""
-    tokens: int | None = None
-    """How many of them are no padding; only at [a padded shape](measurement.md#latency)."""
-    height: int | None = None
-    width: int | None = None
-    """Pixels of each image."""
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The sizes that it has, by name."""
-        known = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return {name: size for name, size in known if size is not None}
-
-    def __lt__(self, other: "Shape") -> bool:
-        """Return whether it is the smaller one, by the sizes in their order."""
-        return [*self.sizes.items()] < [*other.sizes.items()]
-
-
-class Ratio(Entry, kw_only=True):
-    """A speed-up: the time of another over its own, with its 95 % interval."""
-
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    """None if `verdict` is `disturbed`."""
-    verdict: SpeedVerdict | Literal["disturbed"]
-    """`faster` or `slower` where the whole interval is on that side of 1, else `tie`; `disturbed`
-    where other load left no measurement."""
-
-    @classmethod
-    def of(cls, found: Interval, **more: Any) -> Self:
-        """Return a ratio of times with its interval and verdict, and `more` fields of its kind."""
-        value, low, high = found
-        return cls(ratio=value, low=low, high=high, verdict=speed_verdict(found), **more)
-
-
-def interval_of(found: Ratio | None) -> Interval | None:
-    """Return the interval of a ratio of times, None if it was not measured."""
-    if found is None or found.ratio is None or found.low is None or found.high is None:
-        return None
-    return Interval(found.ratio, found.low, found.high)
-
-
-def number(value: float) -> str:
-    """Format a number with three significant digits, without an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def milliseconds(seconds: float) -> str:
-    """Format seconds in milliseconds with three significant digits."""
-    return f"{number(1e3 * seconds)} ms"
-
-
-class Measured(Entry):
-    """What was measured of a variant of a model."""
-
-    model: str
-    variant: str
-    host: str
-    """Of which variant, on which machine of `hosts`."""
-    status: Attempt
-    reason: str | None
-    """Why it failed, else None."""
-    measured: str
-    """When, in UTC."""
-
-
-def same(source: Any, *names: str) -> dict[str, Any]:
-    """Return these attributes of a record, which are fields of an entry, by name."""
-    return {name: getattr(source, name) for name in names}
 
 
 def measured_entry(record: Record) -> dict[str, Any]:
@@ -131,15 +39,6 @@ def why_disturbed(shape: TimedShape, busiest: dict[str, float], kept: int, fewes
         f"only {kept} of {len(shape.pairs)} pairs of blocks were undisturbed, {fewest} are needed: "
         f"{causes(shape.pairs, shape.foreign_cores, busiest)}"
     )
-
-
-def causes(pairs: list[Counters], windows: list[float | None], busiest: dict[str, float]) -> str:
-    """Name what disturbed the pairs, the most frequent first, and the busiest programs."""
-    counts = Counter(filter(None, (disturbance(pair, windows) for pair in pairs)))
-    reasons = SLOWDOWNS & {reason for pair in pairs for reason in pair.throttled or ()}
-    why = {"throttled": f" ({', '.join(sorted(reasons))})"}
-    words = " and ".join(CAUSES[one] + why.get(one, "") for one, _ in counts.most_common())
-    return words + (named(busiest) if counts.keys() - OF_THE_GPU else "")
 
 
 def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
@@ -206,21 +105,6 @@ def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Race
             )
         require_engine(path, digest, engines[known])
     return record
-
-
-class StudyEntry(Measured):
-    """What a study found of a variant."""
-
-    shape: dict[str, int]
-    """The sizes that all inputs have in common."""
-    threads: int
-    """Per operator, as configured."""
-    spent_s: float
-    """Of all calls with loads."""
-    words: list[str]
-    """Sentences on all rows."""
-    rows: list[dict[str, Any]]
-    """Each study has rows of its own, see below; none if it failed."""
 
 
 def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tightrope.artifacts.files import require_type, sha256
 from tightrope.artifacts.manifest import open_manifest, parent_of, read_manifest, require_model
 from tightrope.artifacts.manifest_types import CheckpointManifest, SplitManifest
+from tightrope.decide.result import Entry, Result
 from tightrope.errors import TightropeError
 from tightrope.inputs.encode import Example, read_split, require_split
 from tightrope.model.config import activation_of
@@ -25,8 +26,6 @@ from tightrope.summary.accuracy import (
     search_entry,
     sensitivity_entries,
 )
-from tightrope.summary.measured import Entry
-from tightrope.summary.results import Result
 from tightrope.variants import AUTO, parse
 
 # splits, and the settings at whose number of tokens their texts are cut

@@ -9,6 +9,17 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from tightrope.decide.result import (
+    NO_SPEEDUP,
+    Attempt,
+    ComparedAccuracy,
+    Entry,
+    LatencyRow,
+    Measured,
+    Ratio,
+    Shape,
+    same,
+)
 from tightrope.machine.host import host_key
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.accuracy import change
@@ -29,10 +40,10 @@ from tightrope.records.record import (
 from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
-from tightrope.summary.accuracy import ComparedAccuracy, accuracy_between, top_one
-from tightrope.summary.measured import Attempt, Entry, Measured, Ratio, Shape, measured_entry, same
+from tightrope.summary.accuracy import accuracy_between, top_one
+from tightrope.summary.measured import measured_entry
 from tightrope.summary.models import Judged
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
+from tightrope.summary.results import latency_entry
 from tightrope.variants import device_of, parse
 
 
@@ -337,9 +348,7 @@ def counted_epochs(record: TrainingRecord, *, accept: bool = False) -> Kept[list
 
 def epoch_times(counted: Kept[list[Epoch]]) -> list[float]:
     """Return the median seconds of each seed's epochs that count; empty where one has none."""
-    if counted.disturbed and not counted.provisional:
-        return []
-    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.calls]
+    return [statistics.median(epoch.seconds for epoch in epochs) for epochs in counted.counted]
 
 
 def reference_of(

@@ -8,10 +8,12 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import asdict
 
+from tightrope.decide.phrases import milliseconds
+from tightrope.decide.result import Entry, Measured, Shape, same
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import Bound, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
-from tightrope.summary.measured import Entry, Measured, Shape, measured_entry, milliseconds, same
+from tightrope.summary.measured import measured_entry
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest

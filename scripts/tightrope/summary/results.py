@@ -4,182 +4,28 @@ import statistics
 from functools import partial
 from typing import Any, Literal
 
+from tightrope.decide.result import (
+    NO_SPEEDUP,
+    Gpu,
+    LatencyRow,
+    Ratio,
+    Result,
+    Shape,
+    StreamRate,
+    Streams,
+    same,
+)
 from tightrope.machine.interference import GpuState, gpu_disturbance
 from tightrope.records.latency import (
     LatencyRecord,
     TimedShape,
-    drift_std,
     joules_per_call,
     kept_pairs,
+    paired_speedup,
 )
-from tightrope.statistics import percentile, speedup, trimmed_mean
-from tightrope.summary.accuracy import Accuracy, Search
-from tightrope.summary.measured import Entry, Ratio, Shape, same, why_disturbed, why_noisy
+from tightrope.statistics import percentile, trimmed_mean
+from tightrope.summary.measured import why_disturbed, why_noisy
 from tightrope.variants import parse
-
-# verdict in place of a speed verdict: other load left no measurement
-DISTURBED: Literal["disturbed"] = "disturbed"
-NO_SPEEDUP = Ratio(verdict=DISTURBED)
-Status = Literal["ok", "failed", "unavailable"]
-
-
-class Gpu(Entry):
-    """The GPU over the states after the blocks of a shape; None where NVML does not report it."""
-
-    sm_clock_mhz: float | None
-    """The median."""
-    lowest_sm_clock_mhz: float | None
-    """The lowest."""
-    baseline_sm_clock_mhz: float | None
-    """The baseline's median in the same pairs: under a power cap the two engines may run at
-    different clocks."""
-    memory_clock_mhz: float | None
-    power_w: float | None
-    """Medians."""
-    temperature_c: float | None
-    """The highest."""
-    throttled: list[str] | None
-    """All reasons, such as `power cap` or `thermal slowdown`."""
-    clocks_locked: bool | None
-    """Whether a setting held the clocks; None where NVML does not tell."""
-    other_processes: int | None
-    """The most at a time, computing or not."""
-    memory_bytes: int | None
-    """The most that the timed process used."""
-
-
-class StreamRate(Entry):
-    """The throughput on a number of streams."""
-
-    streams: int
-    """How many."""
-    throughput_per_s: float | None
-    low: float | None
-    high: float | None
-    """Inputs per second, with the 95 % interval; None where nothing was measured."""
-    blocks: int
-    """How many count: those in which the GPU was neither slowed down nor shared."""
-    reason: str | None
-    """Why nothing was measured, else None."""
-
-
-class Streams(Entry):
-    """[The throughput on several streams](measurement.md#several-streams-on-a-gpu)."""
-
-    rates: list[StreamRate]
-    """One per number of streams."""
-    best: int | None
-    """The number with the highest throughput."""
-
-
-class LatencyRow(Entry):
-    """The latency of a variant at one shape."""
-
-    shape: Shape
-    """At which it was timed."""
-    pairs: int = 0
-    disturbed_pairs: int = 0
-    """Pairs of blocks that count, and those that other load disturbed."""
-    disturbed: str | None = None
-    """Why too few pairs were undisturbed, else None; then all times and statistics are None."""
-    provisional: bool = False
-    """Whether they are given anyway (`latency.accept_disturbed`)."""
-    stop: str = ""
-    """Why measuring ended: `width` (the interval is as narrow as configured), `time limit` (it is
-    not, or other load left too few pairs), `minimum` (measured without a baseline, so there is no
-    interval), `calls` (a fixed number of calls), `disturbed` (before the minimum of pairs: other
-    load slowed it down, and most pairs would not count)."""
-    samples: int = 0
-    """Calls in the pairs that count."""
-    p50_s: float | None = None
-    p90_s: float | None = None
-    p99_s: float | None = None
-    mean_s: float | None = None
-    """Over the calls of the row's own job; a percentile is None where the samples are too few."""
-    throughput_per_s: float | None = None
-    """Inputs per second: batch / `paired_s`."""
-    device_p50_s: float | None = None
-    """The median of calls on inputs that are already on the GPU, logits left there; `p50_s` less it
-    is transfers and waiting. None on the CPU."""
-    streams: Streams | None = None
-    """None unless `cuda.streams` asks for it and the row has times."""
-    energy_j: float | None = None
-    """Per call, of all packages of processors or of the whole GPU ([what they
-    include](measurement.md#energy-and-the-gpus-clocks)); None if the machine does not show it."""
-    first_call_s: float | None = None
-    """Of the first load."""
-    speedup: Ratio | None = None
-    """Time of the baseline over its own; None for the baseline and without one."""
-    machine_spread: float = 0.0
-    """Standard deviation of the logarithm of the baseline's time at this shape over the jobs of the
-    run that measured it: how much the machine changed its speed. Three tenths of it are in the
-    interval of `speedup`."""
-    threads_busy: int | None = None
-    """Threads that really worked."""
-    cores_used: float | None = None
-    """CPU time over wall time."""
-    gpu: Gpu | None = None
-    """None on a CPU and where NVML does not answer."""
-    noise: list[str] = []
-    noisy: bool = False
-    """Whether it is noisy, and the reasons in words."""
-    raced: bool = False
-    """Whether `speedup` follows from the race."""
-    paired_s: float | None = None
-    """[The latency](measurement.md#the-race) by which variants are compared: the baseline's time
-    over the speed-up; without a speed-up the row's own median. None if that is disturbed."""
-
-
-class Result(Entry):
-    """A variant of a model; an `unavailable` one has None from `size_bytes` on, and no latency."""
-
-    model: str
-    variant: str
-    device: str
-    engine: str
-    precision: str
-    calibration: str | None
-    """Of which model, its name, and the parts of that; `calibration` is None without one."""
-    baseline: str | None
-    """The variant that it is compared with."""
-    host: str | None
-    """The key in `hosts` of the machine that measured it; None if nothing was measured, unless the
-    variant's name has a host."""
-    status: Status
-    reason: str | None = None
-    """Whether it could be measured, `unavailable` if it cannot run here; why not, else None."""
-    size_bytes: int | None = None
-    """Of the engine's files."""
-    build_s: float | None = None
-    """Of building the engine."""
-    build_peak_rss_bytes: int | None = None
-    """Highest resident memory of the process that built it or of one of its compilers; None if the
-    build failed."""
-    executed: dict[str, dict[str, int]] | None = None
-    """For each class of operators, how many run in which precision."""
-    options: dict[str, Any] | None = None
-    """The engine's section of the configuration with which it was built; for OpenVINO and TVM with
-    its `buckets`."""
-    engine_sha256: str | None = None
-    """Of the engine.json that was measured."""
-    measured: str | None = None
-    """When, in UTC."""
-    threads: int | None = None
-    """Per operator, as configured."""
-    baseline_failed: str | None = None
-    """Why the baseline could not be measured, else None; then there is no `speedup`."""
-    load_s: float | None = None
-    """Of loading the engine."""
-    first_call_s: float | None = None
-    """Of the first shape."""
-    peak_rss_bytes: int | None = None
-    """Highest resident memory of the timed process."""
-    accuracy: Accuracy | None = None
-    """None if nothing was predicted or the data have no labels."""
-    search: Search | None = None
-    """None for all but `int8-auto`, and if the search failed."""
-    latency: list[LatencyRow] = []
-    """A row per shape."""
 
 
 def gpu_entry(shape: TimedShape) -> Gpu | None:
@@ -284,18 +130,14 @@ def latency_entry(
     undisturbed pairs of blocks count. With too few, `disturbed` gives the reason and statistics are
     None; with `accept_disturbed` all count, the row is `provisional`.
     """
-    shape, loads = record.shapes[place], record.plan["loads"]
+    shape = record.shapes[place]
     why = partial(why_disturbed, shape, record.busiest)
     kept = kept_pairs(record, place, why, accept=accept_disturbed)
-    calls = [] if kept.disturbed and not kept.provisional else kept.calls
-    samples = [sample for index in calls for sample in shape.blocks_s[index]]
+    samples = [sample for index in kept.counted for sample in shape.blocks_s[index]]
     mean, device = statistics.fmean(samples) if samples else None, shape.device_s
     faster = None if shape.baseline_blocks_s is None else NO_SPEEDUP
-    if shape.baseline_blocks_s is not None and calls:
-        both = (shape.blocks_s, shape.baseline_blocks_s)
-        own, theirs = ([blocks[index] for index in calls] for blocks in both)
-        unsteady = drift_std(spread, loads)
-        faster = Ratio.of(speedup(own, theirs, loads=loads, unsteady=unsteady))
+    if kept.counted and (found := paired_speedup(record, place, kept.counted, spread)):
+        faster = Ratio.of(found)
     reasons = why_noisy(shape, record.reference)
     return LatencyRow(
         shape=Shape(**shape.sizes),
@@ -312,7 +154,7 @@ def latency_entry(
         throughput_per_s=shape.batch / mean if mean else None,
         device_p50_s=percentile(device, 50) if device and samples else None,
         streams=streams_entry(shape) if samples else None,
-        energy_j=joules_per_call(shape, calls),
+        energy_j=joules_per_call(shape, kept.counted),
         speedup=faster,
         machine_spread=spread,
         gpu=gpu_entry(shape),

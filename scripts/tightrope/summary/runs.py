@@ -15,6 +15,8 @@ import tightrope
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import code_digest
+from tightrope.decide.bounds import Goal, Prices
+from tightrope.decide.result import Entry, Result, same
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import spread
@@ -23,10 +25,10 @@ from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.records.latency import LatencyRecord, MachineSpeed
 from tightrope.records.record import Record
 from tightrope.summary.accuracy import ReferenceLogits, accuracy_entry
-from tightrope.summary.candidates import Goal, Prepared, Prices
-from tightrope.summary.measured import Entry, engines_in_use, read_own, same
+from tightrope.summary.costs import Prepared
+from tightrope.summary.measured import engines_in_use, read_own
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.results import Result, latency_entry, parts_of
+from tightrope.summary.results import latency_entry, parts_of
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]

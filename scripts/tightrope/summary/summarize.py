@@ -16,6 +16,11 @@ from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, Found
+from tightrope.decide.goal import decisions, for_goal
+from tightrope.decide.quantize import quantizations
+from tightrope.decide.race import Race, RaceKey, race_entries, with_races
+from tightrope.decide.recommend import recommendations
+from tightrope.decide.result import Entry, LatencyRow, Result
 from tightrope.jobs.child import beside
 from tightrope.records.family import FamilyRecord
 from tightrope.records.latency import LatencyRecord
@@ -24,11 +29,10 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import Records, made_records
-from tightrope.summary.candidates import Cost, costs, prepare_seconds
+from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
 from tightrope.summary.families import Family, Known, family_entry
-from tightrope.summary.goal import decisions, for_goal
-from tightrope.summary.measured import Entry, read_own, read_own_race, read_studies, study_entry
+from tightrope.summary.measured import read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import (
     Encoded,
     Model,
@@ -39,10 +43,7 @@ from tightrope.summary.models import (
 )
 from tightrope.summary.pairs import activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
-from tightrope.summary.quantize_or_not import quantizations
-from tightrope.summary.races import Race, RaceKey, race_entries, with_races
-from tightrope.summary.recommend import recommendations
-from tightrope.summary.results import LatencyRow, Result, not_planned_entry
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Inputs, Machine, Runs, Settings, hosts_of, read_runs
 
 # fields of a result and of its accuracy that are not CSV columns

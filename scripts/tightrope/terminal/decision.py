@@ -6,11 +6,12 @@ from shutil import get_terminal_size
 from typing import Any
 
 from tightrope.artifacts.files import file_state
+from tightrope.decide.phrases import sentence, why
+from tightrope.decide.recommend import Recommendation
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
 from tightrope.summary.document import Summary, failures, read_reported, remeasure_command
-from tightrope.summary.measured import Shape
 from tightrope.summary.models import poor_baseline, truncation_words
-from tightrope.summary.recommend import Recommendation
 
 # alignment of each column, and its width on a narrow terminal: there names do not wrap, so that
 # they can be copied
@@ -78,13 +79,9 @@ def cells(document: Summary, recommendation: Recommendation) -> list[str]:
     shape, variant = size_label(recommendation.shape), recommendation.variant
     if variant is None:
         return [shape, "none", "", "", "", "not decided"]
-    named = ("model", "host", "variant")
-    result = next(
-        one
-        for one in document.results
-        if all(getattr(one, name) == getattr(recommendation, name) for name in named)
-    )
-    row = next(one for one in result.latency if one.shape == recommendation.shape)
+    place = (recommendation.model, recommendation.host, variant)
+    result = next(one for one in document.results if (one.model, one.host, one.variant) == place)
+    row = result.at(recommendation.shape) or LatencyRow(recommendation.shape)
     speedup, accuracy = row.speedup, result.accuracy
     interval = ratio_interval(speedup)
     is_baseline = result.baseline == variant
@@ -118,12 +115,12 @@ def decided(document: Summary) -> list[str]:
     A goal without a variant at a shape is told as why there is no recommendation for it.
     """
     lines = [
-        f"{one.model}: {one.sentence}" + " (provisional)" * one.provisional
+        f"{one.model}: {sentence(document.goal, one)}" + " (provisional)" * one.provisional
         for one in document.goals
-        if one.variant is not None or one.shape is None
+        if document.goal and (one.variant is not None or one.shape is None)
     ]
     lines += [
-        f"{one.model}, {size_label(one.shape)}: {one.why}"
+        f"{one.model}, {size_label(one.shape)}: {why(one, document.goal, document.goals)}"
         for one in document.recommendations
         if one.variant is None
     ]

@@ -10,9 +10,8 @@ from disturbed import facts
 from report_pages import summary_of
 from tightrope.bundle.facts import decisions, interval
 from tightrope.bundle.subject import without_programs
+from tightrope.decide.result import LatencyRow, Shape
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
-from tightrope.summary.measured import Shape
-from tightrope.summary.results import LatencyRow
 
 
 def shape(blocks: list[float], hit: int = 0) -> TimedShape:
@@ -54,7 +53,8 @@ def test_it_holds_95_of_100_further_blocks() -> None:
 
 
 def test_a_card_names_no_program_of_the_host_and_says_what_is_provisional() -> None:
-    busy = "disturbed: only 2 of 12 pairs of blocks; the busiest: chrome (90 % of a core)"
+    why = "only 2 of 12 pairs of blocks; the busiest: chrome (90 % of a core)"
+    busy = {"code": "disturbed", "values": {"why": why}}
     choice = {
         **{"model": "m", "host": "h", "shape": {"batch": 1, "sequence": 8}, "variant": "a"},
         **{"why": busy, "rejected": [{"variant": "b", "reason": busy}], "provisional": True},

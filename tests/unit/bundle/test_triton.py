@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tightrope.bundle.triton import BACKENDS, triton_files
+from tightrope.decide.result import Streams
 from tightrope.errors import TightropeError
 from tightrope.signature import of_images
-from tightrope.summary.results import Streams
 from triton_engines import EXAMPLE, LABELS, MODEL, TEMPLATES, engine, point, result, row, throughput
 from triton_schema import parameters_of, parsed, schema
 

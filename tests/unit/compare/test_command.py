@@ -98,11 +98,11 @@ def with_result(place: int, **fields: Any) -> str:
     ("content", "words"),
     [
         *((one, "") for one in ("", "[]", "{", "null", "[" * 10_000, "\udcff")),
-        ('{"schema": 6, "created": NaN}', ""),
+        ('{"schema": 7, "created": NaN}', ""),
         # half written
         *((TEXT[:place], "") for place in (10, len(TEXT) // 2, len(TEXT) - 3)),
         (TEXT.replace('"machine_spread": ', '"machine_spread": NaN, "x": ', 1), ""),
-        (TEXT.replace('"schema": 6', '"schema": 3'), "its schema is 3, 6 is read; make its report"),
+        (TEXT.replace('"schema": 7', '"schema": 3'), "its schema is 3, 7 is read; make its report"),
         (with_result(0, latency="none"), "$.results[0].latency"),
         (TEXT.replace('"results": ', '"others": ', 1), "unknown field `others`"),
         (with_result(1, **FIRST_RESULT), "twice"),

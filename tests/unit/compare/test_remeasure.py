@@ -17,8 +17,8 @@ from tightrope.compare import remeasure as module
 from tightrope.compare.compare import compare
 from tightrope.compare.read import Key, Report, RowKey, read_report
 from tightrope.compare.remeasure import remeasure
+from tightrope.decide.result import Shape
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Shape
 from tightrope.variants import Variant
 from tiny_model import TinyModel
 

@@ -9,11 +9,11 @@ import pytest
 from artifact_files import rewrite
 from latency_records import PLAN, SHAPES, race_settings, timing_settings_of_races, write_records
 from raced import race_record, race_shape
+from tightrope.decide.finalists import Finalists
 from tightrope.machine.interference import Block
 from tightrope.measure.family import PRECISE, FamilyAtShape, engines_in, race_family, references_of
 from tightrope.measure.race import fewest_heats
 from tightrope.records.family import FamilyRecord, Roles
-from tightrope.records.finalists import Finalists
 from tightrope.records.race import RacedShape
 from tiny_model import name_variant
 

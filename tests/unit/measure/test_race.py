@@ -16,11 +16,10 @@ from latency_records import (
 )
 from played_engines import Played, dies, fails, nowhere
 from raced import race_record
+from tightrope.decide.finalists import Finalists, Measured
 from tightrope.jobs.child import Limits
 from tightrope.measure.race import race_finalists, run_heats
-from tightrope.measure.race_candidates import Measured
 from tightrope.plan.disturbed_records import is_disturbed
-from tightrope.records.finalists import Finalists
 from tightrope.records.race import RacedShape, RaceRecord
 from tiny_model import name_variant
 

@@ -10,9 +10,9 @@ from busy import wait
 from latency_records import PLAN as SHORT_PLAN
 from played_engines import Played, asked, dies, fails, nowhere, raises
 from raced import SHAPE
+from tightrope.decide.finalists import Finalists
 from tightrope.machine.interference import Block
 from tightrope.measure.race_rounds import FEWEST_OF_LOAD, Race, RaceAtShape
-from tightrope.records.finalists import Finalists
 from tightrope.records.race import FEWEST_TO_CHOOSE, NONE_FASTER, Elimination, RacedShape, ratio
 from tiny_model import LIMITS
 

@@ -41,6 +41,8 @@ bundle:sample_files -> bundle
 checkpoint:OnnxSource -> checkpoint: onnx
 data:check_labels -> prepare_data
 data/sources/digits:read -> data: digits
+decide:beaten -> summarize
+decide:finalists -> race_finalists
 engines:build_in_folder -> BUILDS, build_engine
 engines:load_engine -> LOADS, BUILDS
 engine_table:read_specs -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report,
@@ -77,7 +79,6 @@ studies/idleness:words -> render_report, summarize
 studies/loadgen:SEEDS -> study: traffic
 statistics:speedup -> RACES, choose_structure, measure_latency, render_report, study: traffic,
     summarize
-summary:beaten -> summarize
 training:flip_crop -> TRAINS
 training:fine_tune -> measure_training, train_model, training: qat
 variants:parse -> LOADS, BUILDS, build_engine, bundle, bundle_triton, render_report, summarize

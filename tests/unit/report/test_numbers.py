@@ -1,6 +1,7 @@
 """How values are written: no more digits than were measured, and no format in a text."""
 
 import pytest
+from tightrope.decide.result import Ratio, Shape
 from tightrope.report.style.marks import code_span, plain_text
 from tightrope.report.style.numbers import (
     bounded,
@@ -18,7 +19,6 @@ from tightrope.report.style.numbers import (
     significant,
 )
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Ratio, Shape
 
 MINUS, TIMES, DOT = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}"
 WIDE = Ratio.of(Interval(4, 3, 6))

@@ -6,9 +6,10 @@ import pytest
 from accuracy_records import accuracy_record
 from msgspec.structs import astuple
 from raced import HOST
+from tightrope.decide.result import Accuracy
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
 from tightrope.statistics import detectable_drop, paired_difference, share
-from tightrope.summary.accuracy import Accuracy, Split, accuracy_between, accuracy_entry, flipped
+from tightrope.summary.accuracy import Split, accuracy_between, accuracy_entry, flipped
 from tightrope.summary.runs import kept
 
 # softmax: (1/2, 1/4, 1/4), and so on

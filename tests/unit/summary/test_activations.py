@@ -6,13 +6,13 @@ import pytest
 from accuracy_records import accuracy_record
 from latency_records import latency_record, latency_shape
 from report_pages import example, page_of, summary_of
+from tightrope.decide.result import interval_of
 from tightrope.model.config import activation_of
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.latency import LatencyRecord
 from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
-from tightrope.summary.measured import interval_of
 from tightrope.summary.pairs import Activation, activation_entries
 
 MINUS = "\N{MINUS SIGN}"

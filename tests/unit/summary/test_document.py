@@ -17,10 +17,10 @@ SCHEMA = TOOL["json_schema"]()
 EMPTY = empty(Summary)
 PICK = {
     **{"model": "m", "host": "a", "shape": {"batch": 1, "sequence": 64}},
-    **{"variant": None, "why": "the race was not run"},
+    **{"variant": None, "why": {"code": "not_run"}},
     **{key: [] for key in ("equal", "open", "disturbed", "undecided")},
     "provisional": False,
-    "rejected": [{"variant": "cpu-pytorch-fp32", "reason": "slower"}],
+    "rejected": [{"variant": "cpu-pytorch-fp32", "reason": {"code": "unmeasured"}}],
 }
 
 
@@ -71,6 +71,6 @@ def test_every_part_is_required_and_a_broken_file_is_named(tmp_path: Path) -> No
     for missing in EMPTY:
         with pytest.raises(ArtifactError, match=missing):
             read(tmp_path, {name: value for name, value in EMPTY.items() if name != missing})
-    (tmp_path / "summary.json").write_text('{"schema": 6,')
+    (tmp_path / "summary.json").write_text('{"schema": 7,')
     with pytest.raises(ArtifactError, match=r"summary\.json: without a digest of its content"):
         read_summary(tmp_path / "summary.json")

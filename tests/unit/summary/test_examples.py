@@ -11,11 +11,10 @@ from PIL import Image
 from results import result
 from small_images import encoded, noise
 from splits import prepare_splits, split_of
+from tightrope.decide.result import Accuracy, FlippedExample, Result
 from tightrope.inputs.encode import read_split
 from tightrope.signature import IMAGE
-from tightrope.summary.accuracy import Accuracy, FlippedExample
 from tightrope.summary.models import MOST, SIDE, chance_of, flipped_indices, thumbnails
-from tightrope.summary.results import Result
 
 PREFIX = "data:image/jpeg;base64,"
 VARIANT = "cpu-openvino-int8-nncf-8"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tightrope.summary.measured import Shape
+from tightrope.decide.result import Shape
 from tightrope.summary.profile import (
     Explanation,
     OperatorGroup,

@@ -7,8 +7,9 @@ from disturbed import QUIET
 from gpu_states import STATE, state
 from latency_records import latency_shape
 from msgspec.structs import astuple, replace
+from tightrope.decide.result import Gpu
 from tightrope.statistics import trimmed_mean
-from tightrope.summary.results import Gpu, gpu_entry, streams_entry
+from tightrope.summary.results import gpu_entry, streams_entry
 
 
 def entry(*states: Any, **fields: Any) -> Any:

@@ -6,10 +6,10 @@ from disturbed import QUIET, facts
 from gpu_states import state
 from latency_records import latency_record, latency_shape
 from msgspec.structs import replace
+from tightrope.decide.result import NO_SPEEDUP, LatencyRow, Shape, interval_of
 from tightrope.records.latency import LatencyRecord, TimedShape, drift_std
 from tightrope.statistics import speedup
-from tightrope.summary.measured import Shape, interval_of
-from tightrope.summary.results import NO_SPEEDUP, LatencyRow, latency_entry
+from tightrope.summary.results import latency_entry
 
 PLAN = {"pairs": 16, "calls": None, "loads": 2}
 TIMES = ("p50_s", "mean_s", "throughput_per_s")

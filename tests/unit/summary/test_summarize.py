@@ -16,6 +16,9 @@ from raced import SHAPE, decided_shape, race_record
 from report_pages import summary_of
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import clear_folder, write_manifest
+from tightrope.decide.bounds import Goal
+from tightrope.decide.phrases import said
+from tightrope.decide.result import FlippedExample, Result, Search, Shape, Trial
 from tightrope.errors import ArtifactError
 from tightrope.machine.host import fingerprint, named
 from tightrope.records.family import FAMILY, FamilyRecord
@@ -24,12 +27,10 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.record import Record
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import Offline, Rehearsal, Sent
-from tightrope.summary.accuracy import FlippedExample, Search, Trial
-from tightrope.summary.candidates import Goal
 from tightrope.summary.document import TRAINING, Summary, exit_with_failures, failures, read_summary
-from tightrope.summary.measured import Shape, engines_in_use, read_own_race
+from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
-from tightrope.summary.results import Result, not_planned_entry
+from tightrope.summary.results import not_planned_entry
 from tightrope.summary.runs import Host, Inputs, Machine, Settings, hosts_of
 from tightrope.summary.summarize import summarize, table
 
@@ -238,7 +239,7 @@ def by_variant(summary: Summary) -> dict[str, Result]:
 
 
 def test_it_has_every_field_of_the_contract(summary: Summary) -> None:
-    assert summary.schema == 6
+    assert summary.schema == 7
     (host,) = summary.hosts.values()
     libraries = {"pytorch": "1.2", "openvino": "1.2", "onnxruntime": "1.2"}
     assert host == Host(**HOST, libraries=libraries)
@@ -336,9 +337,9 @@ def test_a_goal_decides_the_recommendation_at_its_shape_alone(full: Summary) -> 
     (bound,) = decision.bounds
     assert (bound.variant, bound.more) == (QUICK, pytest.approx(1.5, rel=0.05))
     here, other = full.recommendations
-    assert (here.variant, here.why) == (BASELINE, decision.sentence)
+    assert (here.variant, here.why.code) == (BASELINE, "goal")
     assert other.variant == QUICK
-    assert other.why == "the fastest of the 4 variants that keep the accuracy"
+    assert said(other.why) == "the fastest of the 4 variants that keep the accuracy"
 
 
 def test_each_row_has_its_costs_and_without_a_price_no_column_is_about_money(full, tmp_path):

@@ -6,12 +6,12 @@ import pytest
 from msgspec import to_builtins
 from raced import HOST
 from report_pages import example, page, summary_of
+from tightrope.decide.result import NO_SPEEDUP
 from tightrope.records.training import Epoch, SeedRun, TrainingRecord
 from tightrope.report.charts import place_names, training_chart
 from tightrope.report.page import sections
 from tightrope.report.sections.training import training_section
 from tightrope.summary.pairs import training_entries
-from tightrope.summary.results import NO_SPEEDUP
 from tightrope.training.recipe import whole_recipe
 
 

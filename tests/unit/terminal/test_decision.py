@@ -24,8 +24,11 @@ def result(variant: str, **fields: Any) -> dict[str, Any]:
     return {**told, "accuracy": accuracy, "latency": [row(3.0, "faster")], **fields}
 
 
+NO_OTHER = {"code": "only", "values": {"judged": True}}
+
+
 def recommendation(variant: str | None, **fields: Any) -> dict[str, Any]:
-    told = {"model": "m", "host": "h", "shape": SHAPE, "variant": variant, "why": "the fastest"}
+    told = {"model": "m", "host": "h", "shape": SHAPE, "variant": variant, "why": NO_OTHER}
     return {**told, "equal": [], "provisional": False, "undecided": [], **fields}
 
 
@@ -81,7 +84,7 @@ def test_failures_texts_that_were_cut_and_shapes_without_a_decision_are_told(tmp
         one = result(variant, model=name)
         one["accuracy"] |= {"top1": 0.6, "low": low, "high": 0.7}
         results.append(one)
-    none = recommendation(None, why="no variant keeps the accuracy")
+    none = recommendation(None, why={"code": "none_kept"})
     _, row, *lines, poor = words(tmp_path, {**document([none], results), "models": models})
     assert row.split() == [SIZES, "none", "not", "decided"]
     assert lines == [
@@ -151,12 +154,14 @@ def test_the_recorded_summary_has_a_row_for_each_shape_also_on_a_narrow_terminal
 def test_the_goal_is_said_in_one_line_and_once_where_nothing_meets_it(tmp_path: Path) -> None:
     told = document([recommendation("small")], [result("small")])
     sentence = "For the least memory at batch 1, sequence 64: small, 300 MB"
-    goal = {"model": "m", "shape": SHAPE, "variant": "small", "sentence": sentence}
+    goal = {"model": "m", "host": "h", "shape": SHAPE, "variant": "small", "value": 300.0}
+    told |= {"goal": {"minimize": "memory"}}
     for provisional, end in ((False, ""), (True, " (provisional)")):
-        _, _, line, _ = words(tmp_path, {**told, "goals": [{**goal, "provisional": provisional}]})
+        _, _, line, _ = words(
+            tmp_path, {**told, "goals": [{**goal, "unit": "MB", "provisional": provisional}]}
+        )
         assert line == f"m: {sentence}{end}"
-    none = recommendation(None, why="For the least memory: no variant meets it")
-    own = {"variant": None, "provisional": False, "sentence": none["why"]}
-    unmet = {"goals": [{**goal, **own}]}
-    lines = words(tmp_path, {**document([none], [result("small")]), **unmet})
-    assert sum("no variant meets it" in line for line in lines) == 1
+    none = recommendation(None, why={"code": "goal"})
+    unmet = {"goals": [{**goal, "variant": None}], "recommendations": [none]}
+    lines = words(tmp_path, {**told, **unmet})
+    assert sum("sequence 64: no variant qualifies" in line for line in lines) == 1

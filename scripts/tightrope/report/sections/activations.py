@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tightrope.report.sections.figures import row_at
+from tightrope.decide.result import ComparedAccuracy
 from tightrope.report.tables import grouped
-from tightrope.summary.accuracy import ComparedAccuracy
 from tightrope.summary.document import Summary
 from tightrope.summary.pairs import Activation, ActivationRow
 from tightrope.variants import at_place
@@ -64,7 +63,7 @@ def compared(
     own_times = []
     places = dict.fromkeys((one["variant"], one["shape"]) for one in times if one["shape"])
     for variant, shape in places:
-        row = row_at(own[variant], shape) if variant in own else None
+        row = own[variant].at(shape) if variant in own else None
         told = {"model": reference, "variant": variant, "shape": shape, "reason": REFERENCE}
         own_times.append({**told, "call_s": row and row.paired_s, "speedup": None, "noisy": False})
     return {

@@ -6,13 +6,11 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.report.sections.figures import row_at
+from tightrope.decide.recommend import Recommendation
+from tightrope.decide.result import LatencyRow, Result, Shape
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.style.numbers import milliseconds, points, ratio, ratio_interval, shape_label
 from tightrope.summary.document import Summary
-from tightrope.summary.measured import Shape
-from tightrope.summary.recommend import Recommendation
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import at_place
 
 # of a latency without a measurement
@@ -30,14 +28,14 @@ def pick(
     shape, chosen = recommendation.shape, recommendation.variant
     own = [one for one in measured if one.host == recommendation.host]
     result = next((one for one in own if one.variant == chosen), None)
-    row = row_at(result, shape) if result else None
+    row = result.at(shape) if result else None
     told = remarks(result, row) if result and row else []
     accuracies = {one.variant: one.accuracy for one in own}
     undecided = [(one, accuracies.get(one)) for one in recommendation.undecided]
     model = summary.models.get(recommendation.model)
     baselines = model.baselines if model else {}
     baseline = at_place(baselines, result.device, result.host) if result else None
-    before = next((row_at(one, shape) for one in own if one.variant == baseline), None)
+    before = next((one.at(shape) for one in own if one.variant == baseline), None)
     return {
         **asdict(recommendation),
         "undecided": [pair for pair in undecided if pair[1]],

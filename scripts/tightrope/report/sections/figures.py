@@ -7,12 +7,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tightrope.decide.result import LatencyRow, Result, Shape, interval_of
 from tightrope.report.charts import accuracy_latency_chart
 from tightrope.report.style.numbers import milliseconds, points, points_interval, shape_label
 from tightrope.report.tables import grouped
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Shape, interval_of
-from tightrope.summary.results import LatencyRow, Result
 
 Record = Mapping[str, Any]
 PARTS = ("variant", "engine", "precision")  # of a result, in its mark
@@ -21,11 +20,6 @@ PARTS = ("variant", "engine", "precision")  # of a result, in its mark
 def shapes_in(results: Iterable[Result]) -> list[Shape]:
     """Return every measured shape, smallest first."""
     return sorted({row.shape for result in results for row in result.latency})
-
-
-def row_at(result: Result, shape: Shape) -> LatencyRow | None:
-    """Return the latency row of a shape, or None."""
-    return next((row for row in result.latency if row.shape == shape), None)
 
 
 def join_title(*parts: str | None) -> str:
@@ -67,7 +61,7 @@ def trade_offs(
     figures = []
     for shape in shapes_in(results):
         judged = [result for result in results if result.accuracy]
-        evaluated = [(one, row) for one in judged if (row := row_at(one, shape))]
+        evaluated = [(one, row) for one in judged if (row := one.at(shape))]
         placed = [point for pair in evaluated if (point := trade_off_point(*pair, baselines))]
         if not placed:
             continue

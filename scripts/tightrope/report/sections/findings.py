@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tightrope.decide.quantize import VERDICTS, Quantization
 from tightrope.report.style.numbers import megabytes, percent, plural, ratio, shape_label, whole
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary
-from tightrope.summary.quantize_or_not import VERDICTS, Quantization
 
 # by the verdict on quantizing an engine
 WORDS = {"quantize": "pays in", "undecided": "undecided in", "do not quantize": "does not pay in"}

@@ -6,16 +6,15 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from tightrope.decide.quantize import Quantization, QuantizedVariant
+from tightrope.decide.result import Result, interval_of
 from tightrope.machine.host import saturates
 from tightrope.report.charts import accuracy_over_samples, agreement_over_samples
 from tightrope.report.sections.figures import change_of, join_title
 from tightrope.report.style.numbers import percentage, points, ratio, whole
 from tightrope.report.tables import grouped
 from tightrope.summary.accuracy import Sensitivity
-from tightrope.summary.measured import interval_of
 from tightrope.summary.models import Model
-from tightrope.summary.quantize_or_not import Quantization, QuantizedVariant
-from tightrope.summary.results import Result
 from tightrope.summary.runs import Host
 from tightrope.variants import QUANTIZED
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tightrope.decide.result import Gpu, LatencyRow, Result
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.report.style.numbers import plural, whole
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, remeasure_command
-from tightrope.summary.results import Gpu, LatencyRow, Result
 
 Record = Mapping[str, Any]
 

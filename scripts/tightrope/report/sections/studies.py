@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from tightrope.decide.result import Shape, StudyEntry
 from tightrope.report.charts import heat, lines
 from tightrope.report.sections.steadiness import Remark
 from tightrope.report.style.numbers import (
@@ -32,7 +33,6 @@ from tightrope.report.tables import (
 from tightrope.studies.study import Column, Heat, Lines, Study
 from tightrope.studies.table import STUDIES
 from tightrope.summary.document import Summary
-from tightrope.summary.measured import Shape, StudyEntry
 from tightrope.variants import parse
 
 Record = Mapping[str, Any]

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tightrope.decide.result import Ratio, Shape
 from tightrope.runtimes.executed import products_in, unknown_types, wanted_types
-from tightrope.summary.measured import Ratio, Shape
 from tightrope.summary.profile import OUTSIDE, ProfiledCall, Roofline
 
 MINUS = "\N{MINUS SIGN}"

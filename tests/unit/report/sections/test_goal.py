@@ -5,18 +5,19 @@ from typing import Any
 from msgspec.structs import replace
 from raced import SHAPE
 from report_pages import HOST, MODEL, Outline, example, page_of
-from tightrope.summary.candidates import Cost
-from tightrope.summary.goal import GoalDecision
-from tightrope.summary.recommend import Rejected
+from tightrope.decide.goal import GoalDecision
+from tightrope.decide.recommend import Rejected
+from tightrope.decide.result import Reason
+from tightrope.summary.costs import Cost
 
 VARIANT = "cpu-openvino-bf16"
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"
 
 
 def decision(**changes: Any) -> GoalDecision:
-    known = {"variant": VARIANT, "value": 300.0, "unit": "MB", "sentence": SENTENCE}
+    known = {"variant": VARIANT, "value": 300.0, "unit": "MB", "pace": None}
     known |= {"provisional": False, "bounds": [], "nearest": None}
-    known["rejected"] = [Rejected("cpu-pytorch-fp32", "more memory")]
+    known["rejected"] = [Rejected("cpu-pytorch-fp32", Reason.of("not_chosen"))]
     found = GoalDecision(MODEL, HOST, SHAPE, traffic=None, padding=None, **known)
     return replace(found, **changes)
 
@@ -31,7 +32,8 @@ def cost(**changes: Any) -> Cost:
 def page(**fields: Any) -> Outline:
     document = example(**fields)
     if "goals" in fields:
-        document["recommendations"][0] |= {"variant": VARIANT, "why": SENTENCE}
+        document["recommendations"][0] |= {"variant": VARIANT, "why": {"code": "goal"}}
+        document["goal"] = {"minimize": "memory"}
     return page_of(document)
 
 

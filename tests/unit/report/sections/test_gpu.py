@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from gpu_states import GPU
 from results import result, row
+from tightrope.decide.result import Gpu, Result
 from tightrope.report.sections.steadiness import gpu_memory, gpu_steadiness, streams_section
-from tightrope.summary.results import Gpu, Result
 
 
 def results(*states: dict[str, Any] | None) -> list[Result]:

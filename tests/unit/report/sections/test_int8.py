@@ -7,11 +7,11 @@ import pytest
 from drawn_charts import drawn
 from msgspec.structs import replace
 from report_pages import MODEL, example, page_of, summary_of
+from tightrope.decide.result import Accuracy, Result, Search, Trial
 from tightrope.report.charts import accuracy_over_samples, agreement_over_samples, spread
 from tightrope.report.sections.int8 import has_vnni, int8_section
 from tightrope.report.style.palette import METHOD_COLOURS
-from tightrope.summary.accuracy import Accuracy, OperatorSensitivity, Search, Sensitivity, Trial
-from tightrope.summary.results import Result
+from tightrope.summary.accuracy import OperatorSensitivity, Sensitivity
 from tightrope.summary.runs import Host
 from tightrope.variants import METHODS
 

@@ -4,11 +4,11 @@ import pytest
 import results
 from msgspec.structs import asdict
 from report_pages import example, page_of
+from tightrope.decide.quantize import Quantization, QuantizedAccuracy, QuantizedVariant
+from tightrope.decide.result import Ratio, Reason, Shape
 from tightrope.report.sections.int8 import quantization_section
 from tightrope.report.tables import alike
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.quantize_or_not import Quantization, QuantizedAccuracy, QuantizedVariant
 from tightrope.summary.runs import Host
 
 FASTER = Ratio.of(Interval(1.5, 1.4, 1.6))
@@ -54,7 +54,9 @@ def test_an_engine_that_may_gain_or_a_quantized_choice_leaves_the_sentence_out(v
 SLOW = f"onnxruntime is slower with int8-minmax-64 than with fp32 (0.80{TIMES}"
 LOSSY = f"loses too much accuracy with int8-minmax-64 ({MINUS}5.0 points)"
 WORSE = Ratio.of(Interval(0.5, 0.4, 0.6))
-OTHER = variant("v", why=["accuracy dropped"], speedup=FASTER, accuracy=accuracy("dropped"))
+OTHER = variant(
+    "v", why=[Reason.of("verdict", verdict="dropped")], speedup=FASTER, accuracy=accuracy("dropped")
+)
 NNCF = {"engine": "openvino", "precision": "int8-nncf-64"}
 
 
@@ -112,7 +114,9 @@ def test_devices_and_hosts_are_named_where_there_are_several():
 
 def test_rows_are_those_of_an_engine_after_another_by_shape():
     verdicts = {"a": "undecided", "b": "do not quantize", "c": "undecided"}
-    others = [variant(name, one, ["faster than x"]) for name, one in verdicts.items()]
+    others = [
+        variant(name, one, [Reason.of("faster_than", other="x")]) for name, one in verdicts.items()
+    ]
     entries = [entry(batch=16), entry(engine="openvino"), entry(batch=2, others=others)]
     found = quantization_section(entries, [], {"h": "Some CPU"}, machines={})
     rows = [(row.engine, row.shape.batch) for row in found["rows"]]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from tightrope.summary.candidates import (
-    BOUNDS,
+from tightrope.decide.bounds import (
     Bound,
     Candidate,
     Goal,
@@ -21,9 +21,8 @@ from tightrope.summary.candidates import (
     under_traffic,
     unit_of,
 )
-from tightrope.summary.measured import Entry, Shape, StudyEntry, number, same
-from tightrope.summary.recommend import Recommendation, Rejected, measured_places, shapes_of
-from tightrope.summary.results import Result
+from tightrope.decide.recommend import Recommendation, Rejected, measured_places, shapes_of
+from tightrope.decide.result import Entry, Reason, Result, Shape, StudyEntry, same
 
 # a bound that costs less than this is said to cost nothing
 NOTHING = 0.0005
@@ -42,8 +41,6 @@ class BoundCost(Entry):
     """The best variant without this bound, and its value."""
     more: float | None
     """The chosen value over that value, less 1; None without a chosen variant."""
-    words: str
-    """The same in words."""
 
 
 class Nearest(Entry):
@@ -54,6 +51,14 @@ class Nearest(Entry):
     """Its name, and what the goal minimizes."""
     misses: list[Miss]
     """The bounds that it misses, the worst first."""
+
+
+class Pace(Entry):
+    """How fast the variant for a goal is."""
+
+    variant: str
+    ratio: float
+    """The winner of the race at its shape, and the latency of the variant over its."""
 
 
 class GoalDecision(Entry):
@@ -73,8 +78,8 @@ class GoalDecision(Entry):
     value: float | None
     unit: str
     """What the goal minimizes."""
-    sentence: str
-    """The decision in words."""
+    pace: Pace | None
+    """None for a goal of time, which says it, and where a time is not known."""
     provisional: bool
     """Whether other load may have changed it."""
     bounds: list[BoundCost]
@@ -83,33 +88,6 @@ class GoalDecision(Entry):
     """None unless no variant meets the goal."""
     rejected: list[Rejected]
     """All other variants; those that would be better than the chosen one come first."""
-
-
-def limit_words(bound: Bound, limit: float) -> str:
-    """Format a bound: `p99 at most 5 ms`."""
-    name, unit = BOUNDS[bound]
-    return f"{name} at most {number(limit)} {unit}"
-
-
-def goal_words(goal: Goal, shape: Shape | None) -> str:
-    """Format a goal with its bounds: `least latency at batch 1, sequence 64 with p99 …`."""
-    sizes = shape.sizes.items() if shape else ()
-    where = f" at {', '.join(f'{name} {size}' for name, size in sizes)}" if sizes else ""
-    if goal.traffic:
-        where = f" under {goal.traffic.replace('_', ' ')} traffic"
-    bounds = " and ".join(limit_words(*one) for one in given(goal))
-    return f"least {goal.minimize}{where}" + (f" with {bounds}" if bounds else "")
-
-
-def miss_words(miss: Miss) -> str:
-    """Return how far a bound is missed: `p99 7.2 ms, 2.2 ms over the bound of 5 ms`."""
-    name, unit = BOUNDS[miss.bound]
-    if miss.value is None or miss.by is None:
-        return f"{name} not known: {miss.why}"
-    if miss.bound == "accuracy_points":
-        name = "accuracy loss may be"
-    value, over, limit = (number(one) for one in (miss.value, miss.by, miss.limit))
-    return f"{name} {value} {unit}, {over} {unit} over the bound of {limit} {unit}"
 
 
 def decisions(
@@ -185,7 +163,7 @@ class Decision:
             variant=chosen.variant if chosen else None,
             value=chosen.value if chosen else None,
             unit=self.unit,
-            sentence=self.sentence(shape, bounds, near),
+            pace=self.pace(),
             provisional=self.is_provisional(),
             bounds=bounds,
             nearest=near,
@@ -210,54 +188,30 @@ class Decision:
         won = (race.variant, lowest.shape) if race else None
         return next((one for one in known if (one.variant, one.shape) == won), lowest)
 
-    def sentence(
-        self, shape: Shape | None, bounds: Iterable[BoundCost], nearest: Nearest | None
-    ) -> str:
-        """Return the decision in one sentence, with its pace and with what each bound cost."""
-        chosen = self.chosen
-        words = f"For the {goal_words(self.goal, chosen.shape if chosen else shape)}"
-        if chosen is not None and chosen.value is not None:
-            padding = f", padding {chosen.padding}" if chosen.padding else ""
-            words += f": {chosen.variant}, {number(chosen.value)} {self.unit}{self.pace()}{padding}"
-            return "; ".join([words, *(one.words for one in bounds)])
-        if nearest is None:
-            return f"{words}: no variant qualifies"
-        known = all(one.value is not None for one in nearest.misses)
-        meets = "meets it" if known else "is known to meet it"
-        missed = " and ".join(map(miss_words, nearest.misses))
-        return f"{words}: no variant {meets}; the nearest is {nearest.variant}: {missed}"
+    def pace(self) -> Pace | None:
+        """Return the latency of the choice over that of the winner of the race at its shape.
 
-    def pace(self) -> str:
-        """Return how much slower a choice is than the winner of the race at its shape, in words.
-
-        Empty for a goal of time, which says it, and where one of the two times is not known.
+        None for a goal of time, which says it, and where one of the two times is not known.
         """
         chosen, race = self.chosen, self.race_at(self.chosen)
         if chosen is None or race is None or self.goal.minimize in TIMED:
-            return ""
+            return None
         if chosen.variant == race.variant:
-            return ", the fastest"
+            return Pace(chosen.variant, 1.0)
         winner = next((one.row for one in self.candidates if one.variant == race.variant), None)
         own, best = (row.paired_s if row else None for row in (chosen.row, winner))
-        if own is None or best is None:
-            return ""
-        return f", with {number(own / best)} times the latency of {race.variant}, the fastest"
+        if race.variant is None or own is None or best is None:
+            return None
+        return Pace(race.variant, own / best)
 
     def bound_cost(self, bound: Bound, limit: float) -> BoundCost:
         """Return what a bound cost: the best candidate without it against the chosen one."""
-        chosen, words = self.chosen, limit_words(bound, limit)
         others = (one for one, short in self.missed if {miss.bound for miss in short} <= {bound})
-        free, more = self.best(others), None
+        chosen, free, more = self.chosen, self.best(others), None
         if chosen and free and chosen.value is not None and free.value:
             more = max(0.0, chosen.value / free.value - 1)
-        if more is None or free is None:
-            words += ": what it costs is not known"
-        elif more < NOTHING:
-            words += " costs nothing"
-        else:
-            words += f" costs {number(100 * more)} % more {self.goal.minimize} than {free.variant}"
         name, value = (free.variant, free.value) if free else (None, None)
-        return BoundCost(bound, limit, name, value, more, words)
+        return BoundCost(bound, limit, name, value, more)
 
     def nearest(self) -> Nearest | None:
         """Return the candidate whose most missed bound is missed by the smallest fraction."""
@@ -271,7 +225,7 @@ class Decision:
     def is_provisional(self) -> bool:
         """Return whether other load may have changed the decision, or a race has no winner."""
         chosen, goal = self.chosen, self.goal
-        disturbed = [one for one in self.candidates if (one.lacks or "").startswith("disturbed")]
+        disturbed = [one for one in self.candidates if one.lacks and one.lacks.code == "disturbed"]
         may_meet = any(ruled_out(one._replace(lacks=None), goal) is None for one in disturbed)
         if may_meet or (chosen and chosen.provisional):
             return True
@@ -286,39 +240,45 @@ class Decision:
         Each group has the lowest value first: those that are better than the chosen one, those that
         are worse, those without a value.
         """
-        chosen, found = self.chosen, dict[str, tuple[tuple[int, float], str]]()
+        chosen, found = self.chosen, dict[str, tuple[tuple[int, float], Reason]]()
         at_best = chosen.value if chosen and chosen.value is not None else float("inf")
         for one, reason, short in self.judged:
             if reason is None:
-                reason = miss_words(short[0]) if short else self.against(one)
+                reason = missed(short[0]) if short else self.against(one)
             order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
             if one.variant not in found or order < found[one.variant][0]:
                 found[one.variant] = order, reason
-        where = "under this traffic" if self.goal.traffic else "at this shape"
+        unmeasured = Reason.of("unmeasured_traffic" if self.goal.traffic else "unmeasured")
         for result in results:
-            failed = f"{result.status}: {result.reason}"
-            why = f"not measured {where}" if result.status == "ok" else failed
+            failed = Reason.of(result.status, reason=result.reason)
+            why = unmeasured if result.status == "ok" else failed
             found.setdefault(result.variant, ((3, 0.0), why))
         found.pop(chosen.variant if chosen else "", None)
         ordered = sorted(found.items(), key=lambda item: item[1][0])
         return [Rejected(name, reason) for name, (_, reason) in ordered]
 
-    def against(self, candidate: Candidate) -> str:
+    def against(self, candidate: Candidate) -> Reason:
         """Return why a candidate that meets the goal is not chosen; the race's reason if it won."""
         chosen, minimize = self.chosen, self.goal.minimize
         if chosen is None:
-            return "not chosen"
+            return Reason.of("not_chosen")
         race = self.race_at(chosen)
         if minimize == "latency" and race and race.variant == chosen.variant:
             told = {one.variant: one.reason for one in race.rejected}
             if candidate.variant in told:
                 return told[candidate.variant]
         if candidate.value is None or chosen.value is None:
-            return f"its {minimize} was not measured"
+            return Reason.of("unknown", of=minimize)
         if candidate.value <= chosen.value:
-            return f"not slower by estimate, but not the winner of the race: {chosen.variant} is"
-        own, best = number(candidate.value), number(chosen.value)
-        return f"more {minimize}: {own} {self.unit}, {chosen.variant} has {best}"
+            return Reason.of("not_the_winner", other=chosen.variant)
+        told_of = {"of": minimize, "unit": self.unit, "other": chosen.variant}
+        return Reason.of("more", **told_of, value=candidate.value, other_value=chosen.value)
+
+
+def missed(miss: Miss) -> Reason:
+    """Return that a variant misses a bound, or that its value is not known."""
+    code = "over" if miss.why is None else "not_known"
+    return Reason.of(code, **msgspec.to_builtins(miss))
 
 
 def for_goal(
@@ -335,6 +295,6 @@ def for_goal(
             if one.variant != decision.variant:
                 one = replace(one, equal=[], open=[], disturbed=[], undecided=[])
             told = same(decision, "variant", "provisional", "rejected")
-            one = replace(one, why=decision.sentence, **told)
+            one = replace(one, why=Reason.of("goal"), **told)
         found.append(one)
     return found

@@ -7,16 +7,22 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import asdict
 
-from tightrope.records.finalists import STANDINGS
+from tightrope.decide.finalists import STANDINGS
+from tightrope.decide.race import Race, RaceKey, ratio_between
+from tightrope.decide.recommend import shapes_of
+from tightrope.decide.result import (
+    Accuracy,
+    Entry,
+    LatencyRow,
+    Ratio,
+    Reason,
+    Result,
+    Shape,
+    interval_of,
+)
 from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Entry, Ratio, Shape, interval_of
-from tightrope.summary.races import Race, RaceKey, ratio_between
-from tightrope.summary.recommend import rows_at, shapes_of
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import QUANTIZED, UNQUANTIZED
 
-Rows = Mapping[str, LatencyRow]
 QuantizeVerdict = Literal["quantize", "undecided", "do not quantize"]
 # best first
 VERDICTS: tuple[QuantizeVerdict, ...] = ("quantize", "undecided", "do not quantize")
@@ -41,8 +47,8 @@ class QuantizedVariant(Entry):
     variant: str
     verdict: QuantizeVerdict
     """Whether it is surely faster and keeps the accuracy."""
-    why: list[str]
-    """All reasons that hold, in words."""
+    why: list[Reason]
+    """All reasons that hold."""
     failed: str | None
     """Why it failed, else None."""
     speedup: Ratio | None
@@ -85,11 +91,10 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
             continue
         quantized = [one for one in own if one.precision in QUANTIZED]
         for shape in shapes_of(own) if quantized else ():
-            rows = rows_at(own, shape)
             race = races.get(RaceKey(model, host, device, shape))
-            if (plain := best_unquantized(own, rows, race)) is None:
+            if (plain := best_unquantized(own, shape, race)) is None:
                 continue
-            first, *others = ranked(quantized, plain, rows, race)
+            first, *others = ranked(quantized, plain, shape, race)
             entry = Quantization(
                 **asdict(first),
                 model=model,
@@ -104,7 +109,7 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
     return found
 
 
-def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Result | None:
+def best_unquantized(results: list[Result], shape: Shape, race: Race | None) -> Result | None:
     """Return the best measured float variant of an engine, or None.
 
     Variants that raced come first, then better accuracy verdicts (see STANDINGS), then lower
@@ -113,20 +118,20 @@ def best_unquantized(results: list[Result], rows: Rows, race: Race | None) -> Re
     raced = race.raced if race else ()
     known = [one for one in results if one.precision in UNQUANTIZED and one.status == "ok"]
     return min(
-        (one for one in known if seconds_of(one.variant, rows) < math.inf),
-        key=lambda one: (one.variant not in raced, standing_of(one), seconds_of(one.variant, rows)),
+        (one for one in known if seconds_at(one, shape) < math.inf),
+        key=lambda one: (one.variant not in raced, standing_of(one), seconds_at(one, shape)),
         default=None,
     )
 
 
-def seconds_of(name: str, rows: Rows) -> float:
+def seconds_at(result: Result, shape: Shape) -> float:
     """Return the time per call by which variants are compared, infinite if there is none."""
-    row = rows.get(name)
+    row = result.at(shape)
     return row.paired_s if row and row.paired_s is not None else math.inf
 
 
 def ranked(
-    quantized: list[Result], plain: Result, rows: Rows, race: Race | None
+    quantized: list[Result], plain: Result, shape: Shape, race: Race | None
 ) -> list[QuantizedVariant]:
     """Return the quantized variants as `judged`, best first.
 
@@ -135,40 +140,42 @@ def ranked(
     not race because another quantized variant was better come last, since nothing more is known of
     them.
     """
-    found = {one.variant: judged(one, plain, rows, race) for one in quantized}
+    found = {one.variant: judged(one, plain, one.at(shape), race) for one in quantized}
     raced = {name for name in found if race and name in race.raced}
 
     def rank(one: Result) -> tuple[Any, ...]:
         name = one.variant
-        behind = bool(raced - {name}) and name not in raced and seconds_of(name, rows) < math.inf
+        behind = bool(raced - {name}) and name not in raced and seconds_at(one, shape) < math.inf
         verdict = VERDICTS.index(found[name].verdict)
-        return behind, verdict, one.status != "ok", standing_of(one), seconds_of(name, rows)
+        return behind, verdict, one.status != "ok", standing_of(one), seconds_at(one, shape)
 
     return [found[one.variant] for one in sorted(quantized, key=rank)]
 
 
-def judged(result: Result, plain: Result, rows: Rows, race: Race | None) -> QuantizedVariant:
+def judged(
+    result: Result, plain: Result, row: LatencyRow | None, race: Race | None
+) -> QuantizedVariant:
     """Return whether a quantized variant is worth it against the engine's float variant `plain`.
 
     Their speed-up is None if the two were not measured in the same rounds.
     """
-    name, row, ok = result.variant, rows.get(result.variant), result.status == "ok"
+    name, ok = result.variant, result.status == "ok"
     paired: Ratio | None = ratio_between(race, name, plain.variant) if race else None
     if paired is None and row and plain.variant == result.baseline:
         paired = row.speedup
     speedup = interval_of(paired)
-    why = [] if ok else [f"failed: {result.reason}"]
+    why = [] if ok else [Reason.of("failed", reason=result.reason)]
     if speedup is not None:
-        word: str = speed_verdict(speedup)
-        if word == "tie":
-            word = "no faster" if speedup.high == 1 else "not significantly faster"
-        why.append(f"{word} than {plain.variant}")
+        code: str = speed_verdict(speedup)
+        if code == "tie":
+            code = "no_faster" if speedup.high == 1 else "not_faster"
+        why.append(Reason.of(f"{code}_than", other=plain.variant))
     elif ok:
         why.append(why_not_raced(row, name, plain.variant, race))
     if ok or result.accuracy is not None:
         why.append(accuracy_reason(result.accuracy))
     if standing := standing_of(plain):
-        why.append(f"the accuracy of {plain.variant} itself is {STANDINGS[standing]}")
+        why.append(Reason.of("float_too", other=plain.variant, verdict=STANDINGS[standing]))
     return QuantizedVariant(
         variant=name,
         verdict=advice(result, plain, speedup),
@@ -200,25 +207,19 @@ def standing_of(result: Result) -> int:
     return STANDINGS.index(verdict or "kept")
 
 
-def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> str:
-    """Explain why there is no speed-up over the float variant."""
+def why_not_raced(row: LatencyRow | None, name: str, plain: str, race: Race | None) -> Reason:
+    """Return why there is no speed-up over the float variant."""
     if row is None:
-        return "not measured at this shape"
+        return Reason.of("unmeasured")
     if race and {name, plain} <= set(race.raced):
-        if race.heats > 1:
-            return f"not raced with {plain}: the finalists did not fit in memory together"
-        return f"too few undisturbed rounds paired with {plain}"
-    if row.disturbed:
-        return "disturbed by other load"
-    return f"not raced with {plain}: another quantized variant is faster"
+        return Reason.of("apart" if race.heats > 1 else "few_rounds", other=plain)
+    return Reason.of("loaded") if row.disturbed else Reason.of("another_faster", other=plain)
 
 
-def accuracy_reason(accuracy: Accuracy | None) -> str:
-    """Describe the accuracy verdict in words."""
+def accuracy_reason(accuracy: Accuracy | None) -> Reason:
+    """Return the accuracy verdict as a reason."""
     if accuracy is None:
-        return "accuracy was not evaluated: speed alone decides"
+        return Reason.of("not_evaluated")
     if accuracy.verdict != "undecided":
-        return f"accuracy {accuracy.verdict}"
-    if accuracy.delta is None:
-        return "accuracy undecided: its baseline has no predictions"
-    return "accuracy undecided: more samples can tell"
+        return Reason.of("verdict", verdict=accuracy.verdict)
+    return Reason.of("accuracy_unknown" if accuracy.delta is None else "few_samples")

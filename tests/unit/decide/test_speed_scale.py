@@ -7,9 +7,8 @@ import pytest
 import results
 from raced import planted, race_record, race_shape
 from results import row
-from tightrope.summary.measured import Ratio
-from tightrope.summary.races import race_entries, ratio_between, with_races
-from tightrope.summary.results import NO_SPEEDUP, Result
+from tightrope.decide.race import race_entries, ratio_between, with_races
+from tightrope.decide.result import NO_SPEEDUP, Ratio, Result
 
 BASELINE, BEHIND = "cpu-pytorch-fp32", "cpu-onnxruntime-fp32"
 QUICK, SLOW, THIRD = "cpu-openvino-bf16", "cpu-openvino-fp32", "cpu-openvino-int8-nncf-64"

@@ -6,11 +6,10 @@ import pytest
 from msgspec.structs import asdict, replace
 from raced import PLACE, SHAPE, race_record, race_shape
 from results import BASELINE, between, failed, lost, result, row
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Ratio, Shape
-from tightrope.summary.quantize_or_not import Quantization, quantizations
-from tightrope.summary.races import RaceKey, RaceRatio, race_entries
-from tightrope.summary.results import LatencyRow, Result
+from tightrope.decide.phrases import said
+from tightrope.decide.quantize import Quantization, QuantizedVariant, quantizations
+from tightrope.decide.race import RaceKey, RaceRatio, race_entries
+from tightrope.decide.result import Accuracy, LatencyRow, Ratio, Result, Shape
 from tightrope.variants import PRECISIONS, QUANTIZED, UNQUANTIZED
 
 LARGE = Shape(batch=16, sequence=64)
@@ -40,6 +39,10 @@ def entry(*results: Result, ratios: Any = None, spread: float = 0.02) -> Quantiz
     """The only entry; `ratios` are those of the race."""
     (found,) = entries(*results, races=race(ratios or {}, spread=spread))
     return found
+
+
+def words(found: QuantizedVariant) -> list[str]:
+    return [*map(said, found.why)]
 
 
 def two(ratio: float, verdict: Any = "kept", spread: float = 0.02) -> Quantization:
@@ -72,7 +75,7 @@ def test_speed_and_accuracy_decide_and_all_reasons_that_hold_are_given(
     ratio: float, spread: float, accuracy: str, verdict: str, why: list[str]
 ) -> None:
     found = two(ratio, accuracy, spread)
-    assert (found.verdict, found.why) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
+    assert (found.verdict, words(found)) == (verdict, [f"{why[0]} {FLOAT}", why[1]])
 
 
 LOST = lost()
@@ -167,18 +170,18 @@ def test_an_engine_has_one_verdict(results, ratios, expected, why):
     others = [one.variant for one in found.others]
     told = " ".join([found.verdict, found.variant, found.unquantized, *others])
     assert told.startswith(expected)
-    assert not why or why in found.why
+    assert not why or why in words(found)
 
 
 def test_where_all_failed_their_reasons_are_told() -> None:
     collapsed = failed(INT8, "collapsed: chance", verdict="dropped")
     found = entry(*ort(1.5), collapsed, failed(DYNAMIC, "killed: out of memory"))
     assert (found.verdict, found.variant) == ("do not quantize", DYNAMIC)
-    assert found.why == ["failed: killed: out of memory"]
+    assert words(found) == ["failed: killed: out of memory"]
     assert (found.failed, found.speedup) == ("killed: out of memory", None)
     (other,) = found.others
     assert (other.variant, other.verdict) == (INT8, "do not quantize")
-    assert other.why == ["failed: collapsed: chance", "accuracy dropped"]
+    assert words(other) == ["failed: collapsed: chance", "accuracy dropped"]
 
 
 def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
@@ -186,7 +189,7 @@ def test_without_labels_speed_alone_decides_and_it_says_so() -> None:
         results = result(FLOAT, row(1.0), verdict=None), result(INT8, row(ratio), verdict=None)
         (found,) = entries(*results, races=race({(INT8, FLOAT): ratio}), verdict=None)
         assert (found.verdict, found.accuracy) == (verdict, None)
-        assert found.why[-1] == "accuracy was not evaluated: speed alone decides"
+        assert words(found)[-1] == "accuracy was not evaluated: speed alone decides"
 
 
 def test_each_shape_has_a_verdict_of_its_own() -> None:
@@ -200,7 +203,7 @@ def test_each_shape_has_a_verdict_of_its_own() -> None:
     assert (short.shape, short.verdict) == (SHAPE, "quantize")
     assert (long.shape, long.verdict) == (image, "do not quantize")
     assert (other.shape, other.verdict) == (LARGE, "undecided")
-    assert other.why == ["not measured at this shape", "accuracy kept"]
+    assert words(other) == ["not measured at this shape", "accuracy kept"]
 
 
 def test_without_a_race_speed_cannot_be_told_but_dropped_answers_can() -> None:
@@ -253,4 +256,4 @@ def test_a_pair_that_raced_but_never_met_says_why() -> None:
     ):
         (found,) = entries(*ort(1.5, int8=3.0), races={place: replace(one, heats=heats)})
         assert (found.verdict, found.speedup) == ("undecided", None)
-        assert found.why[0] == reason
+        assert words(found)[0] == reason

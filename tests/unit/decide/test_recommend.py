@@ -8,11 +8,11 @@ from goals import reasons
 from msgspec.structs import replace
 from raced import PLACE, SHAPE, decided_shape, planted, race_record, race_shape
 from results import BASELINE, WHY, failed, lost, row
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.measured import Shape
-from tightrope.summary.races import race_entries, with_races
-from tightrope.summary.recommend import Recommendation, recommendations, why_nothing
-from tightrope.summary.results import Result, not_planned_entry
+from tightrope.decide.phrases import said
+from tightrope.decide.race import race_entries, with_races
+from tightrope.decide.recommend import Recommendation, recommendations, why_nothing
+from tightrope.decide.result import Accuracy, Result, Shape
+from tightrope.summary.results import not_planned_entry
 
 LARGE = Shape(batch=16, sequence=128)
 BF16, FLOAT, DYNAMIC = "cpu-pytorch-bf16", "cpu-openvino-fp32", "cpu-onnxruntime-int8-dynamic"
@@ -62,10 +62,12 @@ def test_the_winner_of_the_race_is_recommended_and_every_other_has_its_reason() 
         result("cpu-compile-bf16", None, lost()),
     ]
     found = recommended(*others, race=raced(bf16=3.0, plain=4.0))
-    assert found.why == "the fastest of the 4 with a time, of 5 variants that keep the accuracy"
+    assert (
+        said(found.why) == "the fastest of the 4 with a time, of 5 variants that keep the accuracy"
+    )
     alone = recommended(result(BF16, 3.0), result(FLOAT, None, lost()), race=race_shape({BF16: []}))
     only = "the only one with a time, of 2 variants that keep the accuracy"
-    assert alone.why == only
+    assert said(alone.why) == only
     assert (found.model, found.host, found.shape) == ("m", PLACE, SHAPE)
     assert (found.equal, found.open) == ([], [])
     dropped = "\N{MINUS SIGN}5.0 points (\N{MINUS SIGN}5.6 to \N{MINUS SIGN}4.4)"
@@ -122,7 +124,7 @@ def test_of_close_ones_it_says_how_it_was_chosen(sizes, race, variant, why, reas
     close = [result(one, 3.0, size_bytes=size) for one, size in zip(BOTH, sizes, strict=True)]
     found = recommended(result(BASELINE), *close, race=raced(**race))
     (other,) = set(BOTH) - {variant}
-    assert (found.variant, found.why, found.provisional) == (variant, why, False)
+    assert (found.variant, said(found.why), found.provisional) == (variant, why, False)
     assert found.equal + found.open == [other]
     assert bool(found.equal) == ("equally" in reason)
     assert reasons(found)[other].startswith(reason)
@@ -179,7 +181,7 @@ DISTURBED = {"rounds": 24, "bf16": 3.0, "plain": 4.0, "disturbed": 20}
 def test_the_choice_and_its_reason(results, race, variant, why, provisional):
     found = recommended(*results, race=race)
     assert (found.variant, found.provisional) == (variant, provisional)
-    assert found.why.startswith(why)
+    assert said(found.why).startswith(why)
     assert set(reasons(found)) == {one.variant for one in results} - {variant}
 
 
@@ -194,7 +196,7 @@ def test_a_disturbed_variant_is_never_recommended_and_makes_the_choice_provision
     found = recommended(*KEPT, race=raced(**DISTURBED), accept_disturbed=True)
     assert (found.variant, found.provisional) == (BF16, True)
     # on a GPU other things disturb too
-    words = why_nothing([], [], [], ["cuda-pytorch-fp16"])
+    words = said(why_nothing([], [], [], ["cuda-pytorch-fp16"]))
     assert "kept the processors busy, or the GPU was throttled or shared," in words
     # a baseline disturbed alone leaves the choice sure where the chosen beats it
     for ratio, verdict, provisional in ((3.0, "faster", False), (1.0, "tie", True)):
@@ -231,7 +233,7 @@ def test_each_shape_has_its_recommendation_from_its_own_race() -> None:
     decided = races(results, race_shape({BASELINE: []}))
     found = recommendations(with_races(results, decided), decided)[0]
     assert found.variant == BASELINE
-    assert [one.reason for one in found.rejected] == ["not measured at this shape"]
+    assert [said(one.reason) for one in found.rejected] == ["not measured at this shape"]
 
 
 def test_the_race_of_another_model_or_host_decides_nothing() -> None:

@@ -3,12 +3,10 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tightrope.records.finalists import MOST
+from tightrope.decide.finalists import MOST
+from tightrope.decide.race import DECIDED, Race, RaceKey, ratio_between
+from tightrope.decide.result import Entry, LatencyRow, Reason, Result, Shape, interval_of
 from tightrope.records.race import NONE_FASTER
-from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape, interval_of, milliseconds
-from tightrope.summary.races import DECIDED, Race, RaceKey, ratio_between
-from tightrope.summary.results import LatencyRow, Result
 from tightrope.variants import parse
 
 Races = Mapping[RaceKey, Race]
@@ -18,7 +16,7 @@ class Rejected(Entry):
     """A variant that is not chosen."""
 
     variant: str
-    reason: str
+    reason: Reason
     """A variant of that host, or without a host, and one reason."""
 
 
@@ -36,8 +34,8 @@ class Recommendation(Entry):
     """Times of two hosts are never compared."""
     variant: str | None
     """None if none qualifies."""
-    why: str
-    """In words."""
+    why: Reason
+    """Of code `goal` where the decision in `goals` at this shape says it."""
     equal: list[str]
     """Variants that differ from it by no more than `decision.equal_within`, shown by the whole
     interval, and whose files are no smaller."""
@@ -55,100 +53,72 @@ class Recommendation(Entry):
     """All other variants."""
 
 
-def disqualified(result: Result, rows: Mapping[str, LatencyRow]) -> str | None:
-    """Return why a result cannot be deployed at this shape, or None."""
+def disqualified(result: Result, row: LatencyRow | None) -> Reason | None:
+    """Return why a result cannot be deployed at the shape of its row, or None."""
     if result.status != "ok":
-        return f"{result.status}: {result.reason}"
-    row = rows.get(result.variant)
+        return Reason.of(result.status, reason=result.reason)
     if row is None:
-        return "not measured at this shape"
+        return Reason.of("unmeasured")
     if reason := unkept(result):
         return reason
     if row.disturbed and not row.provisional:
-        return f"disturbed: {row.disturbed}"
+        return Reason.of("disturbed", why=row.disturbed)
     return None
 
 
-def unkept(result: Result) -> str | None:
+def unkept(result: Result) -> Reason | None:
     """Return why the accuracy rules out deployment, None if it is kept or was not evaluated."""
     accuracy = result.accuracy
     if accuracy is None or accuracy.verdict == "kept":
         return None
-    change = accuracy.change
-    if change is None:
-        return "accuracy undecided: its baseline has no predictions"
+    if accuracy.change is None:
+        return Reason.of("accuracy_unknown")
     needed = accuracy.samples_needed
-    remedy = f"; about {needed:,} examples could tell" if needed else ""
-    return f"accuracy {accuracy.verdict}: {points(change)}{remedy}"
+    told = {"verdict": accuracy.verdict, "change": [*accuracy.change]}
+    return Reason.of("accuracy", **told, samples_needed=needed)
 
 
-def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> str:
-    """Explain why a variant with kept accuracy lost to `chosen`, the winner of the race."""
+def beaten(name: str, chosen: str, rows: Mapping[str, LatencyRow], race: Race) -> Reason:
+    """Return why a variant with kept accuracy lost to `chosen`, the winner of the race."""
     if parse(name).device != race.device:
-        ours, theirs = (call_time(rows[one]) for one in (name, chosen))
-        return f"slower: {ours} per call, {chosen} takes {theirs}"
+        ours, theirs = (rows[one].paired_s for one in (name, chosen))
+        return Reason.of("slower_device", call_s=ours, other=chosen, other_s=theirs)
     if name in race.left_out:
-        return f"failed in the race: {race.left_out[name]}"
-    measured = interval_of(ratio_between(race, name, chosen))
+        return Reason.of("died", reason=race.left_out[name])
     if name in race.equal:
-        return f"equally fast (within {percent(race)}); not smaller"
-    if measured is not None:
-        told = times(measured, f"as fast as {chosen}")
-        return f"not told apart: {told}" if name in race.open else f"slower: {told}"
+        return Reason.of("equal", within=race.within)
+    if measured := interval_of(ratio_between(race, name, chosen)):
+        code = "open" if name in race.open else "slower"
+        return Reason.of(code, ratio=[*measured], other=chosen)
     if name in race.raced:
-        return f"slower than {race.out.get(name, 'others')} in the race"
+        return Reason.of("out", other=race.out.get(name))
     own, best = (interval_of(rows[one].speedup) for one in (name, chosen))
     if len(race.raced) >= MOST and own and best and own.high >= best.low:
-        return f"not raced: {MOST} variants are surely faster than the baseline by more"
-    told = times(own, "the baseline") if own else f"{call_time(rows[name])} per call"
-    return f"slower: {told}"
+        return Reason.of("too_many", most=MOST)
+    if own is None:
+        return Reason.of("slower_alone", call_s=rows[name].paired_s)
+    return Reason.of("slower_paired", ratio=[*own])
 
 
 def why(
     chosen: str, race: Race, fit: Sequence[Result], sizes: Mapping[str, int], keeping: int
-) -> str:
-    """Explain why `chosen`, the race winner, was chosen among the variants in `fit`.
+) -> Reason:
+    """Return why `chosen`, the race winner, was chosen among the variants in `fit`.
 
     `keeping` variants keep the accuracy, of which other load left those in `fit` a time.
     """
-    judged = all(result.accuracy is not None for result in fit)
-    if len(fit) < keeping:
-        among = f"the {len(fit)} with a time" if len(fit) > 1 else "the only one with a time"
-        among += f", of {keeping} variants" + (" that keep the accuracy" if judged else "")
-    else:
-        among = f"the {len(fit)} variants " + ("that keep the accuracy" if judged else "measured")
-    if len(fit) == 1 == keeping:
-        return "the only variant that keeps the accuracy" if judged else "the only variant measured"
-    if len(fit) == 1:
-        return among
-    if race.equal:
-        same = ", ".join(race.equal)
-        return f"as fast as {same} (within {percent(race)}); {tie_break(chosen, race, sizes)}"
-    if chosen != race.fastest:
-        return (
-            f"by estimate at most {percent(race)} slower than {race.fastest}, not told apart; "
-            f"{tie_break(chosen, race, sizes)}"
-        )
-    names = ", ".join(race.open)
-    if names and race.stop == NONE_FASTER:
-        told = f"not told apart from {names}, at most {percent(race)} faster"
-        return f"the fastest by estimate; {told}"
-    if names:
-        return f"the fastest by estimate; time did not suffice to tell it from {names}"
-    return f"the fastest of {among}"
-
-
-def percent(race: Race) -> str:
-    """Format the share within which two variants are equal."""
-    return f"{100 * race.within:.2g} %"
-
-
-def tie_break(chosen: str, race: Race, sizes: Mapping[str, int]) -> str:
-    """Describe what decided among variants that are equal, or not told apart."""
     others = {*race.equal, race.fastest} - {chosen, None}
-    if all(sizes[chosen] < sizes[name] for name in others if name):
-        return "the smallest files"
-    return "files of equal size, the first by name"
+    smallest = all(sizes[chosen] < sizes[name] for name in others if name)
+    if len(fit) > 1 and race.equal:
+        return Reason.of("as_fast", others=race.equal, within=race.within, smallest=smallest)
+    if len(fit) > 1 and chosen != race.fastest:
+        return Reason.of("hardly_slower", other=race.fastest, within=race.within, smallest=smallest)
+    if len(fit) > 1 and race.open:
+        code = "none_faster" if race.stop == NONE_FASTER else "time_limit"
+        return Reason.of(code, others=race.open, within=race.within)
+    code = ("fastest" if len(fit) > 1 else "only") + "_timed" * (len(fit) < keeping)
+    judged = all(result.accuracy is not None for result in fit)
+    return Reason.of(code, timed=len(fit), of=keeping, judged=judged)
 
 
 def why_nothing(
@@ -156,37 +126,18 @@ def why_nothing(
     fit: Sequence[Result],
     undecided: Sequence[Race],
     disturbed: Sequence[str],
-) -> str:
-    """Explain why nothing is recommended."""
+) -> Reason:
+    """Return why nothing is recommended."""
     reasons = [race.reason for race in undecided if race.reason]
     if reasons:
-        return f"disturbed: {reasons[0]}"
+        return Reason.of("disturbed", why=reasons[0])
     if disturbed:
         on_gpu = any(parse(name).device == "cuda" for name in disturbed)
-        gpu = ", or the GPU was throttled or shared," if on_gpu else ""
-        return f"disturbed: other load kept the processors busy{gpu} while the variants were timed"
+        return Reason.of("all_disturbed", on_gpu=on_gpu)
     if fit:
-        return "the race was not run"
-    if any(result.status == "ok" for result in results):
-        return "no variant keeps the accuracy"
-    return "nothing could be measured"
-
-
-def call_time(row: LatencyRow) -> str:
-    """Format the time per call by which variants are compared."""
-    return "an unknown time" if row.paired_s is None else milliseconds(row.paired_s)
-
-
-def times(speedup: Interval, other: str) -> str:
-    """Format a ratio of speeds with its interval."""
-    return f"{speedup.value:.2f} times {other} ({speedup.low:.2f} to {speedup.high:.2f})"
-
-
-def points(change: Interval) -> str:
-    """Format an accuracy change in percentage points with its interval."""
-    value, low, high = (100 * one for one in change)
-    text = f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
-    return text.replace("-", "\N{MINUS SIGN}")
+        return Reason.of("not_run")
+    measured = any(result.status == "ok" for result in results)
+    return Reason.of("none_kept" if measured else "none_measured")
 
 
 def recommendations(results: Sequence[Result], races: Races) -> list[Recommendation]:
@@ -217,25 +168,26 @@ def shapes_of(results: Iterable[Result]) -> list[Shape]:
     return list(dict.fromkeys(row.shape for result in results for row in result.latency))
 
 
-def rows_at(results: Iterable[Result], shape: Shape) -> dict[str, LatencyRow]:
-    """Return the latency rows of a shape by variant."""
-    return {
-        result.variant: row for result in results for row in result.latency if row.shape == shape
-    }
-
-
 def choose(
     model: str, host: str, results: Sequence[Result], shape: Shape, races: Races
 ) -> Recommendation:
     """Return what to deploy of a model on a host at a shape, why, and how certain that is."""
     devices = dict.fromkeys(one.device for one in results)
     keys = (RaceKey(model, host, device, shape) for device in devices)
-    here, rows = [races[key] for key in keys if key in races], rows_at(results, shape)
-    reasons = {result.variant: disqualified(result, rows) for result in results}
-    fit = [result for result in results if reasons[result.variant] is None]
-    decided = {race.variant: race for race in here if race.variant is not None}
-    winners = {name: race for name, race in decided.items() if reasons[name] is None}
-    lost = [one.variant for one in results if may_be_faster(one, rows)]
+    here = [races[key] for key in keys if key in races]
+    rows = {one.variant: row for one in results if (row := one.at(shape))}
+    reasons = {one.variant: disqualified(one, rows.get(one.variant)) for one in results}
+    fit = [one for one in results if reasons[one.variant] is None]
+    winners = {name: race for race in here if (name := race.variant) and reasons[name] is None}
+    # other load disturbed what keeps the accuracy: it may be faster
+    lost = [
+        one.variant
+        for one in results
+        if one.status == "ok"
+        and (row := rows.get(one.variant))
+        and row.disturbed
+        and unkept(one) is None
+    ]
     # by a winner that is significantly faster, measured in pairs
     beaten_baselines = {
         one.baseline
@@ -254,16 +206,16 @@ def choose(
         keeping = len({*sizes, *lost})
         reasons |= {name: beaten(name, chosen, rows, race) for name in sizes}
         del reasons[chosen]
-        words = why(chosen, race, fit, sizes, keeping)
+        reason = why(chosen, race, fit, sizes, keeping)
     else:
-        reasons |= {one.variant: "the race has no winner" for one in fit}
-        words = why_nothing(results, fit, undecided, disturbed)
+        reasons |= {one.variant: Reason.of("no_winner") for one in fit}
+        reason = why_nothing(results, fit, undecided, disturbed)
     return Recommendation(
         model=model,
         host=host,
         shape=shape,
         variant=chosen,
-        why=words,
+        why=reason,
         equal=race.equal if race else [],
         open=race.open if race else [],
         disturbed=disturbed,
@@ -290,9 +242,3 @@ def faster_but_undecided(
         and (seconds is None or own < seconds)
     }
     return sorted(candidates, key=lambda name: candidates[name])
-
-
-def may_be_faster(result: Result, rows: Mapping[str, LatencyRow]) -> bool:
-    """Return whether accuracy is kept and the latency at this shape was disturbed."""
-    row = rows.get(result.variant)
-    return bool(result.status == "ok" and row and row.disturbed and unkept(result) is None)

@@ -1,6 +1,6 @@
 """Who takes part in a race, by what was measured before it."""
 
-from tightrope.records.finalists import MOST, Candidate, Finalists, finalists
+from tightrope.decide.finalists import MOST, Candidate, Finalists, finalists
 from tightrope.statistics import Interval
 
 BASELINE = "cpu-pytorch-fp32"

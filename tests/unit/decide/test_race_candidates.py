@@ -13,10 +13,9 @@ from manifests import ENGINE
 from raced import HOST
 from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import write_manifest
+from tightrope.decide.finalists import Candidate, Measured, candidates, racing_for, read_measured
 from tightrope.errors import ArtifactError
-from tightrope.measure.race_candidates import Measured, candidates, racing_for, read_measured
 from tightrope.records.accuracy import AccuracyRecord
-from tightrope.records.finalists import Candidate
 from tightrope.records.latency import DRIFT_SHARE, LOAD_ORDER_STD, LatencyRecord, drift_std
 from tightrope.statistics import Interval, speedup
 
@@ -53,6 +52,14 @@ def test_each_has_its_speed_up_of_undisturbed_pairs() -> None:
         one = measured(name, **facts(8, 4))
         assert found(one) == {}
         assert set(found(one, accept_disturbed=True)) == {name}
+
+
+def test_each_has_what_a_goal_may_bound() -> None:
+    one = measured(blocks=[[0.002] * 100] * 12, baseline=[[0.004] * 100] * 12)
+    one.latency.peak_rss_bytes, one.latency.shapes[0].energy_j = 9 * 10**8, [100.0] * 12
+    known = found(measured(BASELINE), one)
+    assert known[QUICK][3:] == (pytest.approx(2.0), 900, pytest.approx(1.0))
+    assert known[BASELINE][3:] == (None, None, None), "too few calls"
 
 
 def test_the_interval_holds_what_the_machine_changed_from_job_to_job() -> None:
@@ -119,19 +126,12 @@ def test_failed_variants_and_records_of_other_engines_are_left_out(tmp_path: Pat
             read_measured(*([one] for one in others))
 
 
-def racing(goal: dict[str, Any], calls: int = 100, verdict: str = "kept", **joules: Any) -> str:
+def racing(goal: dict[str, Any], verdict: str = "kept", **changes: Any) -> str:
     """Of `fast`, which takes 900 MB and 1 J, and `slow`, which takes 300 MB and 3 J."""
-    every = {}
-    sizes = {"fast": (0.002, 900, 1.0), "slow": (0.004, 300, 3.0)}
-    for name, (seconds, mb, own) in sizes.items():
-        energy = joules.get(name, own)
-        blocks = [[seconds] * calls] * 12
-        known = latency_shape(blocks, energy_j=energy and [energy * calls] * 12)
-        latency = latency_record(name, known, peak_rss_bytes=int(1e6 * mb))
-        every[name] = measured()._replace(latency=latency)
+    fast = Candidate("fast", Interval(2.0, 1.9, 2.1), verdict, 2.0, 900, 1.0)._replace(**changes)
+    slow = Candidate("slow", Interval(2.0, 1.9, 2.1), verdict, 4.0, 300, 3.0)
     bounds = {"minimize": "time", "p99_ms": None, "memory_mb": None, **goal}
-    candidates = [Candidate(name, Interval(2.0, 1.9, 2.1), verdict) for name in every]
-    return " ".join(one.variant for one in racing_for(bounds, candidates, every, 0))
+    return " ".join(one.variant for one in racing_for(bounds, [fast, slow]))
 
 
 def test_those_that_meet_the_bounds_of_a_goal_race_for_it() -> None:
@@ -139,10 +139,11 @@ def test_those_that_meet_the_bounds_of_a_goal_race_for_it() -> None:
     assert racing({}) == "fast slow"
     assert racing({"p99_ms": 3.0}) == "fast"
     assert racing({"memory_mb": 500}) == "slow"
-    assert racing({"p99_ms": 100.0}, calls=1) == racing({}, verdict="undecided") == ""
+    assert racing({"p99_ms": 100.0}, p99_ms=None) == "slow"
+    assert racing({}, verdict="undecided") == ""
     # for memory and energy the one with the least
     assert racing({"minimize": "memory"}) == "slow"
     assert racing({"minimize": "memory", "p99_ms": 3.0}) == "fast"
     assert racing({"minimize": "energy"}) == "fast"
-    assert racing({"minimize": "energy"}, fast=None) == "slow"
+    assert racing({"minimize": "energy"}, energy_j=None) == "slow"
     assert racing({"minimize": "energy", "memory_mb": 100}) == ""

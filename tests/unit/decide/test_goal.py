@@ -20,12 +20,11 @@ from goals import (
 from msgspec.structs import replace
 from raced import PLACE, SHAPE
 from results import WHY
-from tightrope.summary.accuracy import Accuracy
-from tightrope.summary.candidates import Goal
-from tightrope.summary.goal import GoalDecision, for_goal
-from tightrope.summary.measured import StudyEntry
-from tightrope.summary.recommend import Rejected
-from tightrope.summary.results import Result
+from tightrope.decide.bounds import Goal
+from tightrope.decide.goal import GoalDecision, for_goal
+from tightrope.decide.phrases import cost_words, sentence, why
+from tightrope.decide.recommend import Rejected
+from tightrope.decide.result import Accuracy, Reason, Result, StudyEntry
 
 
 def planted() -> list[Result]:
@@ -73,7 +72,7 @@ def test_the_goal_decides_which_of_the_same_variants_is_chosen(
     found = at_shape(goal(minimize))
     assert (found.variant, found.unit, found.shape) == (variant, unit, SHAPE)
     assert found.value == pytest.approx(value)
-    assert found.sentence.endswith(f"{variant}, {words}" if words else "")
+    assert sentence(goal(minimize), found).endswith(f"{variant}, {words}" if words else "")
     assert (found.bounds, found.nearest, found.provisional) == ([], None, False)
     assert set(reasons(found)) == {one.variant for one in planted()} - {variant}
 
@@ -86,17 +85,20 @@ def test_the_latency_goal_without_bounds_is_the_recommendation_of_the_race() -> 
     assert found.variant == recommended.variant == BF16
     assert reasons(found) == reasons(recommended)
     # for_goal puts the goal's choice in the place of the race's at its own shape alone
-    memory = decided(goal("memory", shape=SHAPE), results, race)
+    least = goal("memory", shape=SHAPE)
+    memory = decided(least, results, race)
     after = for_goal(race, memory)
     assert [one.variant for one in after] == [SMALL, None]  # nothing raced at BATCH
-    assert (after[0].why, after[0].rejected) == (memory[0].sentence, memory[0].rejected)
+    assert why(after[0], least, memory) == sentence(least, memory[0])
+    assert after[0].rejected == memory[0].rejected
     assert after[1] == race[1] and for_goal(race, []) == race
     # a time that no race decided
     (found,) = decided(goal("latency", shape=SHAPE), planted())
     assert (found.variant, found.provisional) == (INT8, True)
     results = planted()
     results[1].peak_rss_bytes = 10**8
-    assert at_shape(goal("memory"), results).sentence.endswith(f"{INT8}, 100 MB, the fastest")
+    fastest = sentence(least, at_shape(least, results))
+    assert fastest.endswith(f"{INT8}, 100 MB, the fastest")
     assert decided(None, planted()) == []  # type: ignore[arg-type]
 
 
@@ -115,16 +117,17 @@ def test_without_a_shape_there_is_a_decision_at_each_and_of_cost_one_at_the_chea
 def test_a_bound_on_p99_takes_the_next_one_and_says_what_it_costs() -> None:
     results = planted()
     results[1].latency[0].p99_s = 0.0072
-    found = at_shape(goal("latency", p99_ms=7.5), results)
+    wanted = goal("latency", p99_ms=7.5)
+    found = at_shape(wanted, results)
     assert (found.variant, found.bounds[0].more) == (INT8, 0.0)
-    assert found.bounds[0].words == "p99 at most 7.5 ms costs nothing"
+    assert cost_words(wanted, found.bounds[0]) == "p99 at most 7.5 ms costs nothing"
     results[1].latency[0].p99_s = 0.0092
-    found = at_shape(goal("latency", p99_ms=7.5), results)
+    found = at_shape(wanted, results)
     assert (found.variant, found.value) == (BF16, pytest.approx(5.0))
     (cost,) = found.bounds
     assert (cost.bound, cost.limit, cost.variant) == ("p99_ms", 7.5, INT8)
     assert (cost.value, cost.more) == (pytest.approx(4.0), pytest.approx(0.25))
-    assert found.sentence == (
+    assert sentence(wanted, found) == (
         "For the least latency at batch 1, sequence 64 with p99 at most 7.5 ms: "
         f"{BF16}, 5 ms; p99 at most 7.5 ms costs 25 % more latency than {INT8}"
     )
@@ -142,7 +145,9 @@ def test_a_bound_on_memory_and_one_on_accuracy_each_have_their_own_cost() -> Non
     # INT8 misses both: memory by 140 %, accuracy by 80 %
     assert reasons(found)[INT8] == "memory 1,200 MB, 700 MB over the bound of 500 MB"
     assert [one.variant for one in found.rejected][:2] == [INT8, BF16]
-    assert found.rejected[-1] == Rejected("cpu-compile-bf16", "failed: too slow")
+    assert found.rejected[-1] == Rejected(
+        "cpu-compile-bf16", Reason.of("failed", reason="too slow")
+    )
 
 
 def test_a_bound_on_accuracy_replaces_the_budget_and_is_checked_at_the_low_end() -> None:
@@ -161,13 +166,14 @@ def test_a_bound_on_accuracy_replaces_the_budget_and_is_checked_at_the_low_end()
 
 
 def test_where_nothing_meets_the_goal_the_nearest_says_by_how_much() -> None:
-    found = at_shape(goal("latency", p99_ms=5.0, memory_mb=700))
+    wanted = goal("latency", p99_ms=5.0, memory_mb=700)
+    found = at_shape(wanted)
     assert (found.variant, found.value) == (None, None)
     # BF16: p99 by 50 %, memory by 14 %; INT8: by 20 % and 71 %; SMALL: p99 by 140 %
     assert found.nearest.variant == BF16
     told = [(one.bound, one.value, one.by) for one in found.nearest.misses]
     assert told == [("p99_ms", pytest.approx(7.5), pytest.approx(2.5)), ("memory_mb", 800.0, 100.0)]
-    assert found.sentence.endswith(
+    assert sentence(wanted, found).endswith(
         f"no variant meets it; the nearest is {BF16}: p99 7.5 ms, 2.5 ms over the bound of 5 ms "
         "and memory 800 MB, 100 MB over the bound of 700 MB"
     )
@@ -194,9 +200,10 @@ def test_a_p99_of_too_few_calls_does_not_meet_a_bound_and_says_what_to_do(limit,
 
 def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_deny_it() -> None:
     results = [result(BASELINE, row(10.0, p99_s=None, samples=70))]
-    (found,) = decided(goal("memory", p99_ms=12.0, shape=SHAPE), results)
+    wanted = goal("memory", p99_ms=12.0, shape=SHAPE)
+    (found,) = decided(wanted, results)
     assert found.variant is None
-    assert found.sentence.endswith(
+    assert sentence(wanted, found).endswith(
         f"no variant is known to meet it; the nearest is {BASELINE}: p99 not known: 70 of 662 calls"
     )
     # energy that the machine does not show chooses nothing
@@ -204,7 +211,7 @@ def test_where_p99_is_not_known_the_goal_may_be_met_and_the_decision_does_not_de
     (found,) = decided(goal("energy"), results)
     assert (found.variant, found.nearest) == (None, None)
     assert reasons(found) == dict.fromkeys((BASELINE, BF16), "the machine shows no energy of it")
-    assert found.sentence.endswith("no variant qualifies")
+    assert sentence(goal("energy"), found).endswith("no variant qualifies")
 
 
 def test_a_disturbed_variant_that_may_be_better_makes_the_decision_provisional() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 from raced import planted, race_record, race_shape
+from tightrope.decide.race import Race, is_undecided, race_entries, ratio_between
 from tightrope.records.race import RacedShape
-from tightrope.summary.races import Race, is_undecided, race_entries, ratio_between
 
 QUICK, SLOW, THIRD = "cpu-onnxruntime-fp32", "cpu-openvino-fp32", "cpu-pytorch-fp32"
 INT8 = "cpu-onnxruntime-int8-minmax-64"

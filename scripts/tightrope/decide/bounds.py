@@ -4,25 +4,15 @@ A bound is checked at the end of the measured interval that speaks against the v
 of the change of accuracy. The 99th percentile and the memory have no interval.
 """
 
-import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple, get_args
 
-from tightrope.artifacts.files import read_bytes
-from tightrope.artifacts.manifest import open_manifest
-from tightrope.artifacts.manifest_types import EngineManifest
-from tightrope.errors import ArtifactError, in_one_line
+from tightrope.decide.finalists import in_mb, in_ms
+from tightrope.decide.recommend import unkept
+from tightrope.decide.result import Entry, LatencyRow, Reason, Result, Shape, StudyEntry
 from tightrope.statistics import SAMPLES_FOR_PERCENTILE
-from tightrope.summary.measured import Entry, Shape, StudyEntry, interval_of, same
-from tightrope.summary.recommend import unkept
-from tightrope.summary.results import LatencyRow, Result
 
-# positions in the list of files, by model and variant
-Prepared = Mapping[str, Mapping[str, Sequence[int]]]
-# by model and variant; None where one of the jobs left none
-PrepareSeconds = Mapping[tuple[str, str], float | None]
 MILLION = 1e6
 SECONDS_PER_HOUR = 3600.0
 # key of `prices` for every host without a price of its own
@@ -58,69 +48,8 @@ class Miss(Entry):
     by: float | None
     """Its value, of accuracy the most points that it may have lost, and how much that is over; None
     if it is not known."""
-    why: str | None
+    why: Reason | None
     """Why it is not known, else None."""
-
-
-class Cost(Entry):
-    """What a result costs at a shape; an inference is one input of a batch."""
-
-    model: str
-    variant: str
-    host: str
-    shape: Shape
-    """Of which row."""
-    inferences_per_s: float | None
-    """Batch / `paired_s`."""
-    price_per_hour: float | None
-    """Of the host, in the currency of `prices`."""
-    cost_per_million: float | None
-    """Of inferences; None without a price."""
-    prepare_s: float | None
-    """Of calibrating, quantizing and measuring operators; 0 in float, None if a job was not
-    timed."""
-    build_s: float | None
-    search_s: float | None
-    """Of the result."""
-    spent_s: float | None
-    """Their sum."""
-    saved_s: float | None
-    """Per inference, over the baseline; negative if it is slower."""
-    break_even_inferences: float | None
-    """After so many it has saved `spent_s`; None if nothing is saved or `spent_s` is not known."""
-    break_even_at_most: float | None
-    """The same at the low end of the speed-up."""
-
-
-def prepare_seconds(prepared: Prepared, files: Sequence[str]) -> PrepareSeconds:
-    """Return the seconds of the jobs before the build of each variant, see `PrepareSeconds`.
-
-    `files` hold them. Jobs that several variants share count for each of them.
-    """
-    seconds = [job_seconds(path) for path in files]
-    found: dict[tuple[str, str], float | None] = {}
-    for model, variants in prepared.items():
-        for variant, places in variants.items():
-            known = [one for place in places if (one := seconds[place]) is not None]
-            found[model, variant] = math.fsum(known) if len(known) == len(places) else None
-    return found
-
-
-def job_seconds(path: str) -> float | None:
-    """Return the seconds in the manifest of an engine or in a benchmark of Snakemake.
-
-    None where Snakemake measured none, as of a job of an instant.
-    """
-    if Path(path).name == "engine.json":
-        return open_manifest(path, EngineManifest)["build_s"]
-    try:
-        rows = csv.DictReader(read_bytes(path).decode().splitlines(), delimiter="\t")
-        seconds = float(next(rows)["s"])
-    except (KeyError, StopIteration, TypeError, ValueError, csv.Error) as error:
-        raise ArtifactError(
-            f"{path}: no benchmark of Snakemake ({in_one_line(error)}); delete it and run again"
-        ) from error
-    return seconds if math.isfinite(seconds) else None
 
 
 def price_of(host: str | None, prices: Prices) -> float | None:
@@ -139,70 +68,10 @@ def cost_of_million(inferences_per_s: float | None, price: float | None) -> floa
     return hours if price is None else hours * price
 
 
-def costs(results: Iterable[Result], prices: Prices, prepare_seconds: PrepareSeconds) -> list[Cost]:
-    """Return an entry per measured result and shape; without a price it has no cost."""
-    found: list[Cost] = []
-    for result in (one for one in results if one.host is not None):
-        price, build_s, spent = price_of(result.host, prices), result.build_s, None
-        prepare_s = prepare_seconds.get((result.model, result.variant))
-        search_s = result.search.seconds if result.search else None
-        if build_s is not None and prepare_s is not None:
-            spent = prepare_s + (search_s or 0.0) + build_s
-        for row in result.latency:
-            rate, (saved, surely_saved) = row.throughput_per_s, saved_per_inference(row)
-            cost = Cost(
-                **same(result, "model", "variant", "host", "build_s"),
-                shape=row.shape,
-                inferences_per_s=rate,
-                price_per_hour=price,
-                cost_per_million=cost_of_million(rate, price) if price else None,
-                prepare_s=prepare_s,
-                search_s=search_s,
-                spent_s=spent,
-                saved_s=saved,
-                break_even_inferences=break_even(spent, saved),
-                break_even_at_most=break_even(spent, surely_saved),
-            )
-            found.append(cost)
-    return found
-
-
-def saved_per_inference(row: LatencyRow) -> tuple[float | None, float | None]:
-    """Return the seconds saved per inference over the baseline, and those at the low end.
-
-    The baseline took `paired_s` times the speed-up. Both are None without a speed-up.
-    """
-    speedup, own = interval_of(row.speedup), row.paired_s
-    if speedup is None or own is None:
-        return None, None
-    seconds = own / row.shape.batch
-    # the baseline's time is known better than this variant's: vary the latter
-    theirs = seconds * speedup.value
-    return theirs - seconds, theirs - theirs / speedup.low
-
-
-def break_even(spent_s: float | None, saved_s: float | None) -> float | None:
-    """Return after how many inferences the time spent is saved, None where nothing is saved.
-
-    A price per second of the machine is a factor of both times, so it cancels out.
-    """
-    if spent_s is None or saved_s is None or saved_s <= 0:
-        return None
-    return spent_s / saved_s
-
-
-MEGABYTE = 1e6
-MILLISECONDS = 1000.0
 # to configure for a p99, of which some may be disturbed
 P99_CALLS = 800
 UNITS = {"latency": "ms", "memory": "MB", "energy": "J per inference"}
 WITH_PRICE, WITHOUT_PRICE = "per million inferences", "machine hours per million inferences"
-# name and unit of each
-BOUNDS: Mapping[Bound, tuple[str, str]] = {
-    "p99_ms": ("p99", "ms"),
-    "memory_mb": ("memory", "MB"),
-    "accuracy_points": ("accuracy loss", "points"),
-}
 
 
 class Candidate(NamedTuple):
@@ -218,7 +87,7 @@ class Candidate(NamedTuple):
     padding: str | None
     value: float | None
     p99_ms: float | None
-    lacks: str | None
+    lacks: Reason | None
     provisional: bool
     row: LatencyRow | None = None
 
@@ -240,47 +109,37 @@ def at_shapes(
 ) -> list[Candidate]:
     """Return each variant at each of the shapes at which it was measured."""
     wanted, found = list(shapes), []
-    unknown = f"its {goal.minimize} was not measured"
-    if goal.minimize == "energy":
-        unknown = "the machine shows no energy of it"
+    unknown = Reason.of("no_energy" if goal.minimize == "energy" else "unknown", of=goal.minimize)
     for result in results:
         for row in (one for one in result.latency if one.shape in wanted):
             values = {
                 "latency": in_ms(row.paired_s),
                 "cost": cost_of_million(row.throughput_per_s, price),
-                "memory": memory_mb(result),
+                "memory": in_mb(result.peak_rss_bytes),
                 "energy": None if row.energy_j is None else row.energy_j / row.shape.batch,
             }
             value = None if row.paired_s is None else values[goal.minimize]
-            lacks = f"disturbed: {row.disturbed}" if row.disturbed else unknown
+            lacks = Reason.of("disturbed", why=row.disturbed) if row.disturbed else unknown
             told = value, in_ms(row.p99_s), None if value is not None else lacks, row.provisional
             found.append(Candidate(result, row.shape, None, *told, row))
     return found
 
 
-def why_no_p99(candidate: Candidate, limit_ms: float) -> str:
+def why_no_p99(candidate: Candidate, limit_ms: float) -> Reason:
     """Return why the p99 of a candidate is not known, with the remedy where more calls are one.
 
     A p50 over the bound rules out the p99, however many calls there are.
     """
     row = candidate.row
     if row is None:
-        return "not measured under this traffic"
+        return Reason.of("unmeasured_traffic")
     p50 = in_ms(row.p50_s)
     if p50 is not None and p50 > limit_ms:
-        return f"p50 is {p50:.3g} ms already, over the bound of {limit_ms:.3g} ms"
-    remedy = f"; set latency: {{calls: {P99_CALLS}}}" if row.stop == "calls" else ""
-    return f"{row.samples} of {SAMPLES_FOR_PERCENTILE[99]} calls{remedy}"
-
-
-def memory_mb(result: Result) -> float | None:
-    """Return the peak resident memory of the process in MB (10^6 bytes), None if not known."""
-    return None if result.peak_rss_bytes is None else result.peak_rss_bytes / MEGABYTE
-
-
-def in_ms(seconds: float | None) -> float | None:
-    """Return seconds in milliseconds."""
-    return None if seconds is None else MILLISECONDS * seconds
+        return Reason.of("p50_over", p50_ms=p50, limit_ms=limit_ms)
+    calls = P99_CALLS if row.stop == "calls" else None
+    return Reason.of(
+        "few_calls", calls=row.samples, needed=SAMPLES_FOR_PERCENTILE[99], configure=calls
+    )
 
 
 def under_traffic(
@@ -295,20 +154,25 @@ def under_traffic(
             values = {
                 "latency": in_ms(row["single_stream_p90_s"]),
                 "cost": cost_of_million(rate, price),
-                "memory": memory_mb(result),
+                "memory": in_mb(result.peak_rss_bytes),
             }
             value = values.get(goal.minimize)
             p99 = row["server_p99_s"] if scenario == "server" else row["single_stream_p99_s"]
-            reason = row["server_reason"] if scenario == "server" else row["reason"]
-            lacks = f"disturbed: {row['disturbed']}" if row["disturbed"] else reason
-            words = None if value is not None else lacks or f"not measured with {scenario}"
-            told = value, in_ms(p99), words, row["provisional"]
+            why = row["server_reason"] if scenario == "server" else row["reason"]
+            lacks = Reason.of("no_traffic", scenario=scenario)
+            if row["disturbed"]:
+                lacks = Reason.of("disturbed", why=row["disturbed"])
+            elif why:
+                lacks = Reason.of("no_rate", why=why)
+            told = value, in_ms(p99), lacks if value is None else None, row["provisional"]
             yield Candidate(result, None, row["padding"], *told)
 
 
 def given(goal: Goal) -> list[tuple[Bound, float]]:
     """Return the bounds of the goal with their limits."""
-    return [(bound, limit) for bound in BOUNDS if (limit := getattr(goal, bound)) is not None]
+    return [
+        (bound, limit) for bound in get_args(Bound) if (limit := getattr(goal, bound)) is not None
+    ]
 
 
 def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]:
@@ -320,12 +184,14 @@ def misses(candidate: Candidate, goal: Goal, budget_points: float) -> list[Miss]
     for bound, limit in given(goal):
         value = {
             "p99_ms": candidate.p99_ms,
-            "memory_mb": memory_mb(candidate.result),
+            "memory_mb": in_mb(candidate.result.peak_rss_bytes),
             "accuracy_points": points_lost(candidate.result, limit, budget_points),
         }[bound]
         if value is None or value > limit:
             by = None if value is None else value - limit
-            unknown = why_no_p99(candidate, limit) if bound == "p99_ms" else "not measured"
+            unknown = Reason.of("not_measured")
+            if bound == "p99_ms":
+                unknown = why_no_p99(candidate, limit)
             found.append(Miss(bound, limit, value, by, unknown if value is None else None))
     return sorted(found, key=how_far, reverse=True)
 
@@ -356,14 +222,14 @@ def how_far(miss: Miss) -> float:
     return miss.by / miss.limit if miss.limit else miss.by
 
 
-def ruled_out(candidate: Candidate, goal: Goal) -> str | None:
+def ruled_out(candidate: Candidate, goal: Goal) -> Reason | None:
     """Return why a candidate cannot be deployed whatever the bounds are, or None.
 
     The accuracy budget of the configuration holds unless the goal has a bound of its own.
     """
     result = candidate.result
     if result.status != "ok":
-        return f"{result.status}: {result.reason}"
+        return Reason.of(result.status, reason=result.reason)
     if goal.accuracy_points is None and (reason := unkept(result)):
         return reason
     return candidate.lacks
