@@ -123,6 +123,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prices: Prices = {}
     prepared: Prepared = {}
 
+    @property
+    def budget(self) -> float:
+        """How much accuracy a variant may lose, a fraction."""
+        return self.budget_points / 100
+
 
 def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
     """Return the digest of the code of each step: `train_model`, or `build onnxruntime`.
@@ -242,7 +247,7 @@ def read_model(model: ModelFiles) -> Runs:
         accuracy = references.get(latency.variant) or accuracy_in(files.accuracy)
         told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
         engine = open_manifest(files.engine, EngineManifest)
-        beside = references.get(baseline), settings.budget_points / 100, split, logits.get(baseline)
+        beside = references.get(baseline), settings.budget, split, logits.get(baseline)
         result = Result(
             **same(latency, "model", "engine_sha256", "measured", "threads", "baseline_failed"),
             **same(latency, "load_s", "first_call_s", "peak_rss_bytes"),

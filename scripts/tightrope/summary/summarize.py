@@ -31,7 +31,7 @@ from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import Records, made_records
 from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Family, Known, family_entry
+from tightrope.summary.families import family_entry
 from tightrope.summary.measured import read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import (
     Encoded,
@@ -162,6 +162,8 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
     profiled = [read_own(path, ProfileRecord.read, runs.engines) for path in inputs.profiles]
     caused = [read_own(path, CausesRecord.read, runs.engines) for path in inputs.causes]
     trained = [read_own(path, TrainingRecord.read, runs.engines) for path in inputs.training]
+    activations = [read_own(path, LatencyRecord.read, runs.engines) for path in inputs.activations]
+    families = [read_own_race(path, FamilyRecord, runs.engines) for path in inputs.families]
     studied = read_studies(inputs.studies, runs.engines)
     others = chain(profiled, caused, trained, *studied.values())
     fastest = recommendations(results, raced)
@@ -169,6 +171,10 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
     studies = {
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
         for name, own in studied.items()
+    }
+    checkpoints = {
+        Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
+        for one in inputs.checkpoints
     }
     asked, prices, budget = settings.goal, settings.prices, settings.budget_points
     goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
@@ -191,14 +197,10 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         explanations=explanations(profiles, settings.baselines),
         causes=[causes_entry(one, **accept) for one in caused],
         training=training_entries(trained, **accept),
-        activations=activation_entries(
-            [read_own(path, LatencyRecord.read, runs.engines) for path in inputs.activations],
-            runs.judged,
-            references=settings.references,
-            baselines=settings.baselines,
-            budget=budget / 100,
-        ),
-        families=families_of(inputs, settings, runs, results),
+        activations=activation_entries(activations, runs.judged, settings),
+        families=[
+            family_entry(one, results, runs.judged, checkpoints, settings) for one in families
+        ],
         studies=studies,
         goal=asked,
         goals=goals,
@@ -236,22 +238,3 @@ def models_of(
         for path in inputs.checkpoints
         for name in [Path(path).parents[1].name]
     }
-
-
-def families_of(
-    inputs: Inputs, settings: Settings, runs: Runs, results: Sequence[Result]
-) -> list[Family]:
-    """Return the comparisons of models with those that start from them, on engines in use."""
-    known = Known(
-        results,
-        runs.judged,
-        {
-            Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
-            for one in inputs.checkpoints
-        },
-        settings.baselines,
-        settings.budget_points / 100,
-        settings.accept_disturbed,
-    )
-    records = [read_own_race(path, FamilyRecord, runs.engines) for path in inputs.families]
-    return [family_entry(record, known) for record in records]
