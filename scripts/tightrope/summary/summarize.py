@@ -33,14 +33,7 @@ from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
 from tightrope.summary.families import family_entry
 from tightrope.summary.measured import read_own, read_own_race, read_studies, study_entry
-from tightrope.summary.models import (
-    Encoded,
-    Model,
-    SplitsByModel,
-    by_model,
-    model_entry,
-    with_search,
-)
+from tightrope.summary.models import Encoded, by_model, model_entry, with_search
 from tightrope.summary.pairs import activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.results import not_planned_entry
@@ -172,10 +165,9 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
         for name, own in studied.items()
     }
-    checkpoints = {
-        Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
-        for one in inputs.checkpoints
-    }
+    models = {Path(path).parents[1].name: path for path in inputs.checkpoints}
+    checkpoints = {name: open_manifest(one, CheckpointManifest) for name, one in models.items()}
+    known = results, runs.judged, made_records(inputs.caches, Encoded), searches
     asked, prices, budget = settings.goal, settings.prices, settings.budget_points
     goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if asked or prices else {}
@@ -188,7 +180,10 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         code=dict(settings.code),
         accuracy_budget_points=budget,
         hosts=hosts_of([*runs.machines, *map(Machine.of, others)]),
-        models=models_of(inputs, settings, splits, runs, results, searches),
+        models={
+            name: model_entry(path, splits[name], settings.baselines[name], *known)
+            for name, path in models.items()
+        },
         results=results,
         recommendations=for_goal(fastest, goals),
         races=list(raced.values()),
@@ -221,20 +216,3 @@ def raced_results(
     known += [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
     return [with_search(result, searches) for result in known], raced
-
-
-def models_of(
-    inputs: Inputs,
-    settings: Settings,
-    splits: SplitsByModel,
-    runs: Runs,
-    results: Sequence[Result],
-    searches: Records,
-) -> dict[str, Model]:
-    """Return the entry of each model by name."""
-    known = results, runs.judged, made_records(inputs.caches, Encoded), searches
-    return {
-        name: model_entry(path, splits[name], settings.baselines[name], *known)
-        for path in inputs.checkpoints
-        for name in [Path(path).parents[1].name]
-    }
