@@ -32,9 +32,8 @@ from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import accuracy_between, top_one
-from tightrope.summary.measured import measured_entry
 from tightrope.summary.models import Judged
-from tightrope.summary.results import latency_entry
+from tightrope.summary.results import latency_entry, measured_entry
 from tightrope.summary.runs import Settings
 from tightrope.variants import device_of, parse
 

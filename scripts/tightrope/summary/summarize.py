@@ -32,12 +32,22 @@ from tightrope.summary.accuracy import Records, made_records
 from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
 from tightrope.summary.families import family_entry
-from tightrope.summary.measured import read_own, read_own_race, read_studies, study_entry
 from tightrope.summary.models import Encoded, by_model, model_entry, with_search
 from tightrope.summary.pairs import activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Inputs, Machine, Runs, Settings, hosts_of, read_runs
+from tightrope.summary.runs import (
+    Inputs,
+    Machine,
+    Runs,
+    Settings,
+    hosts_of,
+    read_own,
+    read_own_race,
+    read_runs,
+    read_studies,
+    study_entry,
+)
 
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "search")
