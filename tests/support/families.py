@@ -11,8 +11,8 @@ from tightrope.artifacts.manifest_types import CheckpointManifest
 from tightrope.decide.result import LatencyRow, Result
 from tightrope.records.accuracy import AccuracyRecord
 from tightrope.records.family import FAMILY, FamilyRecord, Roles
-from tightrope.summary.families import Known
 from tightrope.summary.results import parts_of
+from tightrope.summary.runs import Settings
 
 EAGER, INT8 = "cpu-pytorch-fp32", "cpu-openvino-int8-nncf-8"
 LARGE, SMALL, TINY = f"large/{INT8}", f"small/{INT8}", f"tiny/{INT8}"
@@ -54,7 +54,7 @@ def result(model: str, variant: str, seconds: float, **changes: Any) -> Result:
     return replace(own, size_bytes=1000, latency=[row])
 
 
-def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) -> Known:
+def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) -> tuple[Any, ...]:
     """What is known besides: `wrong` answers of each model, `data` those of the smallest."""
     records = [answers("large", EAGER, wrong["large"]), answers("small", EAGER, wrong["small"])]
     records += [answers(name, INT8, wrong[name]) for name in ("large", "small")]
@@ -65,7 +65,10 @@ def known(*, wrong: Mapping[str, int], data: str = "d", accept: bool = False) ->
     results += [result("large", EAGER, 0.010, energy_j=0.5)]
     judged = {(one.model, one.variant): one for one in records}
     baselines = {name: {"cpu": EAGER} for name in CHECKPOINTS}
-    return Known(results, judged, CHECKPOINTS, baselines, 0.01, accept)
+    settings = Settings(
+        unavailable=[], baselines=baselines, budget_points=1.0, accept_disturbed=accept
+    )
+    return results, judged, CHECKPOINTS, settings
 
 
 EQUAL = {"large": 100, "small": 100, "tiny": 100}

@@ -8,7 +8,7 @@ from report_pages import MODEL, page
 from tightrope.decide.result import StudyEntry
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.table import STUDIES
-from tightrope.summary.measured import study_entry
+from tightrope.summary.runs import study_entry
 
 SEQUENCE = {"sequence": 64}
 

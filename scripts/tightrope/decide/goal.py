@@ -1,6 +1,7 @@
 """The variant for a goal at each shape, with its reasons in words."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -152,21 +153,17 @@ class Decision:
         self, model: str, host: str, results: Iterable[Result], shape: Shape | None
     ) -> GoalDecision:
         """Return the decision; `results` are all of the model on the host."""
-        chosen, bounds = self.chosen, [self.bound_cost(*one) for one in given(self.goal)]
-        near = None if chosen else self.nearest()
+        told: dict[str, Any] = {"shape": shape, "padding": None, "variant": None, "value": None}
         return GoalDecision(
             model=model,
             host=host,
-            shape=chosen.shape if chosen else shape,
+            **(same(self.chosen, *told) if self.chosen else told),
             traffic=self.goal.traffic,
-            padding=chosen.padding if chosen else None,
-            variant=chosen.variant if chosen else None,
-            value=chosen.value if chosen else None,
             unit=self.unit,
             pace=self.pace(),
             provisional=self.is_provisional(),
-            bounds=bounds,
-            nearest=near,
+            bounds=[self.bound_cost(*one) for one in given(self.goal)],
+            nearest=None if self.chosen else self.nearest(),
             rejected=self.rejections(results),
         )
 
@@ -242,17 +239,17 @@ class Decision:
         """
         chosen, found = self.chosen, dict[str, tuple[tuple[int, float], Reason]]()
         at_best = chosen.value if chosen and chosen.value is not None else float("inf")
-        for one, reason, short in self.judged:
+        for candidate, reason, short in self.judged:
+            value, name = candidate.value, candidate.variant
             if reason is None:
-                reason = missed(short[0]) if short else self.against(one)
-            order = (2, 0.0) if one.value is None else (int(one.value >= at_best), one.value)
-            if one.variant not in found or order < found[one.variant][0]:
-                found[one.variant] = order, reason
+                reason = missed(short[0]) if short else self.against(candidate)
+            order = (2, 0.0) if value is None else (int(value >= at_best), value)
+            if name not in found or order < found[name][0]:
+                found[name] = order, reason
         unmeasured = Reason.of("unmeasured_traffic" if self.goal.traffic else "unmeasured")
-        for result in results:
-            failed = Reason.of(result.status, reason=result.reason)
-            why = unmeasured if result.status == "ok" else failed
-            found.setdefault(result.variant, ((3, 0.0), why))
+        for one in results:
+            failed = None if one.status == "ok" else Reason.of(one.status, reason=one.reason)
+            found.setdefault(one.variant, ((3, 0.0), failed or unmeasured))
         found.pop(chosen.variant if chosen else "", None)
         ordered = sorted(found.items(), key=lambda item: item[1][0])
         return [Rejected(name, reason) for name, (_, reason) in ordered]

@@ -19,6 +19,7 @@ from tightrope.decide.result import (
     Result,
     Shape,
     interval_of,
+    same,
 )
 from tightrope.statistics import AccuracyVerdict, Interval, speed_verdict
 from tightrope.variants import QUANTIZED, UNQUANTIZED
@@ -86,10 +87,8 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
     places: dict[tuple[str, str | None, str, str], list[Result]] = {}
     for one in results:
         places.setdefault((one.model, one.host, one.device, one.engine), []).append(one)
-    for (model, host, device, engine), own in places.items():
-        if host is None:
-            continue
-        quantized = [one for one in own if one.precision in QUANTIZED]
+    for (model, host, device, _), own in places.items():
+        quantized = [one for one in own if one.precision in QUANTIZED and host is not None]
         for shape in shapes_of(own) if quantized else ():
             race = races.get(RaceKey(model, host, device, shape))
             if (plain := best_unquantized(own, shape, race)) is None:
@@ -97,10 +96,7 @@ def quantizations(results: list[Result], races: Mapping[RaceKey, Race]) -> list[
             first, *others = ranked(quantized, plain, shape, race)
             entry = Quantization(
                 **asdict(first),
-                model=model,
-                host=host,
-                device=device,
-                engine=engine,
+                **same(plain, "model", "host", "device", "engine"),
                 shape=shape,
                 unquantized=plain.variant,
                 others=others,

@@ -219,14 +219,14 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
     batch over it: the baseline's time over the speed-up, and for the baseline that time. Without a
     speed-up it is the row's own median. It is None if the row is disturbed.
     """
+    raced = [replace(one, latency=[replace(row) for row in one.latency]) for one in results]
     groups: dict[RaceKey, dict[str, LatencyRow]] = {}
     baselines: dict[RaceKey, str | None] = {}
-    for one in results:
+    for one in raced:
         for row in one.latency:
             key = RaceKey(one.model, one.host, one.device, row.shape)
             groups.setdefault(key, {})[one.variant] = row
             baselines.setdefault(key, one.baseline)
-    found = {}
     for key, rows in groups.items():
         baseline, race = baselines[key], races.get(key)
         scale = on_one_scale(rows, race, baseline) if race else {}
@@ -237,19 +237,9 @@ def with_races(results: list[Result], races: Mapping[RaceKey, Race]) -> list[Res
                 own = seconds / speedup.ratio
             elif own and name == baseline:
                 own = seconds
-            found[key, name] = replace(
-                row,
-                speedup=speedup,
-                raced=name in scale,
-                paired_s=own,
-                throughput_per_s=row.shape.batch / own if own else None,
-            )
-
-    def rows_of(one: Result) -> list[LatencyRow]:
-        keys = (RaceKey(one.model, one.host, one.device, row.shape) for row in one.latency)
-        return [found[key, one.variant] for key in keys]
-
-    return [replace(one, latency=rows_of(one)) for one in results]
+            row.speedup, row.raced, row.paired_s = speedup, name in scale, own
+            row.throughput_per_s = row.shape.batch / own if own else None
+    return raced
 
 
 def own_seconds(row: LatencyRow) -> float | None:

@@ -156,11 +156,8 @@ def measured_places(results: Sequence[Result]) -> Iterator[tuple[str, str, list[
     """Yield each model and host with latencies, and the model's results there and nowhere."""
     for model, host in dict.fromkeys((one.model, one.host) for one in results if one.latency):
         if host is not None:
-            yield (
-                model,
-                host,
-                [one for one in results if one.model == model and one.host in (host, None)],
-            )
+            own = [one for one in results if one.model == model and one.host in (host, None)]
+            yield model, host, own
 
 
 def shapes_of(results: Iterable[Result]) -> list[Shape]:

@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -172,6 +172,24 @@ def command(summary: Summary, targets: Sequence[str] = (), *, overrides: Sequenc
     words += [] if files == DEFAULT else ["--configfile", *files]
     values = [*summary.overrides, *overrides]
     return shlex.join([*words, *(["--config", *values] if values else [])])
+
+
+def disturbed(summary: Summary) -> dict[str, list[tuple[str, bool]]]:
+    """Return why other load disturbed each measurement, and whether its numbers are provisional.
+
+    They are by kind: `latencies`, `races`, `families`, `training`, and each study.
+    """
+    kinds: dict[str, Iterable[Any]] = {
+        "latencies": (row for one in summary.results for row in one.latency),
+        "families": (shape for one in summary.families for shape in one.shapes),
+        "training": summary.training,
+    }
+    told = {kind: [(one.disturbed, one.provisional) for one in own] for kind, own in kinds.items()}
+    told["races"] = [(race.reason, race.provisional) for race in summary.races]
+    for study, entries in summary.studies.items():
+        rows = (row for entry in entries for row in entry.rows)
+        told[study] = [(row["disturbed"], row["provisional"]) for row in rows]
+    return {kind: [one for one in found if one[0]] for kind, found in told.items()}
 
 
 class Outcome(msgspec.Struct):

@@ -3,8 +3,8 @@
 A family is a model, the root, with all models that start from it, directly or through another one.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 from tightrope.decide.result import (
     NO_SPEEDUP,
@@ -24,6 +24,7 @@ from tightrope.records.record import causes
 from tightrope.statistics import AccuracyVerdict, Interval
 from tightrope.summary.accuracy import FamilyAccuracy, accuracy_between
 from tightrope.summary.models import Checkpoints, FamilyMember, Judged, member_entries
+from tightrope.summary.runs import Settings
 from tightrope.variants import at_place
 
 BUDGET: dict[AccuracyVerdict, str] = {
@@ -149,31 +150,23 @@ class Family(Entry):
     """Empty where nothing could be timed."""
 
 
-class Known(NamedTuple):
-    """What families are described from.
-
-    `judged` are accuracy records by model and variant, `baselines` variants by model and device;
-    `budget` is a fraction.
-    """
-
-    results: Sequence[Result]
-    judged: Judged
-    checkpoints: Checkpoints
-    baselines: Mapping[str, Mapping[str, str]]
-    budget: float
-    accept_disturbed: bool
-
-
-def family_entry(record: FamilyRecord, known: Known) -> Family:
+def family_entry(
+    record: FamilyRecord,
+    results: Sequence[Result],
+    judged: Judged,
+    checkpoints: Checkpoints,
+    settings: Settings,
+) -> Family:
     """Return the entry of a record; without shapes where nothing could be timed."""
-    members = member_entries(record.model, known.checkpoints, record.unraced)
+    members = member_entries(record.model, checkpoints, record.unraced)
+    known = results, judged, settings
     places = range(len(record.heats[0].shapes)) if record.heats else ()
     return Family(
         root=record.model,
         host=host_key(record.host),
         **same(record, "device", "status", "reason", "measured"),
         members=members,
-        shapes=[AtShape(record, place, members, known).entry() for place in places],
+        shapes=[AtShape(record, place, members, *known).entry() for place in places],
     )
 
 
@@ -185,9 +178,15 @@ class AtShape:
     """
 
     def __init__(
-        self, record: FamilyRecord, place: int, members: list[FamilyMember], known: Known
+        self,
+        record: FamilyRecord,
+        place: int,
+        members: list[FamilyMember],
+        results: Sequence[Result],
+        judged: Judged,
+        settings: Settings,
     ) -> None:
-        self.record, self.members, self.known = record, members, known
+        self.record, self.members, self.judged, self.settings = record, members, judged, settings
         self.heats = [heat.shapes[place] for heat in record.heats]
         self.shape, self.host = Shape(**self.heats[0].sizes), host_key(record.host)
         roles, failed = record.roles[place], record.left_out
@@ -200,7 +199,7 @@ class AtShape:
         models = {one.model for one in members}
         self.results = {
             engine_name(one.model, one.variant): one
-            for one in known.results
+            for one in results
             if one.host == self.host and one.model in models
         }
         self.rows: dict[str, LatencyRow] = {
@@ -219,7 +218,7 @@ class AtShape:
             rounds=sum(len(heat.loads) for heat in self.heats),
             stop=self.heats[-1].stop,
             disturbed=disturbed,
-            provisional=bool(disturbed and self.known.accept_disturbed),
+            provisional=bool(disturbed and self.settings.accept_disturbed),
             engines=engines,
             points=points,
         )
@@ -235,7 +234,7 @@ class AtShape:
             return Interval(1.0, 1.0, 1.0)
         if (heat := self.shared(one, other)) is None:
             return None
-        kept = kept_rounds(heat, one, other, accept=self.known.accept_disturbed)
+        kept = kept_rounds(heat, one, other, accept=self.settings.accept_disturbed)
         return ratio(heat, one, other, all_rounds=kept.provisional)
 
     def speedup(self, one: str, other: str) -> Ratio | None:
@@ -321,7 +320,7 @@ class AtShape:
 
     def baseline_of(self, model: str) -> str:
         """Return the name of the baseline of a model where the family was timed."""
-        names, device = self.known.baselines[model], self.record.device
+        names, device = self.settings.baselines[model], self.record.device
         return engine_name(model, at_place(names, device, self.host) or names[device])
 
     def against(self, member: FamilyMember, name: str) -> dict[Against, Comparison]:
@@ -343,8 +342,8 @@ class AtShape:
 
     def accuracy(self, name: str, other: str) -> FamilyAccuracy | None:
         """Return the change of accuracy from `other`, maybe of another model, to an engine."""
-        own, reference = (self.known.judged.get(model_and_variant(one)) for one in (name, other))
-        return accuracy_between(own, reference, self.known.budget)
+        own, reference = (self.judged.get(model_and_variant(one)) for one in (name, other))
+        return accuracy_between(own, reference, self.settings.budget)
 
     def points(self) -> list[FamilyPoint]:
         """Return the variants that have a time and an accuracy, the fastest first.

@@ -4,6 +4,7 @@ import base64
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TypedDict
@@ -200,17 +201,26 @@ def model_entry(
 
 
 def thumbnails(split: Sequence[Example], indices: Iterable[int]) -> dict[str, str]:
-    """Return data URIs of these images of a split, by index.
+    """Return these images of a split as small JPEGs in data URIs, by index.
 
     Images that cannot be decoded are left out.
     """
-    examples = {index: split[index] for index in indices}
-    pictures = {
-        str(index): thumbnail(example["image"], example["name"])
-        for index, example in examples.items()
-        if "image" in example
-    }
-    return {index: picture for index, picture in pictures.items() if picture}
+    # imports Pillow, which texts do not need
+    from tightrope.inputs.images import decode_rgb
+
+    found = {}
+    for index in indices:
+        example = split[index]
+        if "image" not in example:
+            continue
+        with suppress(TightropeError):
+            picture = decode_rgb(example["image"], name=example["name"])
+            picture.thumbnail((SIDE, SIDE))
+            stream = io.BytesIO()
+            picture.save(stream, "JPEG", quality=QUALITY)
+            encoded = base64.b64encode(stream.getvalue()).decode()
+            found[str(index)] = f"data:image/jpeg;base64,{encoded}"
+    return found
 
 
 def flipped_indices(results: Iterable[Result]) -> list[int]:
@@ -225,21 +235,6 @@ def flipped_indices(results: Iterable[Result]) -> list[int]:
     ]
     turns = chain.from_iterable(zip_longest(*lists))
     return list(dict.fromkeys(index for index in turns if index is not None))[:MOST]
-
-
-def thumbnail(image: bytes, name: str) -> str | None:
-    """Return an encoded image as a small JPEG in a data URI, None if it cannot be decoded."""
-    # imports Pillow, which texts do not need
-    from tightrope.inputs.images import decode_rgb
-
-    try:
-        picture = decode_rgb(image, name=name)
-    except TightropeError:
-        return None
-    picture.thumbnail((SIDE, SIDE))
-    stream = io.BytesIO()
-    picture.save(stream, "JPEG", quality=QUALITY)
-    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
 def poor_baseline(model: Model, results: Iterable[Result]) -> str | None:

@@ -4,7 +4,7 @@ A training is compared with a plain one. Times are in seconds; None means not kn
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -41,9 +41,9 @@ from tightrope.records.training import Epoch, TrainingRecord
 from tightrope.statistics import unpaired_speedup
 from tightrope.studies.study import Estimate
 from tightrope.summary.accuracy import accuracy_between, top_one
-from tightrope.summary.measured import measured_entry
 from tightrope.summary.models import Judged
-from tightrope.summary.results import latency_entry
+from tightrope.summary.results import latency_entry, measured_entry
+from tightrope.summary.runs import Settings
 from tightrope.variants import device_of, parse
 
 
@@ -148,25 +148,23 @@ class Activation(Entry):
 
 
 def activation_entries(
-    records: Iterable[LatencyRecord],
-    judged: Judged,
-    *,
-    references: Mapping[str, str],
-    baselines: Mapping[str, Mapping[str, str]],
-    budget: float,
+    records: Iterable[LatencyRecord], judged: Judged, settings: Settings
 ) -> list[Activation]:
     """Return an entry per model, host and device, compared with the reference model.
 
     Each record holds latencies of a variant, in blocks that alternate with the same variant of the
-    model that `references` names. `judged` holds the accuracy records by (model, variant); the
-    accuracies of the baseline variants are compared. `budget` is a fraction.
+    model that `settings.references` names. `judged` holds the accuracy records by (model, variant);
+    the accuracies of the baseline variants are compared.
     """
     found: dict[tuple[str, str, str], Activation] = {}
+    budget = settings.budget
     for record in records:
         model, place = record.model, parse(record.variant).place
-        other, key = references[model], (model, host_key(record.host), place)
+        other, key = settings.references[model], (model, host_key(record.host), place)
         if key not in found:
-            own, theirs = (judged.get((one, baselines[one][place])) for one in (model, other))
+            own, theirs = (
+                judged.get((one, settings.baselines[one][place])) for one in (model, other)
+            )
             accuracy, between = None, accuracy_between(own, theirs, budget)
             if own and between:
                 # logits up to rounding prove nothing of two models

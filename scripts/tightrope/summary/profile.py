@@ -13,7 +13,7 @@ from tightrope.decide.result import Entry, Measured, Shape, same
 from tightrope.machine.lacks import missing_instructions
 from tightrope.records.profile import Bound, ProfileRecord, Work
 from tightrope.runtimes.operator_times import ATTENTION, PRODUCTS, WIDTHS
-from tightrope.summary.measured import measured_entry
+from tightrope.summary.results import measured_entry
 from tightrope.variants import GIVEN, QUANTIZED, UNQUANTIZED, parse
 
 # to the float of a quantized variant, of the fastest to the baseline, of any other to the fastest

@@ -15,16 +15,18 @@ from tightrope.decide.result import (
     Streams,
     same,
 )
-from tightrope.machine.interference import GpuState, gpu_disturbance
+from tightrope.machine.host import host_key
+from tightrope.machine.interference import MAX_FOREIGN_CORES, GpuState, gpu_disturbance
 from tightrope.records.latency import (
     LatencyRecord,
+    Reference,
     TimedShape,
     joules_per_call,
     kept_pairs,
     paired_speedup,
 )
+from tightrope.records.record import Record, causes
 from tightrope.statistics import percentile, trimmed_mean
-from tightrope.summary.measured import why_disturbed, why_noisy
 from tightrope.variants import parse
 
 
@@ -161,3 +163,40 @@ def latency_entry(
         noise=reasons,
         noisy=bool(reasons),
     )
+
+
+# share of a core that the idle engine of a pair may use during a block
+IDLE_SHARE = 0.02
+DRIFT = 0.10
+
+
+def why_disturbed(shape: TimedShape, busiest: dict[str, float], kept: int, fewest: int) -> str:
+    """Explain why a shape with only `kept` undisturbed pairs of blocks has no latency."""
+    return (
+        f"only {kept} of {len(shape.pairs)} pairs of blocks were undisturbed, {fewest} are needed: "
+        f"{causes(shape.pairs, shape.foreign_cores, busiest)}"
+    )
+
+
+def why_noisy(shape: TimedShape, reference: Reference | None) -> list[str]:
+    """Explain why the latencies of a shape are noisy; empty if they are not."""
+    found = []
+    known = [cores for cores in shape.foreign_cores if cores is not None]
+    if known and (foreign := statistics.fmean(known)) > MAX_FOREIGN_CORES:
+        found.append(f"other programs or the hypervisor used {foreign:.1f} cores of its processors")
+    if shape.idle_share > IDLE_SHARE:
+        found.append(f"the engine that was not timed used {100 * shape.idle_share:.0f} % of a core")
+    if reference is not None:  # the fixed workload before and after
+        both = (reference.before, reference.after)
+        before, after = (statistics.median(one.rounds_s) for one in both)
+        change, word = abs(after / before - 1), "slower" if after > before else "faster"
+        if change > DRIFT:
+            share = f"{100 * change:.0f} %"
+            found.append(f"the machine was {share} {word} after the measurement than before")
+    return found
+
+
+def measured_entry(record: Record) -> dict[str, Any]:
+    """Return the fields of `Measured` of a record."""
+    names = ("model", "variant", "status", "reason", "measured")
+    return {**same(record, *names), "host": host_key(record.host)}

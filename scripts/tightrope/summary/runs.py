@@ -3,32 +3,36 @@
 Each model is read in a process of its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, starmap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 import tightrope
+from tightrope.artifacts.files import sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import code_digest
 from tightrope.decide.bounds import Goal, Prices
-from tightrope.decide.result import Entry, Result, same
+from tightrope.decide.result import Entry, Result, StudyEntry, same
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import spread
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
+from tightrope.records.family import model_and_variant
 from tightrope.records.latency import LatencyRecord, MachineSpeed
-from tightrope.records.record import Record
+from tightrope.records.race import RaceRecord
+from tightrope.records.record import TRAINING, Record, require_engine
+from tightrope.studies.study import Study, StudyRecord
+from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import ReferenceLogits, accuracy_entry
 from tightrope.summary.costs import Prepared
-from tightrope.summary.measured import engines_in_use, read_own
 from tightrope.summary.models import SplitsByModel, evaluation_split
-from tightrope.summary.results import latency_entry, parts_of
+from tightrope.summary.results import latency_entry, measured_entry, parts_of
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
@@ -123,6 +127,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prices: Prices = {}
     prepared: Prepared = {}
 
+    @property
+    def budget(self) -> float:
+        """How much accuracy a variant may lose, a fraction."""
+        return self.budget_points / 100
+
 
 def step_digests(scripts: Path = SCRIPTS) -> dict[str, str]:
     """Return the digest of the code of each step: `train_model`, or `build onnxruntime`.
@@ -178,22 +187,89 @@ def hosts_of(machines: Iterable[Machine]) -> dict[str, Host]:
     return found
 
 
-class RunFiles(NamedTuple):
-    """Manifest of an engine, and its two records."""
+Kind = TypeVar("Kind", bound=Record)
+Raced = TypeVar("Raced", bound=RaceRecord)
+# SHA-256 of each engine.json in use, by model and variant
+Engines = dict[tuple[str, str], str]
 
-    engine: Path | str
-    latency: Path | str
-    accuracy: Path | str
+
+def engines_in_use(paths: Iterable[Path | str]) -> Engines:
+    """Return the digests of `artifacts/{model}/engines/{variant}/engine.json`."""
+    return {(Path(one).parents[2].name, Path(one).parent.name): sha256(one) for one in paths}
+
+
+def read_own(path: Path | str, read: Callable[[Path | str], Kind], engines: Engines) -> Kind:
+    """Return the record `reports/{model}/{variant}.{kind}.json` of an engine in use.
+
+    Raises ArtifactError for a record of another model, variant or engine, and as `read`.
+    """
+    record, model, variant = read(path), Path(path).parent.name, Path(path).name.rsplit(".", 2)[0]
+    if record.variant == TRAINING:
+        variant = TRAINING
+    if (record.model, record.variant) != (model, variant):
+        raise ArtifactError(
+            f"{path}: the record of {record.variant} of model {record.model}, not of {variant} of "
+            f"{model}; delete it and run again"
+        )
+    require_engine(path, record.engine_sha256, engines.get((model, variant)))
+    return record
+
+
+def read_own_race(path: Path | str, kind: type[Raced], engines: Engines) -> Raced:
+    """Return a record of engines in use that ran in the same rounds; raises as `read_own`.
+
+    Those of a family are named by model and variant, those of a race by variant.
+    """
+    record, model = kind.read(path), Path(path).parent.name
+    if record.model != model:
+        raise ArtifactError(
+            f"{path}: the record of model {record.model}, not of {model}; delete it and run again"
+        )
+    for name, digest in record.engines_sha256.items():
+        known = model_and_variant(name) if "/" in name else (record.model, name)
+        if known not in engines:
+            raise ArtifactError(
+                f"{path}: raced {name}, which is configured no more; delete it and run again"
+            )
+        require_engine(path, digest, engines[known])
+    return record
+
+
+def read_studies(paths: Iterable[Path | str], in_use: Engines) -> dict[str, list[StudyRecord]]:
+    """Return the records `reports/{model}/{variant}.{study}.json`, by study.
+
+    Raises ArtifactError as `read_own` does.
+    """
+    found: dict[str, list[StudyRecord]] = {name: [] for name in STUDIES}
+    for path in paths:
+        name = Path(path).name.split(".")[-2]
+        found[name].append(read_own(path, STUDIES[name].read, in_use))
+    return found
+
+
+def study_entry(study: Study, record: StudyRecord, *, accept_disturbed: bool = False) -> StudyEntry:
+    """Return the entry of a record; a failed one has no rows.
+
+    A part of which other load left too little has no numbers; with `accept_disturbed` it has, and
+    is `provisional`.
+    """
+    rows = study.rows(record, accept_disturbed) if record.status == "ok" else []
+    return StudyEntry(
+        **measured_entry(record),
+        **same(record, "shape", "threads", "spent_s"),
+        words=[*study.words(rows, record)] if rows else [],
+        rows=msgspec.to_builtins(rows),
+    )
 
 
 class ModelFiles(NamedTuple):
     """The files of the variants of a model, and what their results depend on besides.
 
-    `split` is the manifest of its evaluation split, `compared` says whether models are compared
-    with each other.
+    `files` are the manifest of each engine, its latency and its accuracy record; `split` is the
+    manifest of its evaluation split, `compared` says whether models are compared with each other.
     """
 
-    files: Sequence[RunFiles]
+    files: Sequence[tuple[Path | str, Path | str, Path | str]]
     split: Path
     settings: Settings
     compared: bool
@@ -217,9 +293,9 @@ def read_model(model: ModelFiles) -> Runs:
 
     Raises ArtifactError as `read_own`, and for predictions on other data than the split.
     """
-    settings, in_use = model.settings, engines_in_use(one.engine for one in model.files)
-    accept = settings.accept_disturbed
-    latencies = [read_own(one.latency, LatencyRecord.read, in_use) for one in model.files]
+    settings, accept = model.settings, model.settings.accept_disturbed
+    in_use = engines_in_use(engine for engine, *_ in model.files)
+    latencies = [read_own(path, LatencyRecord.read, in_use) for _, path, _ in model.files]
     machine, split = MachineSpeed(latencies), evaluation_split(model.split)
 
     def accuracy_in(path: Path | str) -> AccuracyRecord:
@@ -232,17 +308,17 @@ def read_model(model: ModelFiles) -> Runs:
 
     baselines = [settings.baselines[one.model][parse(one.variant).place] for one in latencies]
     references = {
-        latency.variant: accuracy_in(files.accuracy)
-        for latency, files in zip(latencies, model.files, strict=True)
+        latency.variant: accuracy_in(path)
+        for latency, (*_, path) in zip(latencies, model.files, strict=True)
         if latency.variant in baselines
     }
     logits = {name: ReferenceLogits(record.logits) for name, record in references.items()}
     runs = Runs([], {}, [], in_use)
     for latency, files, baseline in zip(latencies, model.files, baselines, strict=True):
-        accuracy = references.get(latency.variant) or accuracy_in(files.accuracy)
+        accuracy = references.get(latency.variant) or accuracy_in(files[2])
         told = latency if latency.status != "ok" or accuracy.status == "ok" else accuracy
-        engine = open_manifest(files.engine, EngineManifest)
-        beside = references.get(baseline), settings.budget_points / 100, split, logits.get(baseline)
+        engine = open_manifest(files[0], EngineManifest)
+        beside = references.get(baseline), settings.budget, split, logits.get(baseline)
         result = Result(
             **same(latency, "model", "engine_sha256", "measured", "threads", "baseline_failed"),
             **same(latency, "load_s", "first_call_s", "peak_rss_bytes"),
@@ -288,7 +364,7 @@ def read_runs(
     Each has the records of one model at a time in memory.
     """
     paths = zip(inputs.engines, inputs.latencies, inputs.accuracies, strict=True)
-    by_model = groupby(starmap(RunFiles, paths), lambda run: Path(run.latency).parent.name)
+    by_model = groupby(paths, lambda files: Path(files[1]).parent.name)
     compared = bool([*inputs.families, *inputs.activations])
     tasks = [
         ModelFiles([*files], splits[model]["evaluation"], settings, compared)

@@ -31,20 +31,23 @@ from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import Records, made_records
 from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
-from tightrope.summary.families import Family, Known, family_entry
-from tightrope.summary.measured import read_own, read_own_race, read_studies, study_entry
-from tightrope.summary.models import (
-    Encoded,
-    Model,
-    SplitsByModel,
-    by_model,
-    model_entry,
-    with_search,
-)
+from tightrope.summary.families import family_entry
+from tightrope.summary.models import Encoded, by_model, model_entry, with_search
 from tightrope.summary.pairs import activation_entries, causes_entry, training_entries
 from tightrope.summary.profile import explanations, profile_entry
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Inputs, Machine, Runs, Settings, hosts_of, read_runs
+from tightrope.summary.runs import (
+    Inputs,
+    Machine,
+    Runs,
+    Settings,
+    hosts_of,
+    read_own,
+    read_own_race,
+    read_runs,
+    read_studies,
+    study_entry,
+)
 
 # fields of a result and of its accuracy that are not CSV columns
 NESTED = ("latency", "executed", "options", "search")
@@ -162,6 +165,8 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
     profiled = [read_own(path, ProfileRecord.read, runs.engines) for path in inputs.profiles]
     caused = [read_own(path, CausesRecord.read, runs.engines) for path in inputs.causes]
     trained = [read_own(path, TrainingRecord.read, runs.engines) for path in inputs.training]
+    activations = [read_own(path, LatencyRecord.read, runs.engines) for path in inputs.activations]
+    families = [read_own_race(path, FamilyRecord, runs.engines) for path in inputs.families]
     studied = read_studies(inputs.studies, runs.engines)
     others = chain(profiled, caused, trained, *studied.values())
     fastest = recommendations(results, raced)
@@ -170,6 +175,9 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         name: [study_entry(STUDIES[name], one, **accept) for one in own]
         for name, own in studied.items()
     }
+    models = {Path(path).parents[1].name: path for path in inputs.checkpoints}
+    checkpoints = {name: open_manifest(one, CheckpointManifest) for name, one in models.items()}
+    known = results, runs.judged, made_records(inputs.caches, Encoded), searches
     asked, prices, budget = settings.goal, settings.prices, settings.budget_points
     goals = decisions(asked, results, fastest, studies["traffic"], prices, budget)
     prepared = prepare_seconds(settings.prepared, inputs.prepared) if asked or prices else {}
@@ -182,7 +190,10 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         code=dict(settings.code),
         accuracy_budget_points=budget,
         hosts=hosts_of([*runs.machines, *map(Machine.of, others)]),
-        models=models_of(inputs, settings, splits, runs, results, searches),
+        models={
+            name: model_entry(path, splits[name], settings.baselines[name], *known)
+            for name, path in models.items()
+        },
         results=results,
         recommendations=for_goal(fastest, goals),
         races=list(raced.values()),
@@ -191,14 +202,10 @@ def document_of(inputs: Inputs, settings: Settings, *, processes: int) -> Summar
         explanations=explanations(profiles, settings.baselines),
         causes=[causes_entry(one, **accept) for one in caused],
         training=training_entries(trained, **accept),
-        activations=activation_entries(
-            [read_own(path, LatencyRecord.read, runs.engines) for path in inputs.activations],
-            runs.judged,
-            references=settings.references,
-            baselines=settings.baselines,
-            budget=budget / 100,
-        ),
-        families=families_of(inputs, settings, runs, results),
+        activations=activation_entries(activations, runs.judged, settings),
+        families=[
+            family_entry(one, results, runs.judged, checkpoints, settings) for one in families
+        ],
         studies=studies,
         goal=asked,
         goals=goals,
@@ -219,39 +226,3 @@ def raced_results(
     known += [not_planned_entry(*one, "failed") for one in settings.failed]
     known += [not_planned_entry(*one, "unavailable") for one in settings.unavailable]
     return [with_search(result, searches) for result in known], raced
-
-
-def models_of(
-    inputs: Inputs,
-    settings: Settings,
-    splits: SplitsByModel,
-    runs: Runs,
-    results: Sequence[Result],
-    searches: Records,
-) -> dict[str, Model]:
-    """Return the entry of each model by name."""
-    known = results, runs.judged, made_records(inputs.caches, Encoded), searches
-    return {
-        name: model_entry(path, splits[name], settings.baselines[name], *known)
-        for path in inputs.checkpoints
-        for name in [Path(path).parents[1].name]
-    }
-
-
-def families_of(
-    inputs: Inputs, settings: Settings, runs: Runs, results: Sequence[Result]
-) -> list[Family]:
-    """Return the comparisons of models with those that start from them, on engines in use."""
-    known = Known(
-        results,
-        runs.judged,
-        {
-            Path(one).parents[1].name: open_manifest(one, CheckpointManifest)
-            for one in inputs.checkpoints
-        },
-        settings.baselines,
-        settings.budget_points / 100,
-        settings.accept_disturbed,
-    )
-    records = [read_own_race(path, FamilyRecord, runs.engines) for path in inputs.families]
-    return [family_entry(record, known) for record in records]

@@ -10,7 +10,13 @@ from tightrope.decide.phrases import sentence, why
 from tightrope.decide.recommend import Recommendation
 from tightrope.decide.result import LatencyRow, Shape
 from tightrope.report.style.numbers import TIMES, milliseconds, points, ratio, ratio_interval
-from tightrope.summary.document import Summary, failures, read_reported, remeasure_command
+from tightrope.summary.document import (
+    Summary,
+    disturbed,
+    failures,
+    read_reported,
+    remeasure_command,
+)
 from tightrope.summary.models import poor_baseline, truncation_words
 
 # alignment of each column, and its width on a narrow terminal: there names do not wrap, so that
@@ -44,7 +50,7 @@ def closing_words(
         own = [one for one in document.results if one.model == name]
         if remark := poor_baseline(model, own):
             lines.append(f"{name}: {remark}")
-    if count := disturbed(document):
+    if count := sum(map(len, disturbed(document).values())):
         subject = "1 measurement was" if count == 1 else f"{count} measurements were"
         provisional = any(one.provisional for one in document.recommendations)
         so = ": the decision is provisional" if provisional else ""
@@ -136,17 +142,3 @@ def decided(document: Summary) -> list[str]:
         for key in dict.fromkeys(open_ones)
         if needed.get(key)
     ]
-
-
-def disturbed(document: Summary) -> int:
-    """Count what was disturbed by other load: rows of latency, races, and all other figures."""
-    rows = [row for result in document.results for row in result.latency]
-    count = sum(
-        bool(row.disturbed or (row.speedup and row.speedup.verdict == "disturbed")) for row in rows
-    )
-    count += sum(race.status == "disturbed" for race in document.races)
-    families = [shape.disturbed for family in document.families for shape in family.shapes]
-    studies = [row for found in document.studies.values() for one in found for row in one.rows]
-    trainings = [one.disturbed for one in document.training]
-    found = [*families, *trainings, *(row["disturbed"] for row in studies)]
-    return count + sum(map(bool, found))

@@ -13,6 +13,7 @@ from tightrope.report.page import sections
 from tightrope.report.sections.activations import activations_section
 from tightrope.statistics import paired_difference, speedup
 from tightrope.summary.pairs import Activation, activation_entries
+from tightrope.summary.runs import Settings
 
 MINUS = "\N{MINUS SIGN}"
 EAGER, DEPLOYED = "cpu-pytorch-fp32", "cpu-openvino-fp32"
@@ -42,8 +43,8 @@ def answers(model: str, wrong: int, count: int = 100, **facts: Any) -> AccuracyR
 
 def entries(records: list[LatencyRecord], *judged: AccuracyRecord) -> list[Activation]:
     known = {(one.model, one.variant): one for one in judged}
-    given = {"references": REFERENCES, "baselines": BASELINES, "budget": 0.01}
-    return activation_entries(records, known, **given)
+    given = {"references": REFERENCES, "baselines": BASELINES, "budget_points": 1.0}
+    return activation_entries(records, known, Settings(unavailable=[], **given))
 
 
 def summary() -> dict[str, Any]:

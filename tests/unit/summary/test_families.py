@@ -17,7 +17,7 @@ def engines(entry: Any) -> dict[str, Any]:
 
 
 def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_not_in_it() -> None:
-    entry = family_entry(family(), known(wrong=EQUAL))
+    entry = family_entry(family(), *known(wrong=EQUAL))
     assert (entry.root, entry.host, entry.status) == ("large", PLACE, "ok")
     members = [astuple(one) for one in entry.members]
     assert [one[:4] for one in members] == [
@@ -26,12 +26,12 @@ def test_members_are_a_tree_with_what_was_changed_and_models_of_no_family_are_no
         ("tiny", "small", {"activation": "relu", "train": {"epochs": 2}}, 100),
     ]
     failed = family(heats=[], status="failed", reason="fewer than two engines to compare")
-    entry = family_entry(failed, known(wrong=EQUAL))
+    entry = family_entry(failed, *known(wrong=EQUAL))
     assert (entry.status, entry.reason, entry.shapes) == ("failed", failed.reason, [])
 
 
 def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minutes() -> None:
-    entry = family_entry(family(), known(wrong=EQUAL))
+    entry = family_entry(family(), *known(wrong=EQUAL))
     tiny = engines(entry)["tiny"]
     ratios = {role: one.speedup for role, one in tiny.against.items()}
     others = ("root_recommended", "root_quantized", "parent_baseline", "parent_recommended")
@@ -51,7 +51,7 @@ def test_speed_ups_come_from_shared_rounds_whatever_was_measured_in_other_minute
 
 
 def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict() -> None:
-    entry = family_entry(family(), known(wrong={**EQUAL, "small": 103, "tiny": 150}))
+    entry = family_entry(family(), *known(wrong={**EQUAL, "small": 103, "tiny": 150}))
     small, tiny = engines(entry)["small"], engines(entry)["tiny"]
     against = small.against["root_baseline"].accuracy
     change = against.change
@@ -68,7 +68,7 @@ def test_accuracy_is_paired_with_the_root_and_the_parent_and_judges_the_verdict(
 
 
 def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_in_the_chart():
-    entry = family_entry(family(), known(wrong=EQUAL, data="other"))
+    entry = family_entry(family(), *known(wrong=EQUAL, data="other"))
     tiny = engines(entry)["tiny"]
     accuracy = tiny.against["root_baseline"].accuracy
     assert (accuracy.change, accuracy.reason) == (None, "evaluated on other examples")
@@ -79,7 +79,7 @@ def test_a_model_with_other_examples_has_no_change_but_the_reason_and_no_place_i
 
 
 def test_points_are_on_the_scale_of_the_shared_rounds_and_the_front_beats_all_others() -> None:
-    entry = family_entry(family(), known(wrong={"large": 90, "small": 95, "tiny": 200}))
+    entry = family_entry(family(), *known(wrong={"large": 90, "small": 95, "tiny": 200}))
     points = {(one.model, one.variant): one for one in entry.shapes[0].points}
     assert points["large", EAGER].call_s == pytest.approx(0.010, rel=0.1)
     assert points["small", INT8].call_s == pytest.approx(0.002, rel=0.1)
@@ -95,13 +95,13 @@ def test_points_are_on_the_scale_of_the_shared_rounds_and_the_front_beats_all_ot
 def test_disturbed_rounds_give_no_number_unless_they_are_accepted() -> None:
     record = family(disturbed=20)
     assert (any_ratio(record), any_ratio(family())) == (True, False)
-    entry = family_entry(record, known(wrong=EQUAL))
+    entry = family_entry(record, *known(wrong=EQUAL))
     (shape,) = entry.shapes
     assert "rounds are left" in shape.disturbed
     tiny = engines(entry)["tiny"]
     assert tiny.against["root_baseline"].speedup.verdict == "disturbed"
     assert (tiny.status, tiny.call_s) == ("failed", None)
-    entry = family_entry(record, known(wrong=EQUAL, accept=True))
+    entry = family_entry(record, *known(wrong=EQUAL, accept=True))
     assert entry.shapes[0].provisional
     assert engines(entry)["tiny"].status == "ok"
 
@@ -109,7 +109,7 @@ def test_disturbed_rounds_give_no_number_unless_they_are_accepted() -> None:
 def test_an_engine_that_died_and_a_model_without_one_are_there_with_the_reason() -> None:
     record = family(left_out={TINY: "killed"}, unraced={"small": f"{INT8}: out of memory"})
     record.roles[0].chosen = {"large": LARGE, "tiny": TINY}
-    entry = family_entry(record, known(wrong=EQUAL))
+    entry = family_entry(record, *known(wrong=EQUAL))
     reasons = {model: one.reason for model, one in engines(entry).items()}
     unraced = f"{INT8}: out of memory"
     assert reasons == {"large": None, "small": unraced, "tiny": f"{INT8}: killed"}

@@ -6,7 +6,7 @@ import pytest
 from disturbed import QUIET, WAITED
 from latency_records import latency_record, latency_shape
 from msgspec.structs import replace
-from tightrope.summary.measured import why_disturbed, why_noisy
+from tightrope.summary.results import why_disturbed, why_noisy
 
 PREEMPTED = replace(QUIET, waited=None, preempted=500.0)
 STOLEN = replace(QUIET, stolen=0.5)

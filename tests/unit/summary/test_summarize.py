@@ -28,10 +28,17 @@ from tightrope.records.record import Record
 from tightrope.studies.study import StudyRecord
 from tightrope.studies.traffic import Offline, Rehearsal, Sent
 from tightrope.summary.document import TRAINING, Summary, exit_with_failures, failures, read_summary
-from tightrope.summary.measured import engines_in_use, read_own_race
 from tightrope.summary.models import evaluation_split
 from tightrope.summary.results import not_planned_entry
-from tightrope.summary.runs import Host, Inputs, Machine, Settings, hosts_of
+from tightrope.summary.runs import (
+    Host,
+    Inputs,
+    Machine,
+    Settings,
+    engines_in_use,
+    hosts_of,
+    read_own_race,
+)
 from tightrope.summary.summarize import summarize, table
 
 Document = dict[str, Any]

@@ -108,7 +108,9 @@ def test_the_baseline_is_called_so() -> None:
 def test_disturbed_rows_may_make_the_decision_provisional(tmp_path, provisional: bool) -> None:
     disturbed = result("b", latency=[row(None, "disturbed", disturbed="too few quiet pairs")])
     chosen = recommendation("a", provisional=provisional, equal=["c"])
-    told = document([chosen], [result("a"), disturbed]) | {"races": [{"status": "disturbed"}]}
+    told = document([chosen], [result("a"), disturbed]) | {
+        "races": [{"status": "disturbed", "reason": "busy"}]
+    }
     lines = words(tmp_path, told)
     assert lines[1].endswith("faster, equal to 1 other" + ", provisional" * provisional)
     so = ": the decision is provisional" if provisional else ""

@@ -7,7 +7,7 @@ from tightrope.decide.result import Gpu, LatencyRow, Result
 from tightrope.machine.interference import SLOWDOWNS
 from tightrope.report.style.numbers import plural, whole
 from tightrope.report.tables import grouped
-from tightrope.summary.document import Summary, remeasure_command
+from tightrope.summary.document import Summary, disturbed, remeasure_command
 
 Record = Mapping[str, Any]
 
@@ -46,25 +46,23 @@ def disturbed_section(summary: Summary) -> dict[str, Any] | None:
     `undecided` is whether they could change the decision at some shape. `what` has the counts per
     kind of measurement, `reasons` the distinct reasons, `command` measures them again.
     """
-    rows = [row for one in summary.results for row in one.latency]
-    lost = [(row.disturbed, row.provisional) for row in rows if row.disturbed]
-    races = [race.reason for race in summary.races if race.status == "disturbed"]
-    trained = [(one.disturbed, one.provisional) for one in summary.training if one.disturbed]
-    what = [f"{len(lost)} of {len(rows)} latencies"] if lost else []
+    lost = disturbed(summary)
+    every = sum(len(one.latency) for one in summary.results)
+    latencies, races, trained = (lost[kind] for kind in ("latencies", "races", "training"))
+    studies = {name: lost[name] for name in summary.studies if lost[name]}
+    what = [f"{len(latencies)} of {every} latencies"] if latencies else []
     what += [f"the decision at {plural(len(races), 'shape')}"] if races else []
-    for name, entries in summary.studies.items():
-        own = [row for entry in entries for row in entry.rows if row["disturbed"]]
-        lost += [(row["disturbed"], row["provisional"]) for row in own]
-        what += [f"{plural(len(own), 'row')} of {name}"] if own else []
+    what += [f"{plural(len(own), 'row')} of {name}" for name, own in studies.items()]
     what += [plural(len(trained), "training")] if trained else []
     if not what:
         return None
+    told = [*latencies, *(one for own in studies.values() for one in own), *trained]
     return {
         "undecided": any(entry.provisional for entry in summary.recommendations),
         "what": what,
-        "provisional": any(provisional for _, provisional in [*lost, *trained]),
+        "provisional": any(provisional for _, provisional in told),
         "command": remeasure_command(summary),
-        "reasons": [*dict.fromkeys(filter(None, [one for one, _ in [*lost, *trained]] + races))],
+        "reasons": list(dict.fromkeys(why for why, _ in [*told, *races])),
     }
 
 

@@ -16,7 +16,7 @@ from tightrope.summary.families import Family, family_entry
 
 def entry(**changes: Any) -> Family:
     """The family of three models, the smallest of which lost its answers."""
-    return family_entry(family(**changes), known(wrong={"large": 100, "small": 104, "tiny": 150}))
+    return family_entry(family(**changes), *known(wrong={"large": 100, "small": 104, "tiny": 150}))
 
 
 def summary(*families: Family) -> Summary:
