@@ -46,11 +46,6 @@ FUSED = "com.microsoft"
 # the provider of the options whose engine is one of TensorRT
 TENSORRT = "tensorrt"
 CPU, KERNEL = "CPUExecutionProvider", "_kernel_time"
-LEVELS = {
-    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-}
 FLOATS = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
 # names and options, in order of preference
 Providers = Sequence[tuple[str, dict[str, str]]]
@@ -164,7 +159,8 @@ def session_options(threads: int, options: Options) -> onnxruntime.SessionOption
     chosen.intra_op_num_threads = threads
     chosen.inter_op_num_threads = 1
     chosen.log_severity_level = 3
-    chosen.graph_optimization_level = LEVELS[options["optimization"]]
+    level = f"ORT_ENABLE_{options['optimization'].upper()}"
+    chosen.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     chosen.enable_cpu_mem_arena = chosen.enable_mem_pattern = options["arena"]
     # spinning threads of an idle engine would slow down the engine that is timed
     chosen.add_session_config_entry("session.force_spinning_stop", "1")
