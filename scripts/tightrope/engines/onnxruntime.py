@@ -3,7 +3,6 @@
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -47,11 +46,6 @@ FUSED = "com.microsoft"
 # the provider of the options whose engine is one of TensorRT
 TENSORRT = "tensorrt"
 CPU, KERNEL = "CPUExecutionProvider", "_kernel_time"
-LEVELS = {
-    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-}
 FLOATS = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
 # names and options, in order of preference
 Providers = Sequence[tuple[str, dict[str, str]]]
@@ -92,9 +86,9 @@ def build(
         model = with_attention_operators(model)
     facts: dict[str, Any]
     if by_tensorrt:
-        from tightrope.engines.onnxruntime_gpu import build_by_tensorrt
+        from tightrope.engines import onnxruntime_gpu as gpu
 
-        facts = build_by_tensorrt(model, target / FILE, precision, threads, options, state)
+        facts = gpu.build_by_tensorrt(model, target / FILE, precision, threads, options, state)
     else:
         if precision == "fp16":
             from onnxruntime.transformers.float16 import convert_float_to_float16
@@ -102,7 +96,9 @@ def build(
             model = convert_float_to_float16(model, keep_io_types=True)
         save_onnx(model, target / FILE)
         if device == "cuda":
-            facts = tried_on_gpu(target / FILE, threads, options, example)
+            from tightrope.engines import onnxruntime_gpu as gpu
+
+            facts = gpu.tried_on_gpu(target / FILE, threads, options, example)
         else:
             executed, provider = profiled(target / FILE, threads, options, example=example)
             facts = {"executed": executed, "provider": provider}
@@ -111,46 +107,18 @@ def build(
 
 def load(path: Path, *, precision: str, device: str, threads: int, options: Options) -> Any:
     """Return `run(inputs) -> float32 logits [batch, classes]` for requests of any size."""
-    if options.get("provider") == TENSORRT:
-        from tightrope.engines.onnxruntime_gpu import load_by_tensorrt
-
-        return load_by_tensorrt(path / FILE, precision, threads, options)
     if device == "cuda":
         # imports PyTorch, for its buffers and streams; an engine on the CPU needs neither
         from tightrope.engines import onnxruntime_gpu as gpu
-        from tightrope.runtimes.cuda_program import with_graphs
 
-        gpu.prepare()
-        return run_on_gpu(path / FILE, threads, with_graphs(options, path))
+        by = gpu.load_by_tensorrt if options.get("provider") == TENSORRT else gpu.load_on_gpu
+        return by(path / FILE, precision, threads, options)
     session = open_session(path / FILE, session_options(threads, options))
 
     def run(inputs: Arrays) -> Any:
         return session.run(None, inputs)[0]
 
     return run
-
-
-def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:
-    """Return `executed`, `provider` and `graphs_refused`.
-
-    Operators are counted without CUDA graphs, whose replay names none.
-    """
-    from tightrope.engines import onnxruntime_gpu as gpu
-    from tightrope.runtimes.cuda_program import graphs_of
-
-    gpu.prepare()
-    plain = gpu.cuda_provider({**options, "graphs": False})
-    executed, provider = profiled(path, threads, options, [plain], example=example)
-    load = partial(run_on_gpu, path, threads, options)
-    return {"executed": executed, "provider": provider, **graphs_of(options, load, example)}
-
-
-def run_on_gpu(path: Path, threads: int, options: Options) -> Any:
-    """Return `run` of the CUDA provider, with CUDA graphs if the options have `graphs`."""
-    from tightrope.engines import onnxruntime_gpu as gpu
-
-    chosen = session_options(threads, options)
-    return gpu.bound_runner(path, chosen, [gpu.cuda_provider(options)], options)
 
 
 def fused(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -191,7 +159,8 @@ def session_options(threads: int, options: Options) -> onnxruntime.SessionOption
     chosen.intra_op_num_threads = threads
     chosen.inter_op_num_threads = 1
     chosen.log_severity_level = 3
-    chosen.graph_optimization_level = LEVELS[options["optimization"]]
+    level = f"ORT_ENABLE_{options['optimization'].upper()}"
+    chosen.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     chosen.enable_cpu_mem_arena = chosen.enable_mem_pattern = options["arena"]
     # spinning threads of an idle engine would slow down the engine that is timed
     chosen.add_session_config_entry("session.force_spinning_stop", "1")

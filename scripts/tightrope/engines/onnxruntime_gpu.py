@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from tightrope.errors import WorkFailed
 from tightrope.inputs.arrays import Arrays, example_of
 from tightrope.machine.lacks import require_gpu
 from tightrope.onnx.file import save_onnx, signature_of
-from tightrope.runtimes.cuda_program import CudaProgram, queue_on_gpu
+from tightrope.runtimes.cuda_program import CudaProgram, graphs_of, queue_on_gpu, with_graphs
 from tightrope.runtimes.executed import counted, is_product
 from tightrope.runtimes.program_by_shape import ByShape, Make
 from tightrope.runtimes.shapes import Buckets, Profile, covering, in_words
@@ -65,6 +66,30 @@ def cuda_provider(options: Options) -> tuple[str, dict[str, str]]:
     """Return the CUDA provider, with a CUDA graph per shape if the options have `graphs`."""
     graphs = str(bool(options["graphs"]))
     return CUDA, {"device_id": "0", "use_tf32": "0", "enable_cuda_graph": graphs}
+
+
+def tried_on_gpu(path: Path, threads: int, options: Options, example: Arrays) -> dict[str, Any]:
+    """Return `executed`, `provider` and `graphs_refused`.
+
+    Operators are counted without CUDA graphs, whose replay names none.
+    """
+    prepare()
+    plain = cuda_provider({**options, "graphs": False})
+    executed, provider = profiled(path, threads, options, [plain], example=example)
+    load = partial(run_on_gpu, path, threads, options)
+    return {"executed": executed, "provider": provider, **graphs_of(options, load, example)}
+
+
+def load_on_gpu(path: Path, precision: str, threads: int, options: Options) -> Any:
+    """Return `run` of the CUDA provider for the ONNX file `path`, see `bound_runner`."""
+    prepare()
+    return run_on_gpu(path, threads, with_graphs(options, path.parent))
+
+
+def run_on_gpu(path: Path, threads: int, options: Options) -> Any:
+    """Return `run` of the CUDA provider, with CUDA graphs if the options have `graphs`."""
+    chosen = session_options(threads, options)
+    return bound_runner(path, chosen, [cuda_provider(options)], options)
 
 
 def bound_runner(

@@ -231,7 +231,12 @@ class Programs:
         most, buckets = options.get("static_programs"), options.get("buckets")
         self.folder, self.blobs = folder, blobs
         self.limit = math.inf if most is None else most
-        self.core, self.settings = openvino.Core(), settings_of(precision, threads)
+        self.core = openvino.Core()
+        # one stream with that number of threads
+        self.settings: dict[str, Any] = {
+            **{"INFERENCE_PRECISION_HINT": HINTS[precision], "NUM_STREAMS": 1},
+            "INFERENCE_NUM_THREADS": threads,
+        }
         self.buckets = None if buckets is None else Buckets(buckets)
         self.chosen: set[Bucket] = set()
         # programs share what they use unchanged from its files
@@ -287,13 +292,9 @@ class ByBucket:
         request = sizes_of(inputs)
         name = self.programs.serving(*request)
         whole = inputs if name is None else padded(inputs, name)
-        return self.call(name)(whole)[: request[0]]
-
-    def call(self, name: Bucket | None) -> Callable[[Arrays], Any]:
-        """Return the call of a program, which is compiled at the first request of it."""
         if name not in self.calls:
             self.calls[name] = call_of(self.programs.program(name))
-        return self.calls[name]
+        return self.calls[name](whole)[: request[0]]
 
 
 def call_of(program: openvino.CompiledModel) -> Callable[[Arrays], Any]:
@@ -319,15 +320,6 @@ def static(model: openvino.Model, bucket: Bucket) -> openvino.Model:
     rest = {port.any_name: list(port.partial_shape)[len(bucket) :] for port in copy.inputs}
     copy.reshape({name: openvino.PartialShape([*bucket, *axes]) for name, axes in rest.items()})
     return copy
-
-
-def settings_of(precision: str, threads: int) -> dict[str, Any]:
-    """Return the compile settings: one stream with the given number of threads."""
-    return {
-        "INFERENCE_PRECISION_HINT": HINTS[precision],
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-    }
 
 
 def blob(name: Bucket | None) -> str:

@@ -114,7 +114,6 @@ def operator_times(
     path: Path, run: Any, calls: Calls, *, precision: str, threads: int, options: Options
 ) -> list[list[OperatorTime]]:
     """Return the kernels that TVM's virtual machine calls, in the bucket of each of `calls`."""
-
     set_threads(threads)
     shapes, found = Buckets(options["buckets"]), []
     weights = [array for _, array in sorted(load_file(path / WEIGHTS).items())]
