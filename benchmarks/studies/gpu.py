@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.machine.host import describe_host
-from tightrope.measure.peaks import operations_per_s, types_on
+from tightrope.measure.profile_inputs import operations_per_s, types_on
 from tightrope.summary.measured import Shape
 from tightrope.terminal.decision import size_label
 

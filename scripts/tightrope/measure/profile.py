@@ -26,8 +26,7 @@ from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.measure.peaks import read_peaks
-from tightrope.measure.requests import read_requests
+from tightrope.measure.profile_inputs import read_peaks, read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import FEWEST, mean_call
 from tightrope.records.profile import (
