@@ -14,7 +14,7 @@ work = partial(
     write_bundle,
     job.output.bundle,
     Paths(
-        artifacts=Artifacts.of(job.input),
+        artifacts=Artifacts.of(job),
         latency=Path(job.input.latency),
         accuracy=Path(job.input.accuracy),
         summary=Path(job.input.summary),

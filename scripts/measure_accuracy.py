@@ -7,10 +7,8 @@ from tightrope.measure.accuracy import measure_accuracy
 
 job = current_job(globals())
 measure_accuracy(
-    Artifacts.of(job.input),
+    Artifacts.of(job),
     job.output.record,
-    model=job.wildcards.model,
-    variant=job.wildcards.variant,
     max_sequence=job.params.max_sequence,
     max_seconds=job.params.max_seconds,
     execution=Execution.of(job),

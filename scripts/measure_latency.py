@@ -7,11 +7,9 @@ from tightrope.measure.run import TimingSettings
 
 job = current_job(globals())
 measure_latency(
-    Artifacts.of(job.input),
+    Artifacts.of(job),
     job.input.baseline,
     job.output.record,
     TimingSettings.of(job, job.params.latency, job.params.shapes),
-    model=job.wildcards.model,
-    variant=job.wildcards.variant,
     judged=dict(job.input.items()).get("judged"),
 )

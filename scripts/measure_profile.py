@@ -7,12 +7,10 @@ from tightrope.measure.profile import measure_profile
 
 job = current_job(globals())
 measure_profile(
-    Artifacts.of(job.input),
+    Artifacts.of(job),
     job.input.requests,
     job.input.peaks,
     job.output.record,
-    model=job.wildcards.model,
-    variant=job.wildcards.variant,
     max_sequence=job.params.max_sequence,
     execution=Execution.of(job),
 )

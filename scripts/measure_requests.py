@@ -3,7 +3,7 @@
 from tightrope.jobs.execution import require_node, run_file_job
 from tightrope.jobs.job import current_job
 from tightrope.machine.cores import intra_op_threads
-from tightrope.measure.requests import measure_requests
+from tightrope.measure.profile_inputs import measure_requests
 
 job = current_job(globals())
 require_node(job)

@@ -8,9 +8,7 @@ from tightrope.measure.study import measure_study
 job = current_job(globals())
 measure_study(
     job.params.study,
-    Artifacts.of(job.input),
+    Artifacts.of(job),
     job.output.record,
     TimingSettings.of(job, job.params.settings),
-    model=job.wildcards.model,
-    variant=job.wildcards.variant,
 )

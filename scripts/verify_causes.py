@@ -7,11 +7,9 @@ from tightrope.measure.run import TimingSettings
 
 job = current_job(globals())
 verify_causes(
-    Artifacts.of(job.input),
+    Artifacts.of(job),
     sources_of(job.input.items()),
     job.input.profile,
     job.output.record,
     TimingSettings.of(job, {}),
-    model=job.wildcards.model,
-    variant=job.wildcards.variant,
 )

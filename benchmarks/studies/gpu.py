@@ -23,7 +23,7 @@ from operations import operations
 from tightrope.artifacts.files import read_json
 from tightrope.decide.result import Shape
 from tightrope.machine.host import describe_host
-from tightrope.measure.peaks import operations_per_s, types_on
+from tightrope.measure.profile_inputs import operations_per_s, types_on
 from tightrope.terminal.decision import size_label
 
 SIZE = 8192

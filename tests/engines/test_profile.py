@@ -91,12 +91,11 @@ PEAKS = {
 }
 
 
-def profiled(tiny: TinyModel, engine: Path, folder: Path, variant: Variant) -> Path:
+def profiled(tiny: TinyModel, engine: Path, folder: Path) -> Path:
     """The profile of an engine by the requests and the peaks in that folder."""
     files = [folder / f"{name}.json" for name in ("requests", "peaks", "profile")]
-    names = {"model": "tiny", "variant": str(variant)}
     facts = {"max_sequence": LONGEST, "execution": EXECUTION}
-    measure_profile(artifacts_of(tiny, engine, split="timing"), *files, **names, **facts)
+    measure_profile(artifacts_of(tiny, engine, split="timing"), *files, **facts)
     return files[-1]
 
 
@@ -105,7 +104,7 @@ def test_what_profiles_share_and_lack_is_the_reason_of_each(tiny, built, tmp_pat
     variant = name_variant("onnxruntime", "fp32")
     written(tmp_path / "peaks.json", {"peaks": PEAKS})
     write_failure(tmp_path / f"{failed}.json", reason="killed", transient=False)
-    record = ProfileRecord.read(profiled(tiny, built(variant), tmp_path, variant))
+    record = ProfileRecord.read(profiled(tiny, built(variant), tmp_path))
     assert (record.status, record.reason, record.shapes) == ("failed", "killed", [])
 
 
@@ -122,13 +121,13 @@ def test_a_cause_without_which_no_engine_is_built_and_no_profile_leave_the_reaso
     request = {"batch": 1, "sequence": 16, "finish_s": 0.0}
     written(tmp_path / "requests.json", {"checkpoint": checkpoint, "requests": [request]})
     written(tmp_path / "peaks.json", {"peaks": PEAKS})
-    profile, target = profiled(tiny, engine, tmp_path, variant), tmp_path / "causes.json"
+    profile, target = profiled(tiny, engine, tmp_path), tmp_path / "causes.json"
     files = artifacts_of(tiny, engine), {"source": str(tiny.simplified)}, profile, target
     planted = read_json(profile)
 
     def verified(**changes: Any) -> CausesRecord:
         written(profile, {**planted, **changes})
-        verify_causes(*files, timing_settings(), model="tiny", variant=str(variant))
+        verify_causes(*files, timing_settings())
         return CausesRecord.read(target)
 
     record = verified(unprofiled="no profiler")

@@ -239,9 +239,8 @@ class Bench:
         )
         target = self.folder / f"{engine.parent.name}.latency.json"
         data = split_of(self.folder / "data/data.json", "timing")
-        artifacts = Artifacts(engine, self.checkpoint, data)
-        names = {"model": "bert", "variant": self.variant(case)}
-        measure_latency(artifacts, baseline, target, settings, **names)
+        artifacts = Artifacts("bert", self.variant(case), engine, self.checkpoint, data)
+        measure_latency(artifacts, baseline, target, settings)
         record = LatencyRecord.read(target)
         if reason := record.reason or record.baseline_failed:
             raise WorkFailed(reason, transient=False)

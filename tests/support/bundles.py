@@ -41,15 +41,15 @@ def measured(
         path.symlink_to(target)
     engine = made / "engines" / str(variant) / engine.name
     checkpoint, split = made / "checkpoint/checkpoint.json", made / "splits/evaluation.json"
-    names = {"model": MODEL, "variant": str(variant)}
     execution = replace(EXECUTION, threads=THREADS)
-    artifacts = artifacts_of(model, engine)
+    artifacts = artifacts_of(model, engine, name=MODEL)
     latency, accuracy = (reports / f"{variant}.{kind}.json" for kind in ("latency", "accuracy"))
     paths = Paths(artifacts, latency, accuracy, folder / "summary.json")
     facts = {"max_sequence": LONGEST, "max_seconds": 60.0, "execution": execution}
-    measure_accuracy(artifacts, paths.accuracy, **names, **facts)
+    measure_accuracy(artifacts, paths.accuracy, **facts)
     settings = replace(timing_settings(**PLAN), shapes=shapes, execution=execution)
-    measure_latency(artifacts_of(model, engine, "timing"), engine, paths.latency, settings, **names)
+    timed = artifacts_of(model, engine, "timing", name=MODEL)
+    measure_latency(timed, engine, paths.latency, settings)
     inputs = Inputs(
         engines=[engine],
         latencies=[paths.latency],

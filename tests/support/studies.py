@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from short_timing import SHAPE, timing_settings
-from tightrope.artifacts.files import read_json
 from tightrope.engines.load import load_engine
 from tightrope.inputs.arrays import Arrays
 from tightrope.jobs.child import Limits
@@ -54,8 +53,7 @@ def measured(
         quiet_seconds=quiet_seconds,
         execution=replace(EXECUTION, threads=threads, limits=limits),
     )
-    names = {"model": "tiny", "variant": read_json(engine)["variant"]}
-    measure_study(study, artifacts_of(model, engine), target, settings, **names)
+    measure_study(study, artifacts_of(model, engine), target, settings)
     return DECLARED[study].read(target)
 
 

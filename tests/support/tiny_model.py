@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checkpoints import make_checkpoint
 from splits import prepare_splits, split_of
+from tightrope.artifacts.files import read_json
 from tightrope.artifacts.manifest import Artifacts
 from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
@@ -172,9 +173,12 @@ def skip_where_emulated(variant: Variant, engine: dict[str, Any]) -> None:
         pytest.skip(f"{missing}, and was: {engine['reason']}")
 
 
-def artifacts_of(model: TinyModel, engine: Path, split: str = "evaluation") -> Artifacts:
-    """What a measurement of that engine of the model reads."""
-    return Artifacts(engine, model.checkpoint, model.split(split))
+def artifacts_of(
+    model: TinyModel, engine: Path, split: str = "evaluation", *, name: str = "tiny"
+) -> Artifacts:
+    """What a measurement of that engine of the model, which has that name, reads."""
+    variant = read_json(engine)["variant"]
+    return Artifacts(name, variant, engine, model.checkpoint, model.split(split))
 
 
 def executed_with(settings: dict[str, Any]) -> Execution:

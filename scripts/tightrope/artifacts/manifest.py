@@ -27,17 +27,20 @@ CHECKPOINT = "tightrope.checkpoint"
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Manifests of an engine, its checkpoint and a split."""
+    """A variant of a model: the manifests of its engine, its checkpoint and a split."""
 
+    model: str
+    variant: str
     engine: Path
     checkpoint: Path
     data: Path
 
     @classmethod
-    def of(cls, inputs: Any) -> Self:
-        """Return the paths from the inputs of a Snakemake job."""
-        known = cls.__dataclass_fields__
-        return cls(**{name: Path(path) for name, path in inputs.items() if name in known})
+    def of(cls, job: Any) -> Self:
+        """Return those of a Snakemake job, by its wildcards and inputs."""
+        names, inputs = job.wildcards, job.input
+        paths = (Path(one) for one in (inputs.engine, inputs.checkpoint, inputs.data))
+        return cls(names.model, names.variant, *paths)
 
 
 def write_manifest(path: Path | str, **fields: Any) -> None:

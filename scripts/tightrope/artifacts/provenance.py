@@ -163,10 +163,8 @@ def parsed(tree: ast.Module, name: str, path: Path) -> Module:
         uses[defined] = []
         for dotted in mentioned:
             first, _, rest = dotted.partition(".")
-            targets = [
-                *aliases.get(first, ()),
-                *([f"{name}.{first}"] if first in statements else ()),
-            ]
+            own = [f"{name}.{first}"] if first in statements else []
+            targets = [*aliases.get(first, ()), *own]
             uses[defined] += [f"{target}.{rest}".rstrip(".") for target in targets]
         uses[defined].sort()
     digests = {defined: digest_of(nodes) for defined, nodes in statements.items()}

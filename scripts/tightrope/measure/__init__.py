@@ -8,7 +8,7 @@
 - `race`, `race_candidates`, `race_rounds`: the finalists of a model, chosen and timed together
 - `family`: a model and those that start from it
 - `study`: hands an engine to a study
-- `profile`, `peaks`, `requests`, `model_work`: where the time of a call goes, and what bounds it
+- `profile`, `profile_inputs`, `model_work`: where the time of a call goes, and what bounds it
 - `causes`: without what holds a variant back
 - `structures`, `structure_models`, `structure_choice`: smaller models, and the one for a target
 """

@@ -51,15 +51,13 @@ def measure_accuracy(
     artifacts: Artifacts,
     target: Path | str,
     *,
-    model: str,
-    variant: str,
     max_sequence: int,
     max_seconds: float,
     execution: Execution,
     baseline: Path | str | None = None,
     quantized: Path | str | None = None,
 ) -> None:
-    """Write the AccuracyRecord of `variant` with its logits, also if it cannot run.
+    """Write the AccuracyRecord of a variant with its logits, also if it cannot run.
 
     Covers the first examples that the engine predicts within `max_seconds`. Without labels in the
     data, nothing is predicted. Whether a quantized engine has collapsed is seen beside the
@@ -68,8 +66,7 @@ def measure_accuracy(
     """
     source = read_manifest(artifacts.data, SplitManifest)
     record = AccuracyRecord(
-        **facts_of_run(artifacts, execution, model=model, variant=variant),
-        data_sha256=sha256(artifacts.data),
+        **facts_of_run(artifacts, execution), data_sha256=sha256(artifacts.data)
     )
     if can_be_timed(record, artifacts.engine) and source["labels"] is not None:
         work = partial(

@@ -196,11 +196,8 @@ def verify_causes(
     profile: Path | str,
     target: Path | str,
     settings: TimingSettings,
-    *,
-    model: str,
-    variant: str,
 ) -> None:
-    """Write the CausesRecord of `variant`, whose ProfileRecord is `profile`.
+    """Write the CausesRecord of a variant, whose ProfileRecord is `profile`.
 
     `sources` are the inputs of a build by their names in its rule. A variant that could not be
     profiled is a failed record; without causes the record is empty. A transient failure raises
@@ -210,7 +207,7 @@ def verify_causes(
     profiled = ProfileRecord.read(profile)
     cores = max(execution.threads, physical_cores())
     record = CausesRecord(
-        **facts_of_run(artifacts, execution, model=model, variant=variant),
+        **facts_of_run(artifacts, execution),
         threads=execution.threads,
         processors=pinned_processors(cores),
     )

@@ -342,11 +342,9 @@ def measure_latency(
     target: Path | str,
     settings: TimingSettings,
     *,
-    model: str,
-    variant: str,
     judged: Path | str | None = None,
 ) -> None:
-    """Write the LatencyRecord of `variant`, also if it cannot be measured.
+    """Write the LatencyRecord of a variant, also if it cannot be measured.
 
     `baseline` is the engine.json of an engine of the same model, or of a model with the same inputs
     and classes. For the baseline itself it is its own engine.json. The baseline, and a variant
@@ -356,7 +354,7 @@ def measure_latency(
     """
     execution = settings.execution
     record = LatencyRecord(
-        **facts_of_run(artifacts, execution, model=model, variant=variant),
+        **facts_of_run(artifacts, execution),
         threads=execution.threads,
         plan=settings.plan,
         processors=pinned_processors(execution.threads),

@@ -26,8 +26,7 @@ from tightrope.inputs.encode import timing_batches
 from tightrope.jobs.child import fill_in, set_failure
 from tightrope.jobs.execution import Execution
 from tightrope.machine.cores import let_threads_spin, pinned_processors
-from tightrope.measure.peaks import read_peaks
-from tightrope.measure.requests import read_requests
+from tightrope.measure.profile_inputs import read_peaks, read_requests
 from tightrope.measure.run import can_be_timed, facts_of_run
 from tightrope.measure.timed_engine import FEWEST, mean_call
 from tightrope.records.profile import (
@@ -126,20 +125,15 @@ def measure_profile(
     peaks: Path | str,
     target: Path | str,
     *,
-    model: str,
-    variant: str,
     max_sequence: int,
     execution: Execution,
 ) -> None:
-    """Write the ProfileRecord of `variant`, also if it cannot run.
+    """Write the ProfileRecord of a variant, also if it cannot run.
 
     `requests` is the file of `measure_requests`, `peaks` that of `measure_peaks`. A transient
     failure raises TightropeError unless this is the last attempt.
     """
-    record = ProfileRecord(
-        **facts_of_run(artifacts, execution, model=model, variant=variant),
-        threads=execution.threads,
-    )
+    record = ProfileRecord(**facts_of_run(artifacts, execution), threads=execution.threads)
     if can_be_timed(record, artifacts.engine):
         try:
             record.peaks = read_peaks(peaks)
@@ -150,7 +144,7 @@ def measure_profile(
             work = partial(profiled, artifacts.engine, pairs, record.threads, record.peaks)
             fill_in(record, work, limits=execution.limits)
         except WorkFailed as error:
-            set_failure(record, error, variant, execution.limits)
+            set_failure(record, error, record.variant, execution.limits)
     record.write(target)
 
 

@@ -74,19 +74,17 @@ def batches_of(settings: TimingSettings, checkpoint: Path | str, data: Path | st
     return timing_batches(checkpoint, data, settings.shapes, max_sequence=settings.max_sequence)
 
 
-def facts_of_run(
-    artifacts: Artifacts, execution: Execution, *, model: str, variant: str
-) -> dict[str, Any]:
+def facts_of_run(artifacts: Artifacts, execution: Execution) -> dict[str, Any]:
     """Return what a Record holds of a run: names, `host`, `libraries` and `engine_sha256`.
 
     Raises ArtifactError where engine and checkpoint are not of this variant and model, or the
     engine was built from another checkpoint.
     """
-    require_model(artifacts.checkpoint, model)
-    require_engine_of(artifacts.engine, artifacts.checkpoint, variant)
+    require_model(artifacts.checkpoint, artifacts.model)
+    require_engine_of(artifacts.engine, artifacts.checkpoint, artifacts.variant)
     return {
-        "model": model,
-        "variant": variant,
+        "model": artifacts.model,
+        "variant": artifacts.variant,
         "host": execution.host(),
         "libraries": execution.libraries,
         "engine_sha256": sha256(artifacts.engine),

@@ -99,15 +99,9 @@ class EngineBench(Bench):
 
 
 def measure_study(
-    name: str,
-    artifacts: Artifacts,
-    target: Path | str,
-    settings: TimingSettings,
-    *,
-    model: str,
-    variant: str,
+    name: str, artifacts: Artifacts, target: Path | str, settings: TimingSettings
 ) -> None:
-    """Write the StudyRecord of `variant`, also if it cannot run; `settings.plan` are the study's.
+    """Write the StudyRecord of a variant, also if it cannot run; `settings.plan` are the study's.
 
     Its other files are in the folder with its name without `.json`; both are deleted first. A
     transient failure raises TightropeError unless this is the last attempt. Raises TightropeError
@@ -118,7 +112,7 @@ def measure_study(
     execution = settings.execution
     processors = pinned_processors(execution.threads)
     record = StudyRecord(
-        **facts_of_run(artifacts, execution, model=model, variant=variant),
+        **facts_of_run(artifacts, execution),
         study=name,
         threads=execution.threads,
         processors=processors,
@@ -136,7 +130,7 @@ def measure_study(
             for call in study.measure(bench, asked):
                 record.calls.append(call)
         except WorkFailed as error:
-            set_failure(record, error, variant, execution.limits)
+            set_failure(record, error, record.variant, execution.limits)
         record.shape, record.spent_s = bench.shape, bench.spent_s
         record.processors = bench.processors
         record.lost_s, record.busiest = bench.machine.lost_s, bench.machine.busiest

@@ -123,8 +123,8 @@ def test_what_was_made_of_or_for_another_model_or_variant_is_not_measured(tiny, 
     assert open_manifest(engine, EngineManifest)["checkpoint"] == of(tiny.checkpoint)
 
     def facts(checkpoint: Path, model: str, variant: Variant = QUICK) -> dict[str, Any]:
-        names = {"model": model, "variant": str(variant)}
-        return facts_of_run(Artifacts(engine, checkpoint, checkpoint), EXECUTION, **names)
+        artifacts = Artifacts(model, str(variant), engine, checkpoint, checkpoint)
+        return facts_of_run(artifacts, EXECUTION)
 
     assert facts(tiny.checkpoint, "any")["model"] == "any"
     with pytest.raises(ArtifactError, match=f"engine.json: {ELSEWHERE}"):

@@ -47,7 +47,7 @@ def engine(built: Callable[[Variant], Path]) -> Path:
 
 
 def measure(model, engine, target, **options) -> AccuracyRecord:
-    facts = {"model": "tiny", "variant": str(QUICK), "max_sequence": tiny_model.LONGEST}
+    facts = {"max_sequence": tiny_model.LONGEST}
     facts |= {"max_seconds": 900, "libraries": {"onnxruntime": "1"}, **options}
     data = facts.pop("data", model.split("evaluation"))
     artifacts = replace(tiny_model.artifacts_of(model, engine), data=data)
@@ -188,9 +188,9 @@ def rows(tiny: TinyModel) -> list[Any]:
 
 def test_a_good_engine_has_not_collapsed_and_a_bad_one_names_its_tensor(tiny, built, tmp_path):
     artifacts, baseline = artifacts_of(tiny, built(FLOAT)), tmp_path / "float.accuracy.json"
-    settings: Any = {"model": "tiny", "max_sequence": LONGEST, "max_seconds": 900}
+    settings: Any = {"max_sequence": LONGEST, "max_seconds": 900}
     settings["execution"] = EXECUTION
-    measure_accuracy(artifacts, baseline, variant=str(FLOAT), **settings)
+    measure_accuracy(artifacts, baseline, **settings)
 
     def judged(source: Path, quantized: Path | None) -> dict[str, Any]:
         engine = build_variant(tiny, parse(NAME), tmp_path / "e/engine.json", source=source)
@@ -198,7 +198,7 @@ def test_a_good_engine_has_not_collapsed_and_a_bad_one_names_its_tensor(tiny, bu
             tmp_path / "a.accuracy.json",
             {"baseline": baseline, "quantized": quantized},
         )
-        measure_accuracy(artifacts_of(tiny, engine), target, variant=NAME, **beside, **settings)
+        measure_accuracy(artifacts_of(tiny, engine), target, **beside, **settings)
         return AccuracyRecord.read(target).collapsed
 
     assert judged(tiny.u8s8, tiny.u8s8) is None

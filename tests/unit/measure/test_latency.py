@@ -48,14 +48,13 @@ def measured(tiny: TinyModel, engines: dict[Variant, Path], tmp_path: Path) -> M
     """Measure a variant, by default at one shape with one load, beside its baseline."""
 
     def measured(engine=engines[QUICK], baseline=engines[BASELINE], **options) -> LatencyRecord:
-        judged, variant = options.pop("judged", None), options.pop("variant", QUICK)
+        judged = options.pop("judged", None)
         facts = {"shapes": SHAPES[:1], "plan": {**PLAN, "loads": 1, **options.pop("plan", {})}}
         facts |= {"quiet_seconds": 0.0, "max_sequence": LONGEST, "terminal": io.StringIO()}
         facts |= {"libraries": {"onnxruntime": "1"}, **options}
         settings = TimingSettings(execution=executed_with(facts), **facts)
-        names = {"model": "tiny", "variant": str(variant), "judged": judged}
         artifacts, target = artifacts_of(tiny, engine, "timing"), tmp_path / "latency.json"
-        measure_latency(artifacts, baseline, target, settings, **names)
+        measure_latency(artifacts, baseline, target, settings, judged=judged)
         return LatencyRecord.read(target)
 
     return measured
@@ -137,7 +136,7 @@ def test_a_record_says_what_other_load_cost_and_who_was_the_loudest(measured: Me
 
 
 def test_without_a_baseline_it_is_measured_alone(measured, engines, tmp_path, spoil) -> None:
-    found = measured(engines[BASELINE], variant=BASELINE)
+    found = measured(engines[BASELINE])
     assert (found.status, found.baseline_failed) == ("ok", None)
     assert alone(found)
     found = measured(baseline=not_built(tmp_path, BASELINE))

@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 from tightrope.engines.inductor import LINE, shapes_of, time_of
-from tightrope.measure import peaks
+from tightrope.measure import profile_inputs
 from tightrope.measure.profile import add_verdict
 from tightrope.records.profile import OperatorTime, Peaks, ProfiledShape
 from tightrope.runtimes import operator_times
@@ -129,4 +129,4 @@ def test_a_peak_waits_for_calls_that_return_before_they_are_done(
 
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "synchronize", wait)
-    assert peaks.seconds_of(lambda: begun.append(0.02)) == pytest.approx(0.02, rel=0.2)
+    assert profile_inputs.seconds_of(lambda: begun.append(0.02)) == pytest.approx(0.02, rel=0.2)
