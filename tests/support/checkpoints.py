@@ -4,6 +4,10 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from manifests import CHECKPOINT
+from safetensors.numpy import save_file
+from tightrope.artifacts.manifest import write_manifest
 from tightrope.signature import TEXT
 
 
@@ -25,3 +29,12 @@ def make_checkpoint(
     settings = TrainingSettings(**{"recipe": None, "inputs": {}, "threads": 1, "seed": 0, **how})
     train_model(kept, settings, source=begun, data=data, terminal=terminal)
     return kept
+
+
+def learnt_checkpoint(folder: Path, weights: dict[str, np.ndarray], **learnt: Any) -> Path:
+    """A checkpoint of these weights, which has learnt these `ranges` and maybe `outputs`."""
+    folder.mkdir()
+    stored = {name: np.ascontiguousarray(one) for name, one in weights.items()}
+    save_file(stored, folder / "model.safetensors")
+    write_manifest(folder / "checkpoint.json", **CHECKPOINT, qat={"scheme": "u8s8", **learnt})
+    return folder / "checkpoint.json"

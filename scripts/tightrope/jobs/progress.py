@@ -19,14 +19,17 @@ tqdm.monitor_interval = 0
 class ProgressBar:
     """Bar of the step `what` that is full at `total`; a context manager that fills it at its end.
 
+    An earlier run of the step has `done` a part of it, which does not count for the speed.
+
     It is written every INTERVAL_SECONDS at most, with the time left by the mean speed so far.
     """
 
-    def __init__(self, what: str, total: float) -> None:
+    def __init__(self, what: str, total: float, done: float = 0.0) -> None:
         # tqdm knows no percent of nothing
         self.total = max(total, 1e-9)
         self.bar = tqdm(
             total=self.total,
+            initial=done,
             desc=what,
             mininterval=INTERVAL_SECONDS,
             miniters=0,

@@ -48,7 +48,7 @@ class Choice:
 
 
 def analysis(*files: Path | str, **options: Any) -> Any:
-    """Return what `structures.examples.analyse` does, which imports PyTorch."""
+    """Return what `structure_models.analyse` does, which imports PyTorch."""
     from tightrope.measure.structure_models import analyse
 
     return analyse(*files, **options)
@@ -64,7 +64,7 @@ def choose_by_parameters(
 ) -> None:
     """Write the structure with at most `limit` parameters, see `write_structure`.
 
-    `analyse` returns the Analysis of `structures.examples`; it runs in a child. All attention heads
+    `analyse` returns the Analysis of `structure_models`; it runs in a child. All attention heads
     are kept unless `fewer_heads` is true.
     """
     judged, parameters = run_or_stop("structures", analyse, limits=limits)

@@ -238,7 +238,7 @@ def structure_in(checkpoint: Path) -> Structure:
 def measure_structures(
     checkpoint: Path, data: Path, target: Path | str, settings: TimingSettings, *, host: str
 ) -> None:
-    """Write the rounds of the structures of `points.points`, the raw samples of the latency table.
+    """Write the rounds of the structures of `points`, the raw samples of the latency table.
 
     Each of `groups` has `structures`, the model itself first, and `rounds` with a block of each.
     The engines are built from the model with manifest `checkpoint` and deleted. Raises

@@ -135,14 +135,18 @@ def width_of(model: Any) -> int | None:
 
 def stage_widths(model: Any) -> list[int]:
     """Return the neurons of a block of each stage; none where `width_of` is None."""
-    found = [neurons_in(blocks[0]) for blocks in stages_of(model)]
-    known = [one.number for one in found if one is not None]
-    if len(known) == len(found):
-        return known
-    if layers_in(model) is None:
+    firsts = [blocks[0] for blocks in stages_of(model)]
+    if layers_in(model) is None and None in map(neurons_in, firsts):
         return []
-    kind = type(stages_of(model)[0][0]).__name__
-    raise TightropeError(f"prune.intermediate: {kind} has no known layers")
+    return [feed_forward_of(block).number for block in firsts]
+
+
+def feed_forward_of(block: torch.nn.Module) -> Channels:
+    """Return the neurons of a block; raise TightropeError for one of another form."""
+    found = neurons_in(block)
+    if found is None:
+        raise TightropeError(f"prune.intermediate: {type(block).__name__} has no known layers")
+    return found
 
 
 def neurons_in(layer: torch.nn.Module) -> Channels | None:
@@ -171,8 +175,7 @@ def neurons_of(model: Any) -> list[list[Channels]]:
     """Return the neurons of each block of each stage; none where `width_of` is None."""
     if not stage_widths(model):
         return []
-    found = [[neurons_in(block) for block in blocks] for blocks in stages_of(model)]
-    return [[one for one in blocks if one is not None] for blocks in found]
+    return [[feed_forward_of(block) for block in blocks] for blocks in stages_of(model)]
 
 
 def heads_of(model: Any) -> list[Channels]:
@@ -347,7 +350,8 @@ def resize(model: Any, noted: Any, folder: Path) -> None:
     if encoder:
         sizes = [sizes]
     if not (
-        isinstance(sizes, list)
+        parts
+        and isinstance(sizes, list)
         and len(sizes) == len(parts)
         and all(parts)
         and all(type(size) is int for size in sizes)

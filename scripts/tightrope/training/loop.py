@@ -161,7 +161,7 @@ def fine_tune(
     loop.begin_epoch()
     if recipe["compile"]:
         loop.compile(epochs)
-    with ProgressBar("fine-tuning", steps) as bar:
+    with ProgressBar("fine-tuning", steps, done) as bar:
         loop.run(epochs, bar)
     trainer.release()
     held_out = len(validation.rows) if validation else 0

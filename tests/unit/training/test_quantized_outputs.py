@@ -9,10 +9,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from manifests import CHECKPOINT
+from checkpoints import learnt_checkpoint
 from onnx import ModelProto
-from safetensors.torch import save_file
-from tightrope.artifacts.manifest import write_manifest
 from tightrope.int8.quantize import onnxruntime_qdq
 from tightrope.int8.ranges import with_learnt_ranges
 from tightrope.int8.schemes import SCHEMES
@@ -85,17 +83,6 @@ def exported(model: Any) -> ModelProto:
     return simplified(onnx.load_from_string(stream.getvalue()))
 
 
-def checkpoint_of(folder: Path, model: Any, pairs: dict[str, list[float]]) -> Path:
-    folder.mkdir()
-    weights = {name: one.contiguous() for name, one in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors")
-    outputs = {name.removesuffix(OUTPUT): pairs[name] for name in pairs if name.endswith(OUTPUT)}
-    ranges = {name: pair for name, pair in pairs.items() if not name.endswith(OUTPUT)}
-    qat = {"scheme": "s8s8", "ranges": ranges, "outputs": outputs}
-    write_manifest(folder / "checkpoint.json", **CHECKPOINT, qat=qat)
-    return folder / "checkpoint.json"
-
-
 @pytest.mark.parametrize("made", [convnext, mobilenet])
 def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made: Any) -> None:
     subject = subject_of(made)
@@ -113,7 +100,12 @@ def test_the_file_of_the_ranges_computes_what_training_does(tmp_path: Path, made
             assert kept() is None, "tensors are forgotten after each call"
         np.testing.assert_array_equal(model(pixels).logits.numpy(), exact)
     pairs = {name: one.range().tolist() for name, one in quantizers.items()}
-    checkpoint = checkpoint_of(tmp_path / "checkpoint", model, pairs)
+    learnt = {
+        "ranges": {name: pair for name, pair in pairs.items() if not name.endswith(OUTPUT)},
+        "outputs": {name: pairs[name + OUTPUT] for name in places},
+    }
+    weights = {name: one.numpy() for name, one in model.state_dict().items()}
+    checkpoint = learnt_checkpoint(tmp_path / "checkpoint", weights, **learnt)
     save_onnx(float_file, tmp_path / "model.onnx")
     found = with_learnt_ranges({}, tmp_path / "model.onnx", checkpoint)
     nodes = [node.name for node in weighted_nodes(float_file)]
