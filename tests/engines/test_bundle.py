@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from artifact_files import flip, written
-from bundles import MODEL, bundled, change, folder_of, make_bundle, measured
+from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, unpack
 from page_blocks import blocks
 from programs import run_in
 from splits import prepare_splits
@@ -259,6 +259,24 @@ def test_a_bundle_takes_a_result_and_always_has_the_same_bytes(tiny, built, tmp_
         with pytest.raises(TightropeError, match=reason):
             bundled(replace(paths, **{name: other}), tmp_path / "bundle.tar.gz", "onnxruntime")
     assert not (tmp_path / "bundle.tar.gz").exists()
+    # its card says what is provisional, why not another engine, and no program of the host
+    written(tmp_path / "other.summary.json", decided(read_json(paths.summary)))
+    paths = replace(paths, summary=tmp_path / "other.summary.json")
+    folder = unpack(bundled(paths, tmp_path / "bundle.tar.gz", "onnxruntime"), tmp_path)
+    readme = (folder / "README.md").read_text()
+    assert "(provisional: other load disturbed what it rests on): `other`, too close" in readme
+    assert "| `cpu-openvino-fp32` | disturbed: only 2 of 12 pairs of blocks |" in readme
+    assert "`cpu-tvm-fp32`" not in readme and "chrome" not in readme
+
+
+def decided(summary: Any) -> Any:
+    """A decision for another engine while a program of the host was busy."""
+    busy = "disturbed: only 2 of 12 pairs of blocks; the busiest: chrome (90 % of a core)"
+    reasons = {"cpu-openvino-fp32": busy, "cpu-tvm-fp32": "unavailable: not installed"}
+    rejected = [{"variant": name, "reason": reason} for name, reason in reasons.items()]
+    (one,) = summary["recommendations"]
+    changes = {"variant": "other", "why": "too close", "provisional": True, "rejected": rejected}
+    return {**summary, "recommendations": [{**one, **changes}]}
 
 
 def renamed(summary: Any) -> Any:

@@ -1,6 +1,6 @@
 """Installed distributions and what they need, from their metadata."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from importlib.metadata import distribution
 
 from packaging.requirements import Requirement
@@ -10,29 +10,24 @@ from packaging.version import Version
 LONGEST = 60
 
 
-def closure(
-    requirements: Iterable[Requirement], *, files_only: Collection[str] = ()
-) -> dict[str, str]:
+def closure(requirements: Iterable[Requirement]) -> dict[str, str]:
     """Return name and public version of each requirement and of all that it needs.
 
-    What those of `files_only` need is left out. Raises PackageNotFoundError where a distribution
-    is not installed, ValueError where its version is another.
+    Raises PackageNotFoundError where a distribution is not installed, ValueError where its version
+    is another.
     """
     found: dict[str, str] = {}
-    seen = set()
-    todo = list(requirements)
+    seen, todo = set(), list(requirements)
     while todo:
         requirement = todo.pop()
         name = canonicalize_name(requirement.name)
-        if (name, *sorted(requirement.extras)) in seen:
+        if (wanted := (name, *sorted(requirement.extras))) in seen:
             continue
-        seen.add((name, *sorted(requirement.extras)))
+        seen.add(wanted)
         installed = distribution(name)
         if not requirement.specifier.contains(installed.version, prereleases=True):
             raise ValueError(f"{name} {installed.version} is installed, {requirement} is asked for")
         found[name] = Version(installed.version).public  # torch: no local suffix such as +cpu
-        if name in files_only:
-            continue
         needed = [Requirement(text) for text in installed.requires or []]
         for extra in requirement.extras | {""}:
             todo += [n for n in needed if not n.marker or n.marker.evaluate({"extra": extra})]
