@@ -174,18 +174,20 @@ def test_another_processor_is_refused_in_a_line(copy: Path) -> None:
     done = run_in(copy, "predict.py", "a text")
     assert done.returncode == 2
     assert "compiled for avx2048, amx_int1, which this processor" in done.stderr.splitlines()[-1]
+    # as a wrong command line is, in a line
+    for words in ((), ("--file", "missing.txt")):
+        done = run_in(copy, "predict.py", *words)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
 
 
-def test_other_predictions_are_refused(copy: Path) -> None:
+def test_other_predictions_are_refused_and_an_empty_text_is_an_example(copy: Path) -> None:
     def turned(sample: list[dict[str, int]]) -> list[dict[str, int]]:
         first = {**sample[0], "prediction": (sample[0]["prediction"] + 1) % 3, "margin": 2.0}
         return [first, *sample[1:]]
 
     change(copy, "sample/sample.json", turned)
     assert "1 of 80 answers changed, such as example 0: " in refusal(copy)
-
-
-def test_an_example_may_be_an_empty_text(copy: Path) -> None:
     done = run_in(copy, "-c", "from predict import load; print(load()([''])[0]['label'])")
     label = json.loads((copy / "bundle.json").read_text())["labels"].index(done.stdout.strip())
     empty = {"index": 0, "label": label, "margin": 1.0, "prediction": label, "text": ""}
@@ -223,13 +225,6 @@ def test_another_latency_is_explained(copy: Path) -> None:
     assert "this machine takes 0.00 times as long for a fixed" in done.stdout
     requirements.write_text("no-such-distribution==1\n")
     assert "no-such-distribution is missing: pip install -r requirements.txt" in refusal(copy)
-
-
-@pytest.mark.parametrize("words", [(), ("--file", "missing.txt")])
-def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy: Path) -> None:
-    done = run_in(copy, "predict.py", *words)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
 
 
 def test_without_labels_it_proves_files_and_latency(tiny, built: Build, tmp_path) -> None:
