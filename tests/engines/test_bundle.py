@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from artifact_files import flip, written
-from bundles import MODEL, bundled, change, folder_of, make_bundle, measured
+from bundles import MODEL, bundled, change, folder_of, make_bundle, measured, unpack
 from page_blocks import blocks
 from programs import run_in
 from splits import prepare_splits
@@ -174,18 +174,20 @@ def test_another_processor_is_refused_in_a_line(copy: Path) -> None:
     done = run_in(copy, "predict.py", "a text")
     assert done.returncode == 2
     assert "compiled for avx2048, amx_int1, which this processor" in done.stderr.splitlines()[-1]
+    # as a wrong command line is, in a line
+    for words in ((), ("--file", "missing.txt")):
+        done = run_in(copy, "predict.py", *words)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
 
 
-def test_other_predictions_are_refused(copy: Path) -> None:
+def test_other_predictions_are_refused_and_an_empty_text_is_an_example(copy: Path) -> None:
     def turned(sample: list[dict[str, int]]) -> list[dict[str, int]]:
         first = {**sample[0], "prediction": (sample[0]["prediction"] + 1) % 3, "margin": 2.0}
         return [first, *sample[1:]]
 
     change(copy, "sample/sample.json", turned)
     assert "1 of 80 answers changed, such as example 0: " in refusal(copy)
-
-
-def test_an_example_may_be_an_empty_text(copy: Path) -> None:
     done = run_in(copy, "-c", "from predict import load; print(load()([''])[0]['label'])")
     label = json.loads((copy / "bundle.json").read_text())["labels"].index(done.stdout.strip())
     empty = {"index": 0, "label": label, "margin": 1.0, "prediction": label, "text": ""}
@@ -225,13 +227,6 @@ def test_another_latency_is_explained(copy: Path) -> None:
     assert "no-such-distribution is missing: pip install -r requirements.txt" in refusal(copy)
 
 
-@pytest.mark.parametrize("words", [(), ("--file", "missing.txt")])
-def test_a_wrong_command_line_is_answered_in_a_line(words: tuple[str, ...], copy: Path) -> None:
-    done = run_in(copy, "predict.py", *words)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-
-
 def test_without_labels_it_proves_files_and_latency(tiny, built: Build, tmp_path) -> None:
     data = tmp_path / "data/data.json"
     splits = {"train": 0, "evaluation": 8}
@@ -259,6 +254,31 @@ def test_a_bundle_takes_a_result_and_always_has_the_same_bytes(tiny, built, tmp_
         with pytest.raises(TightropeError, match=reason):
             bundled(replace(paths, **{name: other}), tmp_path / "bundle.tar.gz", "onnxruntime")
     assert not (tmp_path / "bundle.tar.gz").exists()
+    # its card says what is provisional, why not another engine, and no program of the host
+    written(tmp_path / "other.summary.json", decided(read_json(paths.summary)))
+    paths = replace(paths, summary=tmp_path / "other.summary.json")
+    folder = unpack(bundled(paths, tmp_path / "bundle.tar.gz", "onnxruntime"), tmp_path)
+    readme = (folder / "README.md").read_text()
+    assert (
+        "(provisional: other load disturbed what it rests on): `other`, the only variant that keeps"
+        in readme
+    )
+    assert "| `cpu-openvino-fp32` | disturbed: only 2 of 12 pairs of blocks |" in readme
+    assert "`cpu-tvm-fp32`" not in readme and "chrome" not in readme
+
+
+def decided(summary: Any) -> Any:
+    """A decision for another engine while a program of the host was busy."""
+    busy = {"why": "only 2 of 12 pairs of blocks; the busiest: chrome (90 % of a core)"}
+    reasons = {
+        "cpu-openvino-fp32": {"code": "disturbed", "values": busy},
+        "cpu-tvm-fp32": {"code": "unavailable", "values": {"reason": "not installed"}},
+    }
+    rejected = [{"variant": name, "reason": reason} for name, reason in reasons.items()]
+    (one,) = summary["recommendations"]
+    why = {"code": "only", "values": {"judged": True}}
+    changes = {"variant": "other", "why": why, "provisional": True, "rejected": rejected}
+    return {**summary, "recommendations": [{**one, **changes}]}
 
 
 def renamed(summary: Any) -> Any:

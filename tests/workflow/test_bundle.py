@@ -35,8 +35,7 @@ def test_a_bundle_is_made_by_its_name_and_again_of_what_it_holds(project, tmp_pa
     append(project / PROGRAMS / "engines/onnxruntime.py")
     assert project.plan(BUNDLE, TRITON) == {f"bundle/{MODEL}-{QUANTIZED}"}
     project.run(BUNDLE)
-    card = "scripts/tightrope/bundle/facts.py"
-    project.edit(card, 'UNAVAILABLE = "unavailable"', 'UNAVAILABLE = "not there"')
+    project.edit("scripts/tightrope/bundle/facts.py", '"not stated"', '"nobody says"')
     assert project.plan(BUNDLE, TRITON) == {f"bundle/{MODEL}-{QUANTIZED}"}
 
 

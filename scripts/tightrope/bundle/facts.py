@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from tightrope.bundle.subject import Subject, imported
-from tightrope.decide.phrases import said, why
+from tightrope.decide.phrases import why
 from tightrope.decide.result import LatencyRow, Shape
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side
@@ -28,8 +28,6 @@ SCHEMA = 1
 COMPILED = (".so", ".pt2", ".blob")
 # standard deviations of a normal distribution within which 95 % lie
 WIDTH = statistics.NormalDist().inv_cdf(1 - LEVEL / 2)
-FILTERS: dict[str, Callable[..., Any]]
-FILTERS = {"code": code_span, "milliseconds": milliseconds, "moment": moment, "plain": plain_text}
 # of `ImageSettings`, how an image becomes pixel values
 OF_IMAGES = ("height", "width", "resize", "crop", "resample", "rescale", "mean", "std")
 
@@ -46,8 +44,7 @@ def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
     images = load_settings(folder) if subject.checkpoint["task"] == IMAGE else None
     rows = {row.shape: row for row in subject.result.latency}
     intervals = (interval(shape, rows[Shape(**shape.sizes)]) for shape in latency.shapes)
-    both = latency.reference
-    workload = both and statistics.median(both.before.rounds_s + both.after.rounds_s)
+    around = latency.reference
     return {
         "schema": SCHEMA,
         "model": subject.model,
@@ -68,7 +65,7 @@ def facts_of(subject: Subject, *, longest: int) -> dict[str, Any]:
         "measured": latency.measured,
         "latency": [one for one in intervals if one is not None],
         "processors": len(latency.processors),
-        "workload_s": workload,
+        "workload_s": around and statistics.median(around.before.rounds_s + around.after.rounds_s),
     }
 
 
@@ -89,15 +86,12 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
     `provisional` where other load disturbed them, and the configuration accepts that. None where it
     left less than two blocks.
     """
-    provisional = row.provisional
-    kept = range(len(shape.pairs)) if provisional else shape.undisturbed()
+    kept = range(len(shape.pairs)) if row.provisional else shape.undisturbed()
     logs = [math.log(statistics.median(shape.blocks_s[at])) for at in kept]
     if len(logs) < 2:
         return None
-    spread = row.machine_spread
-    seconds = row.paired_s
-    middle = math.log(seconds) if seconds else statistics.median(logs)
-    deviation = math.hypot(statistics.stdev(logs), spread, LOAD_ORDER_STD)
+    middle = math.log(row.paired_s) if row.paired_s else statistics.median(logs)
+    deviation = math.hypot(statistics.stdev(logs), row.machine_spread, LOAD_ORDER_STD)
     return {
         "name": shape_label(row.shape),
         "shape": row.shape.sizes,
@@ -105,35 +99,19 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
         "low_s": math.exp(middle - WIDTH * deviation),
         "high_s": math.exp(middle + WIDTH * deviation),
         "blocks": len(logs),
-        "provisional": provisional,
+        "provisional": row.provisional,
     }
 
 
 def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
     """Return the text of README.md, from `facts` of bundle.json and the summary."""
-    rows = {row.shape: row.speedup for row in subject.result.latency}
-    speedups = [rows.get(Shape(**one["shape"])) for one in facts["latency"]]
-    words = (filter(None, [ratio(one), ratio_interval(one)]) for one in speedups)
-    packages = imported(subject.variant.engine, subject.checkpoint["task"])
     values = {
-        "accuracy": subject.result.accuracy,
-        "bucketed": bool(subject.engine["options"].get("buckets")),
-        "checkpoint": subject.checkpoint,
-        "data": subject.data,
-        "decisions": decisions(subject),
         "facts": facts,
-        "images": subject.checkpoint["task"] == IMAGE,
-        "licences": {
-            "checkpoint": of_source(subject.checkpoint["source"]),
-            "data": of_source(subject.data["source"]),
-            "packages": {name: licence_of(name) for name in packages},
-        },
         "model": subject.summary.models[subject.model],
+        "packages": imported(subject.variant.engine, subject.checkpoint["task"]),
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "result": subject.result,
-        "speedups": [" ".join(one) or "not known" for one in words],
-        "summary": subject.summary,
-        "torch": "torch" in packages,
+        "subject": subject,
+        "why": why,
     }
     return rendered(template, values, **FILTERS)
 
@@ -143,25 +121,6 @@ def rendered(template: Path, values: Mapping[str, Any], **filters: Callable[...,
     jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters.update(filters)
     return jinja.from_string(template.read_text()).render(values)
-
-
-def decisions(subject: Subject) -> list[dict[str, Any]]:
-    """Return the recommendation for each shape on the variant's host, and why not others there."""
-    return [
-        {
-            "shape": shape_label(one.shape),
-            "chosen": one.variant,
-            "provisional": one.provisional,
-            "why": why(one, subject.summary.goal, subject.summary.goals),
-            "rejected": [
-                {"variant": other.variant, "reason": said(other.reason)}
-                for other in one.rejected
-                if other.reason.code != "unavailable"
-            ],
-        }
-        for one in subject.summary.recommendations
-        if (one.model, one.host) == (subject.model, subject.result.host)
-    ]
 
 
 def of_source(source: str) -> str:
@@ -180,3 +139,18 @@ def of_package(module: str) -> str:
     """Return the licence of the distribution that holds a top-level package."""
     name = distribution_of(module)
     return (licence_of(name) if name else None) or "not stated"
+
+
+# of the model card
+FILTERS: dict[str, Callable[..., Any]] = {
+    "code": code_span,
+    "licence": licence_of,
+    "milliseconds": milliseconds,
+    "moment": moment,
+    "plain": plain_text,
+    "ratio": ratio,
+    "ratio_interval": ratio_interval,
+    "said": said,
+    "shape": shape_label,
+    "source_licence": of_source,
+}

@@ -41,10 +41,9 @@ class Paths:
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant of a model that was built, measured and reported; `folder` has verified files."""
+    """A variant of a model that was built, measured and reported; its files are verified."""
 
     paths: Paths
-    folder: Path
     variant: Variant
     engine: EngineManifest
     checkpoint: CheckpointManifest
@@ -59,11 +58,6 @@ class Subject:
         """The name of the model."""
         return self.latency.model
 
-    @property
-    def name(self) -> str:
-        """The name of the bundle's folder."""
-        return f"{self.model}-{self.variant}"
-
 
 def read_subject(paths: Paths) -> Subject:
     """Read and check all that a bundle is made of, without names of other programs of the host.
@@ -73,35 +67,27 @@ def read_subject(paths: Paths) -> Subject:
     """
     facts = read_manifest(paths.artifacts.engine, EngineManifest)
     require_built(facts)
-    checkpoint = read_manifest(paths.artifacts.checkpoint, CheckpointManifest)
-    folder = paths.artifacts.engine.parent
     variant = parse(facts["variant"])
-    require_own_program(variant, folder)
-    latency = LatencyRecord.read(paths.latency)
-    accuracy = AccuracyRecord.read(paths.accuracy)
+    require_own_program(variant, paths.artifacts.engine.parent)
+    latency, accuracy = LatencyRecord.read(paths.latency), AccuracyRecord.read(paths.accuracy)
     for path, record in ((paths.latency, latency), (paths.accuracy, accuracy)):
         require_engine(path, record.engine_sha256, sha256(paths.artifacts.engine))
         if record.status != "ok":
             raise TightropeError(f"{variant} was not measured: {record.reason}")
-    summary = without_programs(read_summary(paths.summary))
+    # no reason names other programs of the host
+    text = PROGRAMS.sub("", msgspec.json.encode(read_summary(paths.summary)).decode())
+    summary = msgspec.json.decode(text, type=Summary)
     return Subject(
         paths=paths,
-        folder=folder,
         variant=variant,
         engine=facts,
-        checkpoint=checkpoint,
+        checkpoint=read_manifest(paths.artifacts.checkpoint, CheckpointManifest),
         data=read_manifest(paths.artifacts.data, SplitManifest),
         latency=replace(latency, busiest={}),
         accuracy=accuracy,
         summary=summary,
         result=result_of(summary, latency.model, latency.variant),
     )
-
-
-def without_programs(summary: Summary) -> Summary:
-    """Return the summary with no reason that names other programs of the host."""
-    text = PROGRAMS.sub("", msgspec.json.encode(summary).decode())
-    return msgspec.json.decode(text, type=Summary)
 
 
 def require_built(engine: EngineManifest) -> None:

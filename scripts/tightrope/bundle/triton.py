@@ -35,7 +35,7 @@ NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 # precisions of OpenVINO that compute in bf16 where they do not in int8
 BF16 = ("bf16", "int8-bf16")
 # beside config.pbtxt, as each folder beside the model's is another model to Triton
-FOR_CLIENTS = ("tokenizer.json", "preprocessor_config.json")
+FOR_CLIENTS = {"tokenizer.json", "preprocessor_config.json"}
 # share of a lone request's latency that it may wait for others
 WAITING = 0.1
 
@@ -59,11 +59,22 @@ BACKENDS = {
     "tensorrt": Backend("tensorrt", "tensorrt_plan", ("model.plan",), "tensorrt-cu13"),
     "torchscript": Backend("pytorch", "pytorch_libtorch", ("model.pt",), "torch"),
 }
+# why no backend serves an engine, or an engine of that precision or with that option
 REFUSED = {
     "pytorch": "it is a Python program, and no backend of Triton loads its files",
     "compile": "it is compiled by Python while it loads, and no backend of Triton loads its files",
     "inductor": "Triton's backend for AOTInductor packages takes no batches",
     "tvm": "Triton has no backend for TVM",
+    "torchscript bf16": (
+        "its logits are bf16, a type that Triton's PyTorch backend has no outputs of"
+    ),
+    "openvino route: pytorch": (
+        "converted from PyTorch (`openvino: {route: pytorch}`) its output has no name, which "
+        "Triton needs; convert from ONNX"
+    ),
+    "onnxruntime provider: tensorrt": (
+        "Triton would build another TensorRT engine than the measured one"
+    ),
 }
 
 
@@ -86,22 +97,17 @@ def write_triton(
     made, document = read_manifest(checkpoint, CheckpointManifest), read_summary(summary)
     result = result_of(document, model, built["variant"])
     host = document.hosts.get(result.host or "")
-    texts = triton_files(
-        model,
-        built,
-        made["labels"],
-        result,
-        document.studies.get("throughput", []),
-        document.studies.get("traffic", []),
-        templates=templates,
-        isa=host.isa if host else (),
-    )
-    files: dict[str, bytes | Path] = {name: text.encode() for name, text in texts.items()}
+    studies = (document.studies.get(one, []) for one in ("throughput", "traffic"))
+    options: dict[str, Any] = {"templates": templates, "isa": host.isa if host else ()}
+    texts = triton_files(model, built, made["labels"], result, *studies, **options)
     own_files = BACKENDS[parse(built["variant"]).engine].files
-    files |= {f"{model}/1/{name}": engine.parent / name for name in own_files}
-    for_clients = [name for name in FOR_CLIENTS if name in made["files"]]
-    files |= {f"{model}/{name}": checkpoint.parent / name for name in for_clients}
-    files[f"{model}/result.json"] = json_bytes(msgspec.to_builtins(result))
+    for_clients = FOR_CLIENTS & made["files"].keys()
+    files: dict[str, bytes | Path] = {
+        **{name: text.encode() for name, text in texts.items()},
+        **{f"{model}/1/{name}": engine.parent / name for name in own_files},
+        **{f"{model}/{name}": checkpoint.parent / name for name in for_clients},
+        f"{model}/result.json": json_bytes(msgspec.to_builtins(result)),
+    }
     write_archive(target, f"{model}-{built['variant']}-triton", files)
 
 
@@ -136,9 +142,13 @@ def triton_files(
     rows = rows_of(result, limit)
     load, study = own(traffic, result), own(throughput, result)
     curve = (study and curve_of_throughput(study, limit)) or curve_of_latency(result, rows)
-    asked = (one for one in (load.rows if load else ()) if one["samples_per_s"])
+    asked = load.rows if load else []
     batches = {*(one.batch for one in curve.points), *(row.shape.batch for row in rows)}
-    batches |= {one["batch"] for one in asked if one["batch"] <= limit}
+    batches |= {one["batch"] for one in asked if one["samples_per_s"] and one["batch"] <= limit}
+    # to pad texts to: the edges of the length buckets under traffic, else of the engine's buckets
+    buckets = options.get("buckets") or {}
+    lengths = (asked and asked[0]["edges"]) or buckets.get(SEQUENCE)
+    measured = {size for row in result.latency if (size := row.shape.sequence)}
     values = {
         "alone": min(curve.points),
         "backend": backend,
@@ -150,7 +160,7 @@ def triton_files(
         "images": not any(SEQUENCE in axes for _, _, axes in engine["inputs"]),
         "labels": labels,
         "largest": max(batches),
-        "lengths": lengths(engine, result, load),
+        "lengths": sorted(lengths or measured),
         "limit": None if limit == math.inf else limit,
         "model": model,
         "name": variant.engine,
@@ -187,7 +197,9 @@ def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
             "100 letters, digits, dots, underscores and hyphens, a letter or digit first"
         )
     name, variant = f"{model} {engine['variant']}", parse(engine["variant"])
-    if why := refusal(variant, engine["options"]):
+    of_options = [f"{one}: {value}" for one, value in engine["options"].items()]
+    kinds = [f"{variant.engine} {one}".strip() for one in ("", variant.precision, *of_options)]
+    if why := next((REFUSED[one] for one in kinds if one in REFUSED), None):
         raise TightropeError(
             f"{name}: {why}; Triton serves variants of {', '.join(BACKENDS)}, and the service of "
             "docs/bundle.md every engine"
@@ -196,20 +208,6 @@ def backend_of(model: str, engine: EngineManifest) -> tuple[Variant, Backend]:
     if lacking := sorted({*backend.files} - engine["files"].keys()):
         raise TightropeError(f"{name}: engine.json lists no {lacking[0]}; build the engine again")
     return variant, backend
-
-
-def refusal(variant: Variant, options: dict[str, Any]) -> str | None:
-    """Return why no backend serves a variant, None where one does."""
-    if variant.engine == "torchscript" and variant.precision == "bf16":
-        return "its logits are bf16, a type that Triton's PyTorch backend has no outputs of"
-    if variant.engine == "openvino" and options.get("route") == "pytorch":
-        return (
-            "converted from PyTorch (`openvino: {route: pytorch}`) its output has no name, which "
-            "Triton needs; convert from ONNX"
-        )
-    if variant.engine == "onnxruntime" and options.get("provider") == "tensorrt":
-        return "Triton would build another TensorRT engine than the measured one"
-    return REFUSED.get(variant.engine)
 
 
 def require_precision(name: str, variant: Variant, isa: Sequence[str]) -> None:
@@ -226,18 +224,6 @@ def require_precision(name: str, variant: Variant, isa: Sequence[str]) -> None:
             f"OpenVINO backend computes it in bf16 and cannot be told f32; bundle one of openvino "
             f"in {' or '.join(BF16)}, or of onnxruntime; the service of docs/bundle.md takes any"
         )
-
-
-def lengths(engine: EngineManifest, result: Result, load: StudyEntry | None) -> list[int]:
-    """Return the lengths in tokens to pad texts to; empty for images.
-
-    The edges of the length buckets under traffic, else of the engine's buckets, else those
-    measured.
-    """
-    edges = load.rows[0]["edges"] if load else []
-    buckets = (engine["options"].get("buckets") or {}).get("sequence", [])
-    measured = {size for row in result.latency if (size := row.shape.sequence)}
-    return sorted(edges or buckets or measured)
 
 
 class Point(NamedTuple):
@@ -276,9 +262,9 @@ def largest_of(options: dict[str, Any]) -> float:
 
 def own(entries: Iterable[StudyEntry], result: Result) -> StudyEntry | None:
     """Return the entry of the variant of `result` on the same host, None without one."""
-    wanted = (result.model, result.variant, result.host)
-    found = (one for one in entries if (one.model, one.variant, one.host) == wanted)
-    return next((one for one in found if one.status == "ok"), None)
+    wanted = (result.model, result.variant, result.host, "ok")
+    found = (one for one in entries if (one.model, one.variant, one.host, one.status) == wanted)
+    return next(found, None)
 
 
 def curve_of_throughput(entry: StudyEntry, limit: float) -> Curve | None:

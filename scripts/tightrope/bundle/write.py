@@ -22,17 +22,10 @@ from tightrope.inputs.encode import read_split
 from tightrope.measure.accuracy import BATCH, CHUNK
 from tightrope.records.accuracy import AccuracyRecord, logits_file
 
-ENGINE, RECORD, PACKAGE = "engine", "record", "bundled"
-# the folder of the programs of engines; where a program goes that is not in PACKAGE under its name
-ENGINES = "engines"
-PLACES = {
-    "predict.py": "predict.py",
-    "verify.py": "verify.py",
-    "texts.py": f"{PACKAGE}/request.py",
-    "images.py": f"{PACKAGE}/request.py",
-}
-TOKENIZER, MANIFEST = "tokenizer.json", "engine.json"
-SUMS, SAMPLE = "SHA256SUMS", "sample"
+# where a program goes that is not in the package `bundled` under its name
+PLACES = {"predict.py": "predict.py", "verify.py": "verify.py"}
+PLACES |= dict.fromkeys(("texts.py", "images.py"), "bundled/request.py")
+TOKENIZER, MANIFEST, SUMS = "tokenizer.json", "engine.json", "SHA256SUMS"
 # of an engine's weights a higher level saves a hundredth, and takes three times as long
 LEVEL = 6
 # the first ones of the split: the bundle computes them in the batches in which they were measured,
@@ -51,30 +44,34 @@ def write_bundle(
     """
     subject = read_subject(paths)
     facts = facts_of(subject, longest=longest)
-    files = MANIFEST, *subject.engine["files"]
-    own = [path for path in programs if path.parent.name != ENGINES]
+    engine, checkpoint = paths.artifacts.engine.parent, paths.artifacts.checkpoint.parent
     # the settings of images are in bundle.json
-    encoders = [name for name in (TOKENIZER,) if name in subject.checkpoint["files"]]
-    result: dict[str, Any] = to_builtins(subject.result)
-    engine, task = subject.variant.engine, subject.checkpoint["task"]
-    packages = pinned(engine, task, subject.engine["libraries"])
+    encoders = {TOKENIZER} & subject.checkpoint["files"].keys()
+    packages = pinned(
+        subject.variant.engine, subject.checkpoint["task"], subject.engine["libraries"]
+    )
     pins = "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))
     contents = {
-        **{f"{ENGINE}/{name}": subject.folder / name for name in files},
-        f"{PACKAGE}/__init__.py": b"",
-        **{PLACES.get(path.name, f"{PACKAGE}/{path.name}"): path for path in own},
-        **{f"{PACKAGE}/engine.py": path for path in programs if path not in own},
-        **{name: paths.artifacts.checkpoint.parent / name for name in encoders},
+        **{f"engine/{name}": engine / name for name in (MANIFEST, *subject.engine["files"])},
+        "bundled/__init__.py": b"",
+        **{place_of(path): path for path in programs},
+        **{name: checkpoint / name for name in encoders},
         **sample_files(paths.artifacts.data, subject.accuracy),
-        f"{RECORD}/latency.json": json_bytes(to_builtins(subject.latency)),
-        f"{RECORD}/accuracy.json": read_bytes(paths.accuracy),
-        f"{RECORD}/logits.npy": read_bytes(logits_file(paths.accuracy)),
-        f"{RECORD}/result.json": json_bytes(result),
+        "record/latency.json": json_bytes(to_builtins(subject.latency)),
+        "record/accuracy.json": read_bytes(paths.accuracy),
+        "record/logits.npy": read_bytes(logits_file(paths.accuracy)),
+        "record/result.json": json_bytes(to_builtins(subject.result)),
         "bundle.json": json_bytes(facts),
         "requirements.txt": pins.encode(),
         "README.md": card(subject, facts, template).encode(),
     }
-    write_archive(target, subject.name, contents)
+    write_archive(target, f"{subject.model}-{subject.variant}", contents)
+
+
+def place_of(program: Path) -> str:
+    """Return where a program goes: the one of the engine, and of its inputs, have fixed names."""
+    name = "engine.py" if program.parent.name == "engines" else program.name
+    return PLACES.get(name, f"bundled/{name}")
 
 
 def write_archive(target: Path | str, folder: str, files: Files) -> None:
@@ -117,21 +114,21 @@ def sample_files(data: Path, record: AccuracyRecord) -> dict[str, bytes]:
     An empty list where nothing was predicted.
     """
     files, lines = dict[str, bytes](), list[str]()
-    # labels are there of what was predicted
-    answers = zip(record.labels or [], record.predictions, record.margins, strict=False)
     examples = read_split(data) if record.predictions else []
     most = IMAGES if examples and "image" in examples[0] else TEXTS
+    # labels are there of what was predicted
+    answers = zip(record.labels or [], record.predictions, record.margins, strict=False)
     for index, (one, answer) in enumerate(zip(examples[:most], answers, strict=False)):
         told: dict[str, Any] = dict(zip(("label", "prediction", "margin"), answer, strict=True))
+        told["index"] = index
         if "image" in one:
             from PIL import Image
 
             suffix = str(Image.open(io.BytesIO(one["image"])).format).lower()
-            name = f"{SAMPLE}/{index:03}.{suffix}"
-            files[name] = one["image"]
-            told["image"] = name
+            told["image"] = f"sample/{index:03}.{suffix}"
+            files[told["image"]] = one["image"]
         else:
             told["text"] = one["text"]
-        lines.append(json.dumps({**told, "index": index}, sort_keys=True))
-    text = ",\n".join(lines)
-    return {**files, f"{SAMPLE}/sample.json": f"[\n{text}\n]\n".encode() if lines else b"[]\n"}
+        lines.append(json.dumps(told, sort_keys=True))
+    text = "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
+    return {**files, "sample/sample.json": text.encode()}

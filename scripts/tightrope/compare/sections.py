@@ -63,16 +63,15 @@ def parse_bound(text: str) -> Bound:
         limit = 0.0 if what == "gone" else float(number.removesuffix("%")) / 100
     except ValueError:
         limit = math.nan
-    wrong = None
     if what not in WHAT:
         wrong = f"no such bound{nearest(what, [*WHAT])}"
     elif what == "gone" and colon:
         wrong = "gone has no limit"
-    elif not 0 <= limit < math.inf or (what == "accuracy" and number.endswith("%")):
+    elif 0 <= limit < math.inf and not (what == "accuracy" and number.endswith("%")):
+        return Bound(what, limit)
+    else:
         wrong = "no limit"
-    if wrong:
-        raise TightropeError(f"--fail-on {text}: {wrong}; give slower:3%, accuracy:0.5 or gone")
-    return Bound(what, limit)
+    raise TightropeError(f"--fail-on {text}: {wrong}; give slower:3%, accuracy:0.5 or gone")
 
 
 def broken(comparison: Comparison, bounds: Iterable[Bound]) -> list[Line]:
@@ -112,6 +111,11 @@ def is_open(change: SpeedChange, bounds: Iterable[Bound]) -> bool:
 def named(key: Key) -> Line:
     """Return model and variant."""
     return Quoted(key.model), " ", Quoted(key.variant)
+
+
+def columns_of(key: Key) -> Row:
+    """Return model and variant as the first cells of a row."""
+    return {name: Quoted(value) for name, value in key._asdict().items()}
 
 
 def change_words(time: Interval | None) -> str:
@@ -183,25 +187,22 @@ def cause_section(comparison: Comparison) -> Section:
     title, causes = "What is different", comparison.causes
     if not causes:
         return Section(title, [("nothing that the summaries hold is different",)])
-    first, concerned = causes[0]
+    first, likely = causes[0]
     if not comparison.moved:
         words = "nothing changed beyond the noise; what would have been suspected first: "
-    elif concerned:
+    elif likely:
         words = "the likely cause of what changed beyond the noise: "
     else:
         words = "none of these concerns what changed beyond the noise; the first of them: "
-    likely = bool(comparison.moved) and concerned
     rows: list[Row] = [
         {
             "what": Quoted(one.name),
             "kind": one.kind + ", the likely cause" * (likely and one is first),
             "old": Quoted(value_words(one.old)),
             "new": Quoted(value_words(one.new)),
-            "concerns": (
-                plural(len(one.concerns), "variant") if one.concerns else "no variant by itself"
-            ),
+            "concerns": plural(count, "variant") if count else "no variant by itself",
         }
-        for one, _ in causes
+        for one, count in ((one, len(one.concerns)) for one, _ in causes)
     ]
     likeliest = f"{first.name}: {value_words(first.old)} → {value_words(first.new)}"
     return Section(title, [(words, Quoted(likeliest))], rows)
@@ -214,13 +215,11 @@ def speed_section(changes: Sequence[SpeedChange], bounds: Sequence[Bound]) -> Se
     verdicts = {one.row: "open" if is_open(one, bounds) else one.verdict for one in changes}
     lines = [(counted(verdicts.values()) + "; time is relative to the reference of its row",)]
     if "open" in verdicts.values():
-        lines += [
-            ("open: beyond a bound by estimate, but within the noise; measure again to know",)
-        ]
+        words = "open: beyond a bound by estimate, but within the noise; measure again to know"
+        lines.append((words,))
     rows: list[Row] = [
         {
-            "model": Quoted(one.row.key.model),
-            "variant": Quoted(one.row.key.variant),
+            **columns_of(one.row.key),
             "shape": shape_words(one.row.shape),
             "old, ms": milliseconds(one.old_s) or "-",
             "new, ms": milliseconds(one.new_s) or "-",
@@ -242,11 +241,11 @@ def counted(verdicts: Iterable[str]) -> str:
 def accuracy_section(changes: Sequence[AccuracyChange]) -> Section:
     """Return the accuracies, those that changed first."""
     reasons = sorted({one.why_totals for one in changes if one.why_totals})
-    lines: list[Line] = [("from totals alone: ", Quoted(reason)) for reason in reasons[:5]]
+    lines: list[Line] = [(counted(one.verdict for one in changes),)] if changes else []
+    lines += [("from totals alone: ", Quoted(reason)) for reason in reasons[:5]]
     rows: list[Row] = [
         {
-            "model": Quoted(one.key.model),
-            "variant": Quoted(one.key.variant),
+            **columns_of(one.key),
             "old, %": percentage(one.old, one.samples) or "-",
             "new, %": percentage(one.new, one.samples) or "-",
             "points": points_words(one.delta),
@@ -256,8 +255,7 @@ def accuracy_section(changes: Sequence[AccuracyChange]) -> Section:
         }
         for one in sorted(changes, key=lambda one: (ORDER.index(one.verdict), one.key))
     ]
-    verdicts = [(counted(one.verdict for one in changes),)] if changes else []
-    return Section("Accuracy", [*verdicts, *lines], rows)
+    return Section("Accuracy", lines, rows)
 
 
 def flip_section(changes: Sequence[AccuracyChange]) -> Section:
@@ -265,8 +263,7 @@ def flip_section(changes: Sequence[AccuracyChange]) -> Section:
     flips = [(one.key, flip) for one in changes for flip in one.flips or ()]
     rows: list[Row] = [
         {
-            "model": Quoted(key.model),
-            "variant": Quoted(key.variant),
+            **columns_of(key),
             "example": str(flip.example),
             "label": Quoted(str(flip.label)),
             "old answer": Quoted(str(flip.old)),
@@ -296,7 +293,7 @@ def as_text(heading: Iterable[Line], sections: Sequence[Section]) -> str:
 
     blocks = ["\n".join(map(plain, heading))]
     for section in sections:
-        lines = [plain(line) for line in section.lines]
+        lines = [*map(plain, section.lines)]
         if section.rows:
             rows = [[plain([cell]) for cell in row.values()] for row in section.rows[:ROWS]]
             table = tabulate([[*section.rows[0]], *rows], tablefmt="plain", disable_numparse=True)
@@ -326,6 +323,6 @@ def comparison_page(
     """Return the page of a comparison, in the report's own frame and style."""
     parts = HERE / "comparison.html", REPORT / "shell.html", REPORT / "macros.html"
     files = {"style": REPORT / "page.css", "script": REPORT / "page.js"}
-    content = {"summary": comparison.new.document, "heading": heading, "sections": sections}
-    content["charts"] = {}
+    content: dict[str, Any] = {"summary": comparison.new.document, "charts": {}}
+    content |= {"heading": heading, "sections": sections}
     return html_of(content, template=parts, page="comparison.html", **files)

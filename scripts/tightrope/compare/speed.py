@@ -33,23 +33,15 @@ def p_value(z: float) -> float:
     return 2 * NORMAL.cdf(-abs(z))
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number, by Benjamini and Hochberg.
-
-    1995, "Controlling the False Discovery Rate". Rejecting those up to `LEVEL` rejects none with a
-    probability of 1 - LEVEL where no difference is real, whatever their number.
-    """
-    count = len(p_values)
-    found, lowest = [1.0] * count, 1.0
-    order = sorted(range(count), key=p_values.__getitem__)
-    for rank, place in reversed([*enumerate(order, 1)]):
-        found[place] = lowest = min(lowest, p_values[place] * count / rank)
-    return found
-
-
 def verdicts(changes: Sequence[tuple[float, float]], words: tuple[str, str]) -> list[str]:
-    """Return the word for less or for more of changes with these p values, `same` in the noise."""
-    ps = adjusted([p for p, _ in changes])
+    """Return the word for less or for more of changes with these p values, `same` in the noise.
+
+    P values are corrected for their number by Benjamini and Hochberg (1995, "Controlling the False
+    Discovery Rate"): where no difference is real, all are `same` with a probability of 1 - LEVEL.
+    """
+    from scipy.stats import false_discovery_control  # 0.9 s
+
+    ps = false_discovery_control([p for p, _ in changes])
     moved = [words[change > 0] for _, change in changes]
     return [word if p <= LEVEL else "same" for p, word in zip(ps, moved, strict=True)]
 
@@ -90,20 +82,21 @@ class Timed(NamedTuple):
 def timed(report: Report, row: RowKey) -> Timed:
     """Return what a report says of the time of a row."""
     entry = report.rows[row]
-    speedup = entry.speedup
     known = entry.p50_s, entry.paired_s, entry.mean_s
     seconds = next((one for one in known if one and one > 0), None)
-    disturbed = bool(entry.disturbed or (speedup and speedup.verdict == "disturbed"))
+    disturbed = bool(entry.disturbed or (entry.speedup and entry.speedup.verdict == "disturbed"))
     log, error, why_not = None, 0.0, None
+    ratio = interval_of(entry.speedup)
     if report.results[row.key].baseline == row.key.variant:
         log = 0.0
     else:
-        ratio = interval_of(speedup)
         if ratio and 0 < ratio.low < ratio.high:
             log, error = log_of(ratio)
-        provisional = ", its numbers are provisional" * entry.provisional
-        why_not = f"disturbed by other load{provisional}" if disturbed else None
-        why_not = why_not or ("no speed-up with an interval" if log is None else None)
+        else:
+            why_not = "no speed-up with an interval"
+        if disturbed:
+            why_not = "disturbed by other load"
+            why_not += ", its numbers are provisional" * entry.provisional
     beside = math.log(seconds) + log if seconds and log is not None else None
     return Timed(seconds, log, error, beside, disturbed, why_not)
 
@@ -172,14 +165,15 @@ def of_group(
         if row.key not in own and all(one.beside is not None and not one.disturbed for one in pair)
     }
     reference = min(can, key=lambda row: (can[row], row), default=None)
+    runs = [
+        [one.beside for one in ones if one.beside is not None and not one.disturbed]
+        for ones in zip(*pairs.values(), strict=True)
+    ]
     # standard deviation of the logarithm of the baseline's time within each run
-    scatters = [0.0, 0.0]
-    for run, ones in enumerate(zip(*pairs.values(), strict=True)):
-        logs = [one.beside for one in ones if one.beside is not None and not one.disturbed]
-        scatters[run] = statistics.stdev(logs) if len(logs) > 1 else 0.0
+    scatters = [statistics.stdev(logs) if len(logs) > 1 else 0.0 for logs in runs]
     for row, (before, after) in pairs.items():
         change = SpeedChange(row, before.seconds, after.seconds)
-        results = [one.results[row.key] for one in (old, new)]
+        results = (one.results[row.key] for one in (old, new))
         facts = {(one.engine_sha256, one.measured) for one in results}
         reasons = (
             (not reference, "no variant is unchanged and measured in both"),
@@ -207,16 +201,14 @@ def of_group(
 
 
 def with_verdicts(changes: Sequence[SpeedChange], scale: float = 1.0) -> list[SpeedChange]:
-    """Return the changes with intervals and verdicts, all errors times `scale`.
-
-    P values are corrected for their number.
-    """
+    """Return the changes with intervals and verdicts, all errors times `scale`."""
     ps = [(p_value(one.log / one.error / scale), one.log) for one in changes]
-    found = []
-    for one, verdict in zip(changes, verdicts(ps, ("faster", "slower")), strict=True):
-        ends = (math.exp(one.log + side * Z * scale * one.error) for side in (0, -1, 1))
-        found.append(replace(one, time=Interval(*ends), verdict=verdict, reason=None))
-    return found
+
+    def ends(one: SpeedChange) -> Interval:
+        return Interval(*(math.exp(one.log + side * Z * scale * one.error) for side in (0, -1, 1)))
+
+    pairs = zip(changes, verdicts(ps, ("faster", "slower")), strict=True)
+    return [replace(one, time=ends(one), verdict=word, reason=None) for one, word in pairs]
 
 
 def with_remeasured(

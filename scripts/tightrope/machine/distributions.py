@@ -17,14 +17,13 @@ def closure(requirements: Iterable[Requirement]) -> dict[str, str]:
     is another.
     """
     found: dict[str, str] = {}
-    seen = set()
-    todo = list(requirements)
+    seen, todo = set(), list(requirements)
     while todo:
         requirement = todo.pop()
         name = canonicalize_name(requirement.name)
-        if (name, *sorted(requirement.extras)) in seen:
+        if (wanted := (name, *sorted(requirement.extras))) in seen:
             continue
-        seen.add((name, *sorted(requirement.extras)))
+        seen.add(wanted)
         installed = distribution(name)
         if not requirement.specifier.contains(installed.version, prereleases=True):
             raise ValueError(f"{name} {installed.version} is installed, {requirement} is asked for")

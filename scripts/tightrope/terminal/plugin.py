@@ -88,8 +88,8 @@ class PlainScreen:
     def show(self, lines: list[Line]) -> None:
         """Print the lines."""
         with self.lock:
+            self.said = time.monotonic() if lines else self.said
             for line in lines:
-                self.said = time.monotonic()
                 print(line.text, file=self.stream, flush=True)
 
     def stop(self) -> None:
@@ -117,14 +117,9 @@ class LiveScreen:
         self.run = run
         self.terminal = os.fdopen(os.dup(STDERR), "w", buffering=1)
         self.console = self.console_on(self.terminal)
-        self.live = Live(
-            get_renderable=self.picture,
-            console=self.console,
-            transient=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        options: dict[str, Any] = {"console": self.console, "transient": True}
+        options |= dict.fromkeys(("auto_refresh", "redirect_stdout", "redirect_stderr"), False)
+        self.live = Live(get_renderable=self.picture, **options)
         self.live.start()
         self.pipe, writing = os.pipe()
         os.dup2(writing, STDERR)
@@ -242,9 +237,8 @@ class TerminalHandler(logging.Handler):
         """Announce the jobs of the run and start the progress bar."""
         if self.would_run is not None:
             return  # the table has the numbers
-        planned = self.workflow.dag.needrun_jobs()
-        names = [(one.rule.name, one.wildcards_dict) for one in planned]
-        self.run.plan(Job(rule, subject_of(rule, wildcards)) for rule, wildcards in names)
+        planned = ((one.rule.name, one.wildcards_dict) for one in self.workflow.dag.needrun_jobs())
+        self.run.plan(Job(rule, subject_of(rule, wildcards)) for rule, wildcards in planned)
         self.screen.show(jobs.planned(self.run))
         self.screen.start(self.run)
 
@@ -260,8 +254,7 @@ class TerminalHandler(logging.Handler):
 
     def tell_job_finished(self, facts: dict[str, Any]) -> None:
         """Show a finished job; its outputs may record a failure."""
-        ended = self.run.end(facts["job_id"], time.monotonic())
-        if ended is None:
+        if (ended := self.run.end(facts["job_id"], time.monotonic())) is None:
             return
         failure = failure_of(ended[0].outputs, self.ended.files)
         if failure is None:
@@ -280,8 +273,7 @@ class TerminalHandler(logging.Handler):
 
     def tell_crash(self, number: int, logs: list[str], reason: str) -> None:
         """Show the end of a running job without a result."""
-        ended = self.run.end(number, time.monotonic())
-        if ended is None:
+        if (ended := self.run.end(number, time.monotonic())) is None:
             return
         ended[0].logs = logs
         self.run.crashed += 1
@@ -296,7 +288,7 @@ class TerminalHandler(logging.Handler):
         text = str(facts["msg"])
         if refusal := refusal_in(text):
             for number, job in list(self.run.running.items()):
-                if not {*refusal.files}.isdisjoint(job.outputs):
+                if {*refusal.files} & {*job.outputs}:
                     return self.tell_crash(number, job.logs, refusal.reason)
             self.screen.show([Line(refusal.reason, FAILED)])
         elif self.run.running and facts.get("exception") != "WorkflowError":

@@ -19,28 +19,22 @@ def machine(tmp_path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.CPUS, module.STAT, module.QUOTA = tmp_path, tmp_path / "stat", tmp_path / "cpu.max"
-    write_stat(tmp_path / "stat")
     return module
 
 
-def write_stat(file: Path, *, user: float = 0.0, steal: float = 0.0, hertz: int = 100) -> None:
-    """Seconds that all processors spent for programs, and that the hypervisor took."""
-    numbers = (user * hertz, 0, 0, 0, 0, 0, 0, steal * hertz, 0, 0)
-    file.write_text("cpu  " + " ".join(str(int(number)) for number in numbers) + "\n")
-
-
-def write_throttled(folder: Path, count: int) -> None:
+def write_counters(folder: Path, *, user: int, steal: int, throttled: int) -> None:
+    """Hundredths of seconds for programs, and taken by the hypervisor; how often throttled."""
+    (folder / "stat").write_text(f"cpu  {user} 0 0 0 0 0 0 {steal} 0 0\n")
     file = folder / "cpu0/thermal_throttle/core_throttle_count"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{count}\n")
+    file.write_text(f"{throttled}\n")
 
 
 def test_it_names_what_slowed_it_down_and_has_the_processors_of_its_quota(machine, tmp_path):
-    write_throttled(tmp_path, 7)
+    write_counters(tmp_path, user=0, steal=0, throttled=7)
     assert machine.Watch().causes() == []
     watch = machine.Watch()
-    write_throttled(tmp_path, 9)
-    write_stat(tmp_path / "stat", user=3600.0, steal=1800.0)
+    write_counters(tmp_path, user=360_000, steal=180_000, throttled=9)
     busy, stolen, throttled = watch.causes()
     assert throttled == "throttled: the processor was too hot or at its power limit"
     assert busy.startswith("busy: other programs used ")

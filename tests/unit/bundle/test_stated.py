@@ -1,15 +1,12 @@
 """The interval in which another measurement should lie."""
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from disturbed import facts
-from report_pages import summary_of
-from tightrope.bundle.facts import decisions, interval
-from tightrope.bundle.subject import without_programs
+from tightrope.bundle.facts import interval
 from tightrope.decide.result import LatencyRow, Shape
 from tightrope.records.latency import LOAD_ORDER_STD, TimedShape
 
@@ -50,17 +47,3 @@ def test_it_holds_95_of_100_further_blocks() -> None:
         assert found is not None
         inside += found["low_s"] <= times[30] <= found["high_s"]
     assert 0.92 <= inside / 400 <= 0.985
-
-
-def test_a_card_names_no_program_of_the_host_and_says_what_is_provisional() -> None:
-    why = "only 2 of 12 pairs of blocks; the busiest: chrome (90 % of a core)"
-    busy = {"code": "disturbed", "values": {"why": why}}
-    choice = {
-        **{"model": "m", "host": "h", "shape": {"batch": 1, "sequence": 8}, "variant": "a"},
-        **{"why": busy, "rejected": [{"variant": "b", "reason": busy}], "provisional": True},
-    }
-    summary = without_programs(summary_of({"recommendations": [choice]}))
-    subject: Any = SimpleNamespace(model="m", summary=summary, result=SimpleNamespace(host="h"))
-    (found,) = decisions(subject)
-    assert found["provisional"] and "2 of 12 pairs" in found["why"]
-    assert "chrome" not in str(found)

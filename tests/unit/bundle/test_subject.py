@@ -12,26 +12,33 @@ from tightrope.bundle.subject import require_built, require_own_program
 from tightrope.errors import TightropeError
 from tightrope.variants import parse
 
+PYTORCH, NEEDS = (
+    "cpu-pytorch-fp32",
+    r"its PyTorch module needs code of Tightrope \({} in config.json",
+)
+
 
 @pytest.mark.parametrize(
-    ("variant", "why"),
+    ("variant", "field", "why"),
     [
-        ("cuda-tensorrt-fp16", "an engine for a GPU has no bundle yet"),
-        ("cpu-compile-fp32", "torch.compile compiles at each start; bundle inductor instead"),
+        ("cuda-tensorrt-fp16", "of_another", "an engine for a GPU has no bundle yet"),
+        ("cpu-compile-fp32", "of_another", "torch.compile compiles at each start; bundle inductor"),
+        *(
+            (PYTORCH, f"tightrope_{one}", NEEDS.format(f"tightrope_{one}"))
+            for one in ("sizes", "x")
+        ),
     ],
 )
-def test_a_variant_without_a_program_is_refused(variant: str, why: str, tmp_path: Path) -> None:
+def test_what_no_program_can_load_is_refused(variant, field, why, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", field: "relu"}))
     with pytest.raises(TightropeError, match=f"^{variant}: {why}"):
         require_own_program(parse(variant), tmp_path)
-
-
-@pytest.mark.parametrize("field", ["tightrope_activation", "tightrope_sizes"])
-def test_a_module_that_transformers_cannot_make_is_refused(field: str, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", field: "relu"}))
-    with pytest.raises(TightropeError, match=rf"needs code of Tightrope \({field} in config.json"):
-        require_own_program(parse("cpu-pytorch-fp32"), tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    require_own_program(parse("cpu-pytorch-fp32"), tmp_path)
+    require_own_program(parse(PYTORCH), tmp_path)
+    failed: Any = {**ENGINE, "status": "failed", "reason": "killed: out of memory"}
+    with pytest.raises(TightropeError, match=r"^cpu-pytorch-fp32 was not built: killed: out"):
+        require_built(failed)
+    require_built({**failed, "status": "ok"})
 
 
 def test_what_was_compiled_for_a_processor_requires_its_instructions() -> None:
@@ -45,10 +52,3 @@ def test_what_was_compiled_for_a_processor_requires_its_instructions() -> None:
             engine={"files": dict.fromkeys(files)}, latency=SimpleNamespace(host={"isa": ["avx2"]})
         )
         assert required(subject) == (["avx2"] if compiled else [])
-
-
-def test_an_engine_that_was_not_built_is_refused_with_the_reason() -> None:
-    failed: Any = {**ENGINE, "status": "failed", "reason": "killed: out of memory"}
-    with pytest.raises(TightropeError, match=r"^cpu-pytorch-fp32 was not built: killed: out"):
-        require_built(failed)
-    require_built({**failed, "status": "ok"})

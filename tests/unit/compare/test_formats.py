@@ -65,19 +65,14 @@ def formats(tmp_path: Path, first: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def test_a_page_has_no_tag_of_a_name(formats: dict[str, str]) -> None:
-    plain = Tags(formats["html"])
-    assert "img" not in plain.tags
-    assert plain.tags.count("script") == 2  # the page's own: data, and sorting of tables
-    assert not {"onerror", "src"} & plain.attributes
+def test_no_name_controls_a_page_a_terminal_or_markdown(formats: dict[str, str]) -> None:
+    page = Tags(formats["html"])
+    assert "img" not in page.tags
+    assert page.tags.count("script") == 2  # the page's own: data, and sorting of tables
+    assert not {"onerror", "src"} & page.attributes
     assert "owned = true</script>" not in formats["html"]
-
-
-def test_a_terminal_gets_no_control_character(formats: dict[str, str]) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", formats["text"])
-
-
-def test_in_markdown_a_name_is_a_code_span_and_ends_no_cell(formats: dict[str, str]) -> None:
+    # in Markdown it is a code span and ends no cell
     text = formats["markdown"]
     outside = re.sub(r"`[^`\n]*`", "", text)
     assert text.count("`") % 2 == 0

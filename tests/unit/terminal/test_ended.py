@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx.helper import make_graph, make_model
 from tightrope.artifacts.failures import write_failure
-from tightrope.terminal.ended import EndedJobs, failure_of, here, reason_of_error
+from tightrope.terminal.ended import EndedJobs, failure_of
 
 SLURM = (
     "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
@@ -56,7 +56,8 @@ def log(tmp_path: Path) -> Path:
 def ended(own_log: Path, **facts: Any) -> str:
     handler = listener()
     event = {"event": "job_error", "jobid": 3, "rule_msg": None, "aux": {}, "log": [str(own_log)]}
-    told(handler, event="error", msg="Command 'python x' died with <Signals.SIGKILL: 9>.")
+    words = "Command 'python x' died with <Signals.SIGKILL: 9>."
+    told(handler, event="error", msg=f'CalledProcessError in file "a.smk", line 1:\n{words}')
     told(handler, **{**event, **facts})
     return handler.reasons[3]
 
@@ -66,10 +67,17 @@ def test_the_words_of_the_scheduler_without_what_snakemake_adds_follow_those_of_
     words = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown."
     assert ended(log, rule_msg=SLURM, aux=number) == words
     assert ended(log, aux=number) == "job 12 of the scheduler failed"
-    assert ended(log) == KILLED
     log.write_text("error: tiny.csv: cannot be read\n")
     assert ended(log, rule_msg=SLURM, aux=number) == f"tiny.csv: cannot be read ({words})"
-    assert ended(log) == "tiny.csv: cannot be read"
+    for text, reason in (
+        ("error: tiny.csv: no column\n", "tiny.csv: no column"),
+        ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
+        ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
+        ("predicting: 40%|##\n", KILLED),
+    ):
+        log.write_text(text)
+        assert ended(log) == reason
+    assert ended(log.with_name("missing.log")) == KILLED
 
 
 @pytest.mark.parametrize(
@@ -128,31 +136,9 @@ def test_a_record_of_a_failure_gives_its_reason_fit_for_a_terminal(tmp_path, nam
     if name.endswith(".json"):
         path.write_text('{"status": ')
         assert str(path) in str(failure_of([str(path)]))
-
-
-def test_what_was_made_is_no_failure(tmp_path: Path) -> None:
+    # what was made is none
     (tmp_path / "ok.json").write_text('{"status": "ok"}')
     (tmp_path / "page.html").write_text("failed")
-    onnx.save(make_model(make_graph([], "empty", [], [])), tmp_path / "model.onnx")
-    made = ("ok.json", "page.html", "model.onnx", "missing.json")
-    assert failure_of([str(tmp_path / name) for name in made]) is None
-
-
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [
-        ("error: texts.csv: no column\n", "texts.csv: no column"),
-        ("1/2\nTraceback (most recent call last):\n  x\nValueError: bad\n", "ValueError: bad"),
-        ("predicting: 40%|##\n", KILLED),
-        ("error: a\x1b[2Jb\n", "a\\x1b[2Jb"),
-        (None, KILLED),
-    ],
-)
-def test_a_crash_is_told_in_one_line_from_log_or_exception(log, expected, tmp_path) -> None:
-    path = tmp_path / "job.log"
-    if log is not None:
-        path.write_text(log)
-    command = "Command 'python x.py' died with <Signals.SIGKILL: 9>."
-    told = f'CalledProcessError in file "a.smk", line 1:\n{command}'
-    facts = {"rule_msg": None, "aux": {}, "log": [str(path)]}
-    assert reason_of_error(facts, told, here) == expected
+    onnx.save(make_model(make_graph([], "empty", [], [])), tmp_path / "made.onnx")
+    made = ("ok.json", "page.html", "made.onnx", "missing.json")
+    assert failure_of([str(tmp_path / one) for one in made]) is None

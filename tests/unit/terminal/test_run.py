@@ -135,6 +135,12 @@ def test_the_bar_of_a_running_job_says_how_long_it_takes_whatever_it_took_before
     assert run.seconds_left(34.0) == pytest.approx(90.0)
     log.write_text("predicting: 100%|#####| 4/4 [00:01<00:00, 3.3it/s]\n")
     assert run.seconds_left(5.0) == pytest.approx(3.0)
+    # the log of an earlier run says nothing of a job that has just begun
+    log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
+    job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
+    assert job.progress() is not None
+    os.utime(log, (0, time.time() - 10.0))
+    assert job.progress() is None
 
 
 def test_of_many_jobs_the_first_are_shown_and_how_far_one_is_below_it_where_it_is_narrow(tmp_path):
@@ -169,11 +175,7 @@ def test_output_that_is_no_terminal_says_in_each_silence_how_far_the_job_and_the
     ]
     time.sleep(0.2)
     assert stream.getvalue().splitlines() == lines
-
-
-def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
-    run = run_of(tmp_path, build=100)
-    run.start(1, Job("build", "m/a", began=time.monotonic()))
+    # there is none while jobs end
     screen = PlainScreen(io.StringIO(), silence=0.3)
     screen.start(run)
     for _ in range(12):
@@ -181,15 +183,6 @@ def test_there_is_no_such_line_while_jobs_end(tmp_path: Path) -> None:
         time.sleep(0.03)
     screen.stop()
     assert len(screen.stream.getvalue().splitlines()) == 12
-
-
-def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp_path):
-    log = tmp_path / "job.log"
-    log.write_text("search:  40%|##   | 120.0/300 [02:00<03:00]\r")
-    job = Job("search", "m", logs=[str(log)], began=time.monotonic() - 5.0)
-    assert job.progress() is not None
-    os.utime(log, (0, time.time() - 10.0))
-    assert job.progress() is None
 
 
 @pytest.mark.parametrize(
@@ -205,9 +198,8 @@ def test_the_log_of_an_earlier_run_says_nothing_of_a_job_that_has_just_begun(tmp
 )
 def test_a_job_is_named_by_its_model_and_variant(rule, wildcards, expected):
     assert subject_of(rule, wildcards) == expected
-
-
-def test_a_model_that_is_not_trained_is_checked() -> None:
-    event = {"rule_name": "train_model", "wildcards": {"model": "m"}, "output": [], "log": []}
-    words = [job_of(event, 0.0, untrained).words for untrained in ((), {"m"}, {"other"})]
-    assert words == ["train model", "check model", "train model"]
+    # a model that is not trained is checked
+    event = {"rule_name": rule, "wildcards": wildcards, "output": [], "log": []}
+    for untrained, words in (((), "train model"), ({"m"}, "check model")):
+        known = words if rule == "train_model" else rule.replace("_", " ")
+        assert job_of(event, 0.0, untrained).words == known

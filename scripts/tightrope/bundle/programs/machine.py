@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -31,8 +32,7 @@ def read_facts(folder):
     if platform.machine() != facts["machine"]:
         raise Refused(f"made for {facts['machine']}, this is {platform.machine()}")
     fields = cpu_fields()
-    missing = [one for one in facts["requires"] if one not in instructions(fields)]
-    if missing:
+    if missing := [one for one in facts["requires"] if one not in instructions(fields)]:
         raise Refused(
             f"its code was compiled for {', '.join(missing)}, which this processor "
             f"({cpu_name(fields)}) lacks; build and bundle it on such a machine"
@@ -94,19 +94,14 @@ class Watch:
     def read(self):
         """Return CPU seconds of other programs, stolen seconds, and how often it was throttled."""
         own = os.times()
-        busy = stolen = 0
-        try:
+        busy = stolen = throttled = 0
+        with suppress(OSError, ValueError):
             numbers = STAT.read_text().split("\n")[0].split()[1:9]
             user, nice, system, _, _, interrupts, soft, steal = (int(n) / TICKS for n in numbers)
             busy, stolen = user + nice + system + interrupts + soft, steal
-        except (OSError, ValueError):
-            pass
-        throttled = 0
         for file in CPUS.glob("cpu*/thermal_throttle/*_throttle_count"):
-            try:
+            with suppress(OSError, ValueError):
                 throttled += int(file.read_text())
-            except (OSError, ValueError):
-                continue
         ours = own.user + own.system + own.children_user + own.children_system
         return busy - ours, stolen, throttled
 

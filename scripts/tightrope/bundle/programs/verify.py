@@ -43,8 +43,6 @@ def other_versions():
     found = []
     for line in (FOLDER / "requirements.txt").read_text().splitlines():
         name, _, version = line.partition("==")
-        if not version:
-            continue
         try:
             here = metadata.version(name).partition("+")[0]
         except metadata.PackageNotFoundError:
@@ -68,10 +66,8 @@ def verify_answers(run, batches, facts):
     other = [(one, here) for one, here in pairs if one["prediction"] != here]
     right = sum(one["label"] == here for one, here in pairs)
     print(f"answers    {len(pairs) - len(other)} of {len(pairs)} as on record, {right} right")
-    clear = [(one, here) for one, here in other if one["margin"] >= TIE]
-    if clear:
-        one, here = clear[0]
-        labels = facts["labels"]
+    if clear := [(one, here) for one, here in other if one["margin"] >= TIE]:
+        (one, here), labels = clear[0], facts["labels"]
         raise Refused(
             f"{len(clear)} of {len(pairs)} answers changed, such as example {one['index']}: "
             f"{labels[here]!r} in place of {labels[one['prediction']]!r}"
@@ -118,8 +114,7 @@ def other_machine(facts):
     host, fields = facts["host"], machine.cpu_fields()
     name = machine.cpu_name(fields)
     found = [f"another CPU: {name}, measured on {host['cpu']}"] if name != host["cpu"] else []
-    lacks = [one for one in host["isa"] if one not in machine.instructions(fields)]
-    if lacks:
+    if lacks := [one for one in host["isa"] if one not in machine.instructions(fields)]:
         found.append(f"another ISA: without {', '.join(lacks)}")
     if machine.cpus() < facts["threads"]:
         found.append(f"{machine.cpus():g} processors for {facts['threads']} threads")
@@ -143,8 +138,7 @@ def verify_latency(run, batches, inputs, facts, known):
     for stated in facts["latency"]:
         watch = machine.Watch()
         inside = timing_inputs(stated["shape"], batches, inputs, facts)
-        here = seconds_per_call(run, inside)
-        low, high = stated["low_s"], stated["high_s"]
+        here, low, high = seconds_per_call(run, inside), stated["low_s"], stated["high_s"]
         kept = low <= here <= high
         word = "in" if kept else "faster than" if here < low else "slower than"
         print(
@@ -154,8 +148,8 @@ def verify_latency(run, batches, inputs, facts, known):
         causes += [] if kept else watch.causes()
         within = within and kept
     if not within:
-        causes = [*known, *other_machine(facts), *other_speed(facts), *causes]
-        print(f"why        {'; '.join(dict.fromkeys(causes)) or 'no cause was found'}")
+        causes = dict.fromkeys([*known, *other_machine(facts), *other_speed(facts), *causes])
+        print(f"why        {'; '.join(causes) or 'no cause was found'}")
     return within
 
 
