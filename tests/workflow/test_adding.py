@@ -18,18 +18,13 @@ def add_engine(project: Project) -> int:
     module = (PARTS / "engine.py").read_text()
     (project / "scripts/tightrope/engines/numpy.py").write_text(module)
     project.edit("scripts/tightrope/engine_table.py", TABLE, LINE + TABLE)
-    project.edit(
-        "config/schema.yaml",
-        "      tvm: *precisions\n",
-        "      tvm: *precisions\n      numpy: *precisions\n",
-    )
     colours = '    "tvm": ("#482f02", "#946b17"),\n'
     project.edit(
         "scripts/tightrope/report/style/palette.py",
         colours,
         colours + '    "numpy": ("#777", "#999"),\n',
     )
-    one_line_each = ("the table", "the schema", "the colour", "the configuration")
+    one_line_each = ("the table", "the colour", "the configuration")
     written = [text for text in module.splitlines() if text.strip()]
     return len(written) + len(one_line_each)
 
