@@ -6,8 +6,8 @@
 # make environment  only the packages that these need
 # make check      lint and the unit tests
 # make rule-graph draw the rules into docs/architecture.md
-# make schema     write the fields of summary.json into docs/summary-json.md, and docs/summary.schema.json, and the
-#                 table of engines into README.md
+# make schema     write the fields of summary.json into docs/summary-json.md, the keys of the configuration into
+#                 docs/configuration.md, a JSON Schema of each, and the table of engines into README.md
 # make gpu-check  [BRIEF=1]: engines, tests and a small run on an NVIDIA GPU, with what `python3` has installed
 # make clean-env  remove .venv
 # Each makes .venv from the lock files in envs/ where it is missing, stale or half made.
@@ -41,7 +41,8 @@ unexport PYTHONDONTWRITEBYTECODE
 LINT := ruff check . && ruff format --check . && mypy && python -m snakefmt --check Snakefile rules && \
     python -m snakemake --lint && PYTHONPATH=scripts lint-imports --no-cache --no-logo && \
     python tools/rule_graph.py --check && python tools/summary_schema.py --check && \
-    python tools/engines.py --check && python tools/check_reach.py && python tools/size.py --check
+    python tools/config_schema.py --check && python tools/engines.py --check && python tools/check_reach.py && \
+    python tools/size.py --check
 
 # Scripts of the pipeline find their `python` here. Caches need a folder where HOME is none.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -89,8 +90,7 @@ rule-graph: $(TEST_ENV)
 	@python tools/rule_graph.py
 
 schema: $(TEST_ENV)
-	@python tools/summary_schema.py
-	python tools/engines.py
+	@python tools/summary_schema.py && python tools/config_schema.py && python tools/engines.py
 
 # In no environment of its own: the packages for a GPU are gigabytes.
 BRIEF ?=

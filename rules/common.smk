@@ -32,7 +32,7 @@ from tightrope.plan import (
     studies,
     wildcards,
 )
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 from tightrope.plan.location import Location
 from tightrope.plan.wildcards import of_wildcards, one_of
 from tightrope.studies.table import STUDIES
@@ -54,7 +54,7 @@ code_of = partial(code_digest, SCRIPTS)
 
 hosts.pass_on(main=workflow.is_main_process)
 # another dictionary: in a module this one belongs to the workflow that imports it
-config = or_exit(checked, config, f"{PROJECT}/config/schema.yaml", look=workflow.is_main_process)
+config = or_exit(checked, config, look=workflow.is_main_process)
 PLAN = plan.make_plan(config, failed=known_reasons())
 # a resource, not a param: changing how long a job may wait makes no record stale
 QUIET_SECONDS = config["latency"]["quiet_seconds"]

@@ -50,7 +50,7 @@ from tightrope.machine.interference import QuietMachine
 from tightrope.measure.latency import compare_loads
 from tightrope.measure.race_rounds import Race, RaceAtShape
 from tightrope.measure.timed_engine import TimedEngine
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 from tightrope.records.latency import LatencyRecord, TimedShape
 from tightrope.records.race import Heat, RacedShape, RaceRecord
 from tightrope.records.record import RACE
@@ -101,7 +101,7 @@ def hash_in_threads(threads: int) -> Callable[[int], Any]:
 def plan(section: str = "latency", **changes: Any) -> dict[str, Any]:
     """A section of the default configuration, with changes."""
     config = yaml.safe_load(Path("config/config.yaml").read_text())
-    return checked(config, "config/schema.yaml")[section] | changes
+    return checked(config)[section] | changes
 
 
 class Compared(NamedTuple):

@@ -18,7 +18,7 @@ from tightrope.errors import ConfigError
 from tightrope.inputs.arrays import Arrays, stack
 from tightrope.inputs.encode import load_encoder, read_split
 from tightrope.jobs.child import supervised
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 from tightrope.signature import IMAGE
 from tiny_model import LIMITS, LONGEST, TinyModel
 
@@ -125,16 +125,15 @@ def test_a_text_model_answers_right_with_the_labels_of_the_page(exported, rename
 
 def test_the_configurations_of_the_page_are_valid(repository, exported, renamed, monkeypatch):
     monkeypatch.chdir(exported)
-    schema = repository / "config/schema.yaml"
     texts, images = configurations()
-    assert checked(texts, schema)["models"]["mine"]["labels"] == ["positive", "negative", "neutral"]
+    assert checked(texts)["models"]["mine"]["labels"] == ["positive", "negative", "neutral"]
     with pytest.raises(ConfigError, match=r"own/quantized\.onnx: there is no such file"):
-        checked(images, schema)
+        checked(images)
     (exported / "own/quantized.onnx").touch()
     (exported / "own/preprocessor_config.json").write_text(blocks(PAGE, "json")[0])
     for name in ("train/cat", "val/dog"):
         (exported / "pictures" / name).mkdir(parents=True)
-    mine = checked(images, schema)["models"]["mine"]
+    mine = checked(images)["models"]["mine"]
     assert mine["labels"] == ["dog", "cat"] and mine["quantized"]
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 from tightrope.errors import ConfigError
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 
-SCHEMA = Path(__file__).parents[2] / "config/schema.yaml"
+CONFIG = Path(__file__).parents[2] / "config/config.yaml"
 MODEL = {"checkpoint": "scratch:bert?max_position_embeddings=512", "data": "random"}
 
 
 def configured(**keys: Any) -> dict[str, Any]:
     """The smallest configuration with these keys."""
-    return checked(copy.deepcopy({"models": {"tiny": MODEL}, **keys}), SCHEMA)
+    return checked(copy.deepcopy({"models": {"tiny": MODEL}, **keys}))
 
 
 def with_model(**keys: Any) -> dict[str, Any]:

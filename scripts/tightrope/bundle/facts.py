@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from tightrope.bundle.subject import Subject, imported
-from tightrope.decide.phrases import why
+from tightrope.decide.phrases import said, why
 from tightrope.decide.result import LatencyRow, Shape
 from tightrope.inputs.image_settings import load_settings
 from tightrope.inputs.texts import cut_side

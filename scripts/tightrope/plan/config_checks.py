@@ -1,9 +1,10 @@
-"""Constraints between the keys of a configuration, and between it and this machine."""
+"""The checked configuration: constraints between its keys, and between it and this machine."""
 
 import os
 from typing import Any
 
 from tightrope.checkpoint import source as checkpoint_source
+from tightrope.config.read import read
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError, nearest
 from tightrope.machine.cores import cpu_quota
@@ -277,4 +278,18 @@ CHECKS = (
     check_buckets,
     check_profiles,
     check_goal,
+    model_checks.check_tables,
 )
+
+
+def checked(config: Document, *, look: bool = True) -> Document:
+    """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
+
+    Without `look` each value is checked by itself only, which needs neither the user's files nor
+    the machine: the processes of jobs parse the Snakefile too, and what the main process has found
+    right is not looked at again.
+    """
+    filled = read(config, {name: one.settings for name, one in STUDIES.items()})
+    for check in CHECKS if look else ():
+        check(filled)
+    return filled

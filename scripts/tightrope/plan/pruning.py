@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tightrope.artifacts.provenance import library_versions
+from tightrope.config.parents import FROM
 from tightrope.errors import ConfigError
-from tightrope.plan.families import FROM
 from tightrope.plan.hosts import Document, planning_host
 from tightrope.plan.job_inputs import from_checkpoint
 from tightrope.plan.job_params import engine_libraries, engine_options

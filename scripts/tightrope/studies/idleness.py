@@ -13,22 +13,14 @@ from typing import Annotated
 
 import msgspec
 
+from tightrope.config.types import DISTINCT, OneShape, Positive
 from tightrope.jobs.child import Child, cpu_seconds
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import Windows
 from tightrope.records.record import kept
 from tightrope.statistics import Interval, trimmed_mean
 from tightrope.studies import study
-from tightrope.studies.study import (
-    Bench,
-    Column,
-    Estimate,
-    OneShape,
-    Positive,
-    Study,
-    StudyRecord,
-    doc,
-)
+from tightrope.studies.study import Bench, Column, Estimate, Study, StudyRecord
 
 # calls after a pause of a second; the number falls with the cube root of the pause
 CALLS = 15
@@ -42,20 +34,19 @@ BLOCK_S, BLOCK_CALLS = 0.1, 3
 MATTERS = 1.10
 
 
-Pauses = Annotated[tuple[Annotated[float, msgspec.Meta(gt=0, le=60)], ...], study.DISTINCT]
-
-
-class Settings(study.Settings, kw_only=True, frozen=True):
+class Settings(study.Settings, frozen=True):
     """Which pauses, at which shape, and for how long."""
 
-    pauses: Annotated[
-        Pauses, doc("Seconds; 30 calls after a pause of 0.1 s, 15 after 1 s, 7 after 10 s.")
-    ] = (0.1, 1, 10)
+    pauses: Annotated[tuple[Annotated[float, msgspec.Meta(gt=0, le=60)], ...], DISTINCT] = (
+        0.1,
+        1,
+        10,
+    )
+    """Seconds; 30 calls after a pause of 0.1 s, 15 after 1 s, 7 after 10 s."""
     shape: OneShape = None
-    max_seconds: Annotated[
-        Positive,
-        doc("Of all calls and pauses of a variant; waiting for a quiet machine comes on top."),
-    ] = 120
+    """One of shapes; null, and a model without it, take the first."""
+    max_seconds: Positive = 120
+    """Of all calls and pauses of a variant; waiting for a quiet machine comes on top."""
 
 
 class Call(msgspec.Struct):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, get_type_hints
 
 import msgspec
 
+from tightrope.config.types import UNIQUE, Section
 from tightrope.errors import ArtifactError
 from tightrope.jobs.child import Child
 from tightrope.machine.interference import MAX_FOREIGN_CORES, QuietMachine
@@ -20,33 +21,13 @@ from tightrope.statistics import Interval
 
 Shape = dict[str, int]
 Words = Sequence[str]
-# of settings: a positive number, distinct numbers of which there is one at least
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-DISTINCT = msgspec.Meta(min_length=1, extra_json_schema={"uniqueItems": True})
-Counts = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], DISTINCT]
 
 
-def doc(text: str, **schema: Any) -> msgspec.Meta:
-    """Describe a key of the configuration, with more of its JSON Schema."""
-    return msgspec.Meta(description=text, extra_json_schema=schema or None)
+class Settings(Section, frozen=True):
+    """The section of the configuration: its keys with defaults, and below each what it does."""
 
-
-OneShape = Annotated[
-    Any,
-    doc(
-        "One of shapes; null, and a model without it, take the first.",
-        type=["object", "null"],
-        additionalProperties={"type": "integer", "minimum": 1},
-    ),
-]
-
-
-class Settings(msgspec.Struct, kw_only=True, frozen=True):
-    """The section of the configuration: its keys with defaults and descriptions."""
-
-    variants: Annotated[
-        tuple[str, ...], doc("Their names; none by default.", uniqueItems=True)
-    ] = ()
+    variants: Annotated[tuple[str, ...], UNIQUE] = ()
+    """Their names; none by default."""
 
 
 class Column(NamedTuple):
@@ -200,19 +181,6 @@ class Study(NamedTuple):
         }
         return {name: columns[0] for name, columns in found.items() if columns}
 
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the section of the configuration."""
-        (_,), components = msgspec.json.schema_components([self.settings])
-        # as JSON has it, with lists
-        (own,) = msgspec.json.decode(msgspec.json.encode(components)).values()
-        return {
-            "description": self.about,
-            "type": "object",
-            "additionalProperties": False,
-            "default": {},
-            "properties": {name: as_by_hand(one) for name, one in own["properties"].items()},
-        }
-
     def read(self, path: Path | str) -> StudyRecord:
         """Return the record in `path`; raise ArtifactError as `Record.read` does."""
         record = StudyRecord.read(path)
@@ -240,16 +208,3 @@ class Lines(NamedTuple):
 
     x: str
     y: str
-
-
-def as_by_hand(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema as one writes it: `type: [number, "null"]`, and `const` for a single word."""
-    options = schema.get("anyOf", ())
-    if {"type": "null"} in options and len(options) == 2:
-        (kind,) = (one for one in options if one != {"type": "null"})
-        rest = {key: value for key, value in schema.items() if key != "anyOf"}
-        return {**rest, **kind, "type": [kind["type"], "null"]}
-    if options:
-        words = [{"const": one["enum"][0]} if "enum" in one else one for one in options]
-        return {**schema, "anyOf": words}
-    return schema

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tightrope.config.types import Counts, Positive
 from tightrope.errors import WorkFailed
 from tightrope.jobs.child import Child
 from tightrope.jobs.progress import ProgressBar
@@ -26,18 +27,7 @@ from tightrope.studies.instances import (
     warm_up,
     window_seconds,
 )
-from tightrope.studies.study import (
-    Bench,
-    Column,
-    Counts,
-    Estimate,
-    Heat,
-    Positive,
-    Shape,
-    Study,
-    StudyRecord,
-    doc,
-)
+from tightrope.studies.study import Bench, Column, Estimate, Heat, Shape, Study, StudyRecord
 
 # fewest blocks in which a call of each instance ended, for a number
 FEWEST_BLOCKS = 4
@@ -45,41 +35,25 @@ TOO_SLOW = "the calls were too slow: fewer than four blocks had one of each inst
 AutoOr = Literal["auto"] | Counts
 
 
-class Settings(study.Settings, kw_only=True, frozen=True):
+class Settings(study.Settings, frozen=True):
     """Which instances, threads and batches are tried, and for how long."""
 
-    batches: Annotated[
-        Counts,
-        doc("Of each call; an engine with static shapes takes them up to its largest bucket."),
-    ] = (1, 4, 16)
-    sequence: Annotated[
-        int, msgspec.Meta(ge=2, description="Tokens of texts, none of them padding.")
-    ] = 128
-    instances: Annotated[
-        AutoOr,
-        doc(
-            "So many processes of the engine at a time, each on cores of its own; auto is every "
-            "divisor of the number of cores (`threads` at the top). One with all cores is always "
-            "among them."
-        ),
-    ] = "auto"
-    threads: Annotated[
-        AutoOr, doc("Of each instance; auto divides the cores among the instances.")
-    ] = "auto"
-    p99_ms: Annotated[
-        Positive | None,
-        doc(
-            "Bound of the 99th percentile of the time of a call, for the best point within it; "
-            "null is none. With it a point has the calls that p99 needs."
-        ),
-    ] = None
-    seconds: Annotated[
-        Positive,
-        doc("Of a point, warm-up aside; longer where calls are too slow for ten blocks of two."),
-    ] = 2.0
-    max_seconds: Annotated[
-        Positive, doc("Of all points of a variant, loads included; what is left then is skipped.")
-    ] = 300
+    batches: Counts = (1, 4, 16)
+    """Of each call; an engine with static shapes takes them up to its largest bucket."""
+    sequence: Annotated[int, msgspec.Meta(ge=2)] = 128
+    """Tokens of texts, none of them padding."""
+    instances: AutoOr = "auto"
+    """So many processes of the engine at a time, each on cores of its own; auto is every divisor of
+    the number of cores (`threads` at the top). One with all cores is always among them."""
+    threads: AutoOr = "auto"
+    """Of each instance; auto divides the cores among the instances."""
+    p99_ms: Positive | None = None
+    """Bound of the 99th percentile of the time of a call, for the best point within it; null is
+    none. With it a point has the calls that p99 needs."""
+    seconds: Positive = 2.0
+    """Of a point, warm-up aside; longer where calls are too slow for ten blocks of two."""
+    max_seconds: Positive = 300
+    """Of all points of a variant, loads included; what is left then is skipped."""
 
 
 class Point(msgspec.Struct, kw_only=True):

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
+from tightrope.config.types import DISTINCT, Count, Positive, Size
 from tightrope.machine.interference import MAX_FOREIGN_CORES
 from tightrope.records.record import disturbed_while
 from tightrope.statistics import Interval, SpeedVerdict, speed_verdict, speedup
 from tightrope.studies import study
-from tightrope.studies.study import Bench, Column, Estimate, Positive, Study, StudyRecord, doc
+from tightrope.studies.study import Bench, Column, Estimate, Study, StudyRecord
 
 Scenario = Literal["single_stream", "offline", "server"]
 Padding = Literal["fixed", "longest", "bucketed"]
@@ -29,32 +30,22 @@ FEWEST_ROUNDS = 3
 TIE = 1e-3
 
 
-class Settings(study.Settings, kw_only=True, frozen=True):
+class Settings(study.Settings, frozen=True):
     """Which scenarios, with which paddings, and for how long."""
 
-    scenarios: Annotated[tuple[Scenario, ...], study.DISTINCT] = get_args(Scenario)
-    padding: Annotated[
-        tuple[Padding, ...],
-        study.DISTINCT,
-        doc(
-            "Texts; to max_sequence, to the longest of a batch, or to the edge of a bucket of "
-            "lengths."
-        ),
-    ] = get_args(Padding)
-    batch: Annotated[int, msgspec.Meta(ge=1, le=1_000_000), doc("Largest dynamic batch.")] = 32
-    buckets: Annotated[int, msgspec.Meta(ge=1), doc("Buckets of lengths of texts.")] = 4
-    seconds: Annotated[
-        Positive,
-        doc(
-            "Of a test of server at least; of single stream and offline about so long for each "
-            "padding, over three rounds; those of offline go on up to twice that until the gains "
-            "are known."
-        ),
-    ] = 5.0
-    p99_bound_s: Annotated[
-        Positive,
-        doc("Server; the highest rate whose 99th percentile stays below this latency is searched."),
-    ] = 0.1
+    scenarios: Annotated[tuple[Scenario, ...], DISTINCT] = get_args(Scenario)
+    """Of LoadGen."""
+    padding: Annotated[tuple[Padding, ...], DISTINCT] = get_args(Padding)
+    """Texts; to max_sequence, to the longest of a batch, or to the edge of a bucket of lengths."""
+    batch: Size = 32
+    """Largest dynamic batch."""
+    buckets: Count = 4
+    """Buckets of lengths of texts."""
+    seconds: Positive = 5.0
+    """Of a test of server at least; of single stream and offline about so long for each padding,
+    over three rounds; those of offline go on up to twice that until the gains are known."""
+    p99_bound_s: Positive = 0.1
+    """Server; the highest rate whose 99th percentile stays below this latency is searched."""
 
 
 class Sent(msgspec.Struct, kw_only=True, tag_field="call", tag="sent"):

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import os
+import random
 import re
 import tarfile
 from pathlib import Path
@@ -13,18 +14,18 @@ import hosts
 import jsonschema
 import pytest
 import yaml
-from configured import MODEL, SCHEMA, configured, refused, with_model
-from tightrope.engine_table import ENGINES
+from configured import CONFIG, MODEL, configured, refused, with_model
+from tightrope.config.read import GONE
+from tightrope.config.schema import schema_of_keys
 from tightrope.errors import ConfigError
 from tightrope.machine.cores import cpu_quota
-from tightrope.machine.host import ISA
 from tightrope.model.activations import ACTIVATIONS
-from tightrope.plan.config import GONE, checked, with_engines_and_studies
+from tightrope.plan.config_checks import checked
 from tightrope.plan.variants import configured as variants_of
-from tightrope.variants import DEVICES, GIVEN, METHODS, PRECISIONS, QAT
+from tightrope.studies.table import STUDIES
 
-DOCUMENT = with_engines_and_studies(yaml.safe_load(SCHEMA.read_text()))
-EXPERIMENTS = SCHEMA.parent / "experiments"
+DOCUMENT = schema_of_keys({name: study.settings for name, study in STUDIES.items()})
+EXPERIMENTS = CONFIG.parent / "experiments"
 
 
 def properties(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
@@ -57,7 +58,7 @@ def test_the_schema_is_a_schema_that_allows_no_unknown_key_at_any_level() -> Non
 
 def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     filled = configured()
-    assert checked(filled, SCHEMA) == filled
+    assert checked(filled) == filled
     keys = DOCUMENT["properties"]
     assert set(filled) == set(keys)
     model = keys["models"]["additionalProperties"]
@@ -69,7 +70,7 @@ def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     # what is given is left as it was
     given = {**with_model(train={"epochs": 3}), "latency": {"min_calls": 5}}
     before = copy.deepcopy(given)
-    filled = checked(given, SCHEMA)
+    filled = checked(given)
     assert (filled["latency"]["min_calls"], filled["latency"]["pairs"]) == (5, 30)
     recipe = filled["models"]["tiny"]["train"]
     assert (recipe["epochs"], recipe["amp"]) == (3, "auto")
@@ -78,19 +79,9 @@ def test_every_key_has_a_default_which_what_is_given_beats() -> None:
     assert configured()["models"]["tiny"]["splits"]["train"] is None
 
 
-def test_the_schema_names_the_engines_precisions_methods_and_instructions_that_there_are() -> None:
-    known = DOCUMENT["properties"]
-    engines = known["engines"]["properties"]
-    assert set(engines) == set(ENGINES)
-    for one in engines.values():
-        assert set(one["items"]["enum"]) == set(PRECISIONS) - {GIVEN}
-    methods = known["calibration"]["properties"]["methods"]["items"]["enum"]
-    assert set(methods) == set(METHODS) - {QAT}
-    assert set(known["devices"]["anyOf"][1]["items"]["enum"]) == set(DEVICES)
-    model = known["models"]["additionalProperties"]["properties"]
+def test_the_activations_are_those_that_there_are() -> None:
+    model = DOCUMENT["properties"]["models"]["additionalProperties"]["properties"]
     assert model["activation"]["enum"] == [*ACTIVATIONS, None]
-    isa = known["hosts"]["additionalProperties"]["properties"]["isa"]
-    assert isa["anyOf"][1]["items"]["enum"] == list(ISA)
 
 
 def test_every_configuration_of_the_project_is_valid(tmp_path, monkeypatch) -> None:
@@ -99,16 +90,16 @@ def test_every_configuration_of_the_project_is_valid(tmp_path, monkeypatch) -> N
     (tmp_path / "tiny_imagenet_20c/labels.tsv").write_text("file\tname\n")
     tarfile.open(tmp_path / "tiny_imagenet_20c/images.tar.gz", "w:gz").close()
     monkeypatch.chdir(tmp_path)
-    files = [SCHEMA.with_name("config.yaml"), *EXPERIMENTS.glob("*.yaml")]
+    files = [CONFIG, *EXPERIMENTS.glob("*.yaml")]
     assert len(files) > 10
     for file in files:
-        filled = checked(yaml.safe_load(file.read_text()), SCHEMA)
+        filled = checked(yaml.safe_load(file.read_text()))
         assert all(variants_of(filled, model, hosts.AMX) for model in filled["models"])
     study = yaml.safe_load((EXPERIMENTS / "int8.yaml").read_text())
     for file in (EXPERIMENTS / "overlays").glob("*.yaml"):
         laid = yaml.safe_load(file.read_text())
         laid["calibration"] = {**study["calibration"], **laid["calibration"]}
-        found = variants_of(checked({**study, **laid}, SCHEMA), "minilm-int8", hosts.AMX)
+        found = variants_of(checked({**study, **laid}), "minilm-int8", hosts.AMX)
         assert "cpu-onnxruntime-int8-minmax-512-smooth" in map(str, found)
 
 
@@ -121,9 +112,9 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def test_own_model_lists_every_default_that_the_embedded_configuration_changes(repository) -> None:
-    embedded = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
+    embedded = yaml.safe_load(CONFIG.read_text())
     models = {"models": {"mine": {"checkpoint": "scratch:bert", "data": "random"}}}
-    ours, theirs = leaves(checked({**embedded, **models}, SCHEMA)), leaves(checked(models, SCHEMA))
+    ours, theirs = leaves(checked({**embedded, **models})), leaves(checked(models))
 
     def words(value: Any) -> str:
         return ", ".join(value) if isinstance(value, list) else str(value or "none")
@@ -154,7 +145,17 @@ def test_a_key_that_is_gone_names_what_takes_its_place_and_one_like_no_other_all
     assert refused(zzz=1) == f"config: zzz: unknown key; allowed: {keys}"
     for empty in ({}, None):
         with pytest.raises(ConfigError, match=r"--configfile config/config\.yaml"):
-            checked(empty, SCHEMA)
+            checked(empty)
+
+
+def test_whatever_is_wrong_is_one_line_that_begins_with_the_key() -> None:
+    """Sixty keys of all levels: misspelt, and with values that none of them takes."""
+    names = [name for name, _ in properties(DOCUMENT) if not {*"|["} & {*name}]
+    wrong = (("x", 1), ("", {"nonsense": [None]}), ("", [[]]))
+    for number, name in enumerate(random.Random(0).sample(names, 60)):
+        key, (end, value) = name.replace("NAME", "tiny"), wrong[number % len(wrong)]
+        message = refused(**with_key(f"{key}{end}", value))
+        assert message.startswith(f"config: {key.partition('.')[0]}")
 
 
 WORDS = {"batch": ["1", "16"], "sequence": ["128"]}
@@ -235,7 +236,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"repairs": {"auto": {}}}, "repairs = 'auto': must be a word of at most 50 small letters"),
     ({"repairs": {"a": {"smothquant": 0.5}}}, "repairs.a.smothquant: unknown key; did you mean"),
     # models
-    (with_model(checkpoint=f"path:{SCHEMA.parent}"), "models.tiny.checkpoint = path:"),
+    (with_model(checkpoint=f"path:{CONFIG.parent}"), "models.tiny.checkpoint = path:"),
     (with_model(checkpoint="hub:owner/name"), "models.tiny.checkpoint = 'hub:owner/name': must"),
     (with_model(quantized=True), "models.tiny.quantized: only an ONNX file (checkpoint: onnx:FIL"),
     (with_model(train=None, qat={"scheme": "e4m3", "outputs": True}), "models.tiny.qat.outputs: e"),

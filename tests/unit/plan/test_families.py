@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from tightrope.config.parents import with_parents
 from tightrope.errors import ConfigError
-from tightrope.plan.families import compared, families, references, with_parents
+from tightrope.plan.families import compared, families, references
 from tightrope.variants import parse
 
 PARENT = {

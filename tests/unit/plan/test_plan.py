@@ -7,12 +7,12 @@ import hosts
 import pytest
 import torch
 import yaml
-from configured import MODEL, SCHEMA, configured
+from configured import CONFIG, MODEL, configured
 from snakemake.iocontainers import Wildcards
 from tightrope.engine_table import ENGINES
 from tightrope.plan import job_inputs, job_params
 from tightrope.plan import plan as planning
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, parse
 
@@ -150,8 +150,8 @@ def test_the_tensorrt_provider_runs_two_precisions_with_profiles_and_without_gra
 @pytest.fixture(scope="module")
 def default() -> dict[str, Any]:
     """The configuration that a first run has, on the CPU."""
-    asked = yaml.safe_load(SCHEMA.with_name("config.yaml").read_text())
-    return checked({**asked, "devices": ["cpu"]}, SCHEMA)
+    asked = yaml.safe_load(CONFIG.read_text())
+    return checked({**asked, "devices": ["cpu"]})
 
 
 @pytest.mark.parametrize(

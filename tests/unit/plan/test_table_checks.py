@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configured import SCHEMA, configured, refused
+from configured import configured, refused
 from table_files import table_file
 from tightrope.plan import model_checks
-from tightrope.plan.config import checked
+from tightrope.plan.config_checks import checked
 
 ROWS = [(f"headline {number} of the day", ("sport", "world")[number % 2]) for number in range(40)]
 RIGHT = {"text": "headline", "label": "section"}
@@ -100,5 +100,5 @@ def test_columns_of_images_are_checked_and_many_counted() -> None:
     message = refused(**of("news.csv", {"text": "body", "label": "c0"}))
     assert "It has" not in message
     assert "; it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 18 more: set" in message
-    found = checked(of("news.csv"), SCHEMA, look=False)
+    found = checked(of("news.csv"), look=False)
     assert found["models"]["news"]["columns"]["text"] == "headline"

@@ -1,24 +1,19 @@
-"""The configuration: validated before any job runs, defaults filled in, errors in one line."""
+"""The configuration of a user: validated, with defaults filled in, errors in one line."""
 
 import json
 import math
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import yaml
 
-from tightrope.engine_table import ENGINES
+from tightrope.config.parents import with_parents
+from tightrope.config.schema import Document, schema_of_keys
+from tightrope.config.types import Section
 from tightrope.errors import ConfigError, nearest
-from tightrope.plan.config_checks import CHECKS
-from tightrope.plan.families import with_parents
-from tightrope.plan.hosts import Document
-from tightrope.plan.model_checks import check_tables
-from tightrope.studies.table import STUDIES
-from tightrope.variants import CALIBRATED, DYNAMIC, UNQUANTIZED
 
-SCHEMA_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # of a configuration: its levels, its values, and their sizes
 MOST_LEVELS, MOST_VALUES, LARGEST = 16, 1_000_000, 10**13
 # by the key, in which * is the name of a model
@@ -37,12 +32,11 @@ GONE = {
 }
 
 
-def checked(config: Document, schema: Path | str, *, look: bool = True) -> Document:
-    """Return `config` with defaults filled in; raise ConfigError with one line if invalid.
+def read(config: Document, studies: Mapping[str, type[Section]]) -> Document:
+    """Return `config` with defaults filled in, also in the sections of the studies, by name.
 
-    Without `look` only the schema is checked, which needs neither the user's files nor the machine:
-    the processes of jobs parse the Snakefile too, and what the main process has found right is not
-    looked at again.
+    Raises ConfigError with one line for what is invalid by itself, wherever it is read: neither the
+    user's files nor the machine are looked at.
     """
     if not config:
         raise ConfigError(
@@ -50,27 +44,12 @@ def checked(config: Document, schema: Path | str, *, look: bool = True) -> Docum
             "(profiles/default does so by itself)"
         )
     check_values(config)
-    # every job parses it again, which takes a parser in Python eight times as long
-    document = yaml.load(Path(schema).read_text(), Loader=SCHEMA_LOADER)
-    document = with_engines_and_studies(document)
+    document = schema_of_keys(studies)
     config = with_parents(with_types(config, document))
     errors = jsonschema.Draft202012Validator(document).iter_errors(config)
     if first := min(errors, key=lambda one: (len(one.path), str(list(one.path))), default=None):
         raise ConfigError(explain(first))
-    filled = with_defaults(config, document)
-    if look:
-        for check in (*CHECKS, check_tables):
-            check(filled)
-    return filled
-
-
-def with_engines_and_studies(document: Document) -> Document:
-    """Return the schema with all engines and their precisions, and the sections of all studies."""
-    sections, precisions = document["properties"], [*UNQUANTIZED, *CALIBRATED, DYNAMIC]
-    each = {"type": "array", "uniqueItems": True, "items": {"enum": precisions}}
-    engines = {**sections["engines"], "properties": dict.fromkeys(ENGINES, each)}
-    studies = {name: one.schema() for name, one in STUDIES.items()}
-    return {**document, "properties": {**sections, **studies, "engines": engines}}
+    return with_defaults(config, document)
 
 
 def explain(error: jsonschema.ValidationError) -> str:
@@ -125,8 +104,8 @@ def allowed_values(error: jsonschema.ValidationError) -> str:
         return f"must be one of {', '.join(allowed)}{nearest(str(error.instance), allowed)}"
     if error.validator == "type":
         return f"must be {describe(schema)}"
-    if error.validator == "pattern" and "description" in schema:
-        return f"must be {schema['description'].rstrip('.')}"
+    if error.validator == "pattern" and "title" in schema:
+        return f"must be {schema['title']}"
     return error.message.replace("\n", " ")
 
 
@@ -134,10 +113,9 @@ def describe(schema: Document) -> str:
     """Describe the kind of value that `schema` accepts."""
     if "const" in schema:
         return repr(schema["const"])
-    kinds = schema.get("type", "any value")
-    words = " or ".join(kinds) if isinstance(kinds, list) else kinds
     items = schema.get("items", {}).get("enum")
-    return f"{words} of {', '.join(items)}" if items else words
+    lists = {"array": f"array of {', '.join(items)}"} if items else {}
+    return " or ".join(lists.get(kind, kind) for kind in kinds_of(schema) or ["any value"])
 
 
 def with_types(value: Any, schema: Document) -> Any:
@@ -146,8 +124,9 @@ def with_types(value: Any, schema: Document) -> Any:
     Snakemake leaves numbers, booleans and null as strings inside a value of --config, as in
     calibration={samples: [256]}. A single value in the place of a list is a list of it.
     """
-    kinds = schema.get("type", "string")
-    if isinstance(value, str) and takes_integers(schema) and type(typed(value)) is int:
+    if value == "null" and takes("null", schema):
+        return None
+    if isinstance(value, str) and takes("integer", schema) and type(typed(value)) is int:
         return typed(value)
     if takes_list(value, schema):
         value = [value]  # samples: 256 for samples: [256]
@@ -162,17 +141,18 @@ def with_types(value: Any, schema: Document) -> Any:
         # None, True and False as YAML writes them
         written = {one if isinstance(one, str) else json.dumps(one): one for one in schema["enum"]}
         return written.get(value, value)
-    if isinstance(value, float) and value.is_integer() and takes_integers(schema):
+    if isinstance(value, float) and value.is_integer() and takes("integer", schema):
         return int(value)
     if type(value) is int and schema.get("type") == "string":
         return str(value)  # a label or a column that is a number
-    if value == "null" and {"type": "null"} in schema.get("anyOf", ()):
-        return None
-    if not isinstance(value, str) or kinds == "string":
-        return value
-    if value == "null":
-        return None
-    return value if "string" in kinds else typed(value)
+    of_words = "string" in (kinds_of(schema) or ["string"])
+    return typed(value) if isinstance(value, str) and not of_words else value
+
+
+def kinds_of(schema: Document) -> list[str]:
+    """Return the types that the schema accepts, none if it says none."""
+    kinds = schema.get("type", [])
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def options(schema: Document) -> list[Document]:
@@ -180,18 +160,20 @@ def options(schema: Document) -> list[Document]:
     return [schema, *schema.get("anyOf", ())]
 
 
+def takes(kind: str, schema: Document) -> bool:
+    """Return whether the schema accepts values of a type of JSON."""
+    return any(kind in kinds_of(option) for option in options(schema))
+
+
 def takes_list(value: Any, schema: Document) -> bool:
     """Return whether the schema asks for a list of values like `value`, which is none."""
-    if {"const": value} in options(schema) or (takes_integers(schema) and type(value) is int):
+    if {"const": value} in options(schema) or (type(value) is int and takes("integer", schema)):
         return False
-    lists = [one for one in options(schema) if one.get("type") == "array"]
+    lists = [
+        one for one in options(schema) if "array" in kinds_of(one) and one.get("minItems", 0) < 2
+    ]
     objects = any(one["items"].get("type") == "object" for one in lists)
     return bool(lists) and isinstance(value, dict if objects else (str, int, float))
-
-
-def takes_integers(schema: Document) -> bool:
-    """Return whether the schema asks for an integer: JSON Schema also accepts 4.0 as one."""
-    return any("integer" in option.get("type", ()) for option in options(schema))
 
 
 def typed(word: str) -> Any:
