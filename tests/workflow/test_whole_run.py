@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tightrope.studies.table import STUDIES
-from tightrope.summary.costs import job_seconds
 from tightrope.summary.document import Summary, read_summary
+from tightrope.summary.runs import job_seconds
 from tiny_project import CONFIG, GIVEN, INT8, LEARNT, MODEL, RELU, SMALL, Project
 
 MODELS = (MODEL, SMALL, RELU, GIVEN)

@@ -16,7 +16,7 @@ import msgspec
 
 from tightrope.artifacts.content import checked, writing_artifact
 from tightrope.artifacts.files import json_document, read_bytes, read_json
-from tightrope.decide.bounds import Goal
+from tightrope.decide.bounds import Cost, Goal
 from tightrope.decide.goal import GoalDecision
 from tightrope.decide.quantize import Quantization
 from tightrope.decide.race import Race
@@ -24,7 +24,6 @@ from tightrope.decide.recommend import Recommendation
 from tightrope.decide.result import Entry, Result, StudyEntry
 from tightrope.errors import ArtifactError
 from tightrope.records.record import TRAINING
-from tightrope.summary.costs import Cost
 from tightrope.summary.families import Family
 from tightrope.summary.models import Model
 from tightrope.summary.pairs import Activation, Causes, Training

@@ -3,6 +3,8 @@
 Each model is read in a process of its own.
 """
 
+import csv
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -12,14 +14,14 @@ import msgspec
 from msgspec.structs import replace
 
 import tightrope
-from tightrope.artifacts.files import sha256
+from tightrope.artifacts.files import read_bytes, sha256
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import EngineManifest
 from tightrope.artifacts.provenance import code_digest
-from tightrope.decide.bounds import Goal, Prices
+from tightrope.decide.bounds import Goal, PrepareSeconds, Prices
 from tightrope.decide.result import Entry, Result, StudyEntry, same
 from tightrope.engine_table import ENGINES
-from tightrope.errors import ArtifactError
+from tightrope.errors import ArtifactError, in_one_line
 from tightrope.jobs.child import spread
 from tightrope.machine.host import host_key
 from tightrope.records.accuracy import ROUNDING, AccuracyRecord
@@ -30,12 +32,13 @@ from tightrope.records.record import TRAINING, Record, require_engine
 from tightrope.studies.study import Study, StudyRecord
 from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import ReferenceLogits, accuracy_entry
-from tightrope.summary.costs import Prepared
 from tightrope.summary.models import SplitsByModel, evaluation_split
 from tightrope.summary.results import latency_entry, measured_entry, parts_of
 from tightrope.variants import parse
 
 Paths = Iterable[Path | str]
+# positions in the list of files, by model and variant
+Prepared = Mapping[str, Mapping[str, Sequence[int]]]
 SCRIPTS = Path(tightrope.__file__).parents[1]
 # what decides answers and times; the steps of an engine have its `build` or `load` besides
 STEPS = (
@@ -377,3 +380,34 @@ def read_runs(
         runs.machines.extend(own.machines)
         runs.engines.update(own.engines)
     return runs
+
+
+def prepare_seconds(prepared: Prepared, files: Sequence[str]) -> PrepareSeconds:
+    """Return the seconds of the jobs before the build of each variant, see `PrepareSeconds`.
+
+    `files` hold them. Jobs that several variants share count for each of them.
+    """
+    seconds = [job_seconds(path) for path in files]
+    found: dict[tuple[str, str], float | None] = {}
+    for model, variants in prepared.items():
+        for variant, places in variants.items():
+            known = [one for place in places if (one := seconds[place]) is not None]
+            found[model, variant] = math.fsum(known) if len(known) == len(places) else None
+    return found
+
+
+def job_seconds(path: str) -> float | None:
+    """Return the seconds in the manifest of an engine or in a benchmark of Snakemake.
+
+    None where Snakemake measured none, as of a job of an instant.
+    """
+    if Path(path).name == "engine.json":
+        return open_manifest(path, EngineManifest)["build_s"]
+    try:
+        rows = csv.DictReader(read_bytes(path).decode().splitlines(), delimiter="\t")
+        seconds = float(next(rows)["s"])
+    except (KeyError, StopIteration, TypeError, ValueError, csv.Error) as error:
+        raise ArtifactError(
+            f"{path}: no benchmark of Snakemake ({in_one_line(error)}); delete it and run again"
+        ) from error
+    return seconds if math.isfinite(seconds) else None

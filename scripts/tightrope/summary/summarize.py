@@ -16,6 +16,7 @@ from tightrope import __version__
 from tightrope.artifacts.files import write_bytes
 from tightrope.artifacts.manifest import open_manifest
 from tightrope.artifacts.manifest_types import CheckpointManifest, Found
+from tightrope.decide.bounds import Cost, costs
 from tightrope.decide.goal import decisions, for_goal
 from tightrope.decide.quantize import quantizations
 from tightrope.decide.race import Race, RaceKey, race_entries, with_races
@@ -29,7 +30,6 @@ from tightrope.records.race import RaceRecord
 from tightrope.records.training import TrainingRecord
 from tightrope.studies.table import STUDIES
 from tightrope.summary.accuracy import Records, made_records
-from tightrope.summary.costs import Cost, costs, prepare_seconds
 from tightrope.summary.document import SCHEMA, Summary, write_summary
 from tightrope.summary.families import family_entry
 from tightrope.summary.models import Encoded, by_model, model_entry, with_search
@@ -42,6 +42,7 @@ from tightrope.summary.runs import (
     Runs,
     Settings,
     hosts_of,
+    prepare_seconds,
     read_own,
     read_own_race,
     read_runs,

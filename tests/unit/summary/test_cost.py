@@ -9,9 +9,9 @@ from goals import BASELINE, BATCH, INT8, result, row
 from manifests import ENGINE
 from raced import PLACE
 from tightrope.artifacts.manifest import clear_folder, write_manifest
-from tightrope.decide.bounds import price_of
+from tightrope.decide.bounds import costs, price_of
 from tightrope.decide.result import Search
-from tightrope.summary.costs import costs, prepare_seconds
+from tightrope.summary.runs import prepare_seconds
 
 
 def entry(variant: str, *rows: Any, price: Any, prepared: Any = 0.0, **fields: Any) -> Any:

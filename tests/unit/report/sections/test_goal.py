@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 from raced import SHAPE
 from report_pages import HOST, MODEL, Outline, example, page_of
+from tightrope.decide.bounds import Cost
 from tightrope.decide.goal import GoalDecision
 from tightrope.decide.recommend import Rejected
 from tightrope.decide.result import Reason
-from tightrope.summary.costs import Cost
 
 VARIANT = "cpu-openvino-bf16"
 SENTENCE = f"For the least memory at batch 1, sequence 64: {VARIANT}, 300 MB"
