@@ -85,15 +85,16 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
         else:
             height, width = size
         decoded = decoded.resize((width, height), resample=Image.Resampling(settings.resample))
-    rgb = np.asarray(decoded)
-    if rgb.shape[:2] != (settings.height, settings.width):
+    if decoded.size != (settings.width, settings.height):
         if not settings.crop:
             raise TightropeError(
-                f"{name}: {rgb.shape[0]} x {rgb.shape[1]} pixels, the model takes "
+                f"{name}: {decoded.height} x {decoded.width} pixels, the model takes "
                 f"{settings.height} x {settings.width} and its settings do not resize"
             )
-        rgb = center(rgb, settings.height, settings.width)
-    channels = np.ascontiguousarray(rgb.transpose(2, 0, 1))
+        left, top = (decoded.width - settings.width) // 2, (decoded.height - settings.height) // 2
+        # what is beyond a smaller image is black
+        decoded = decoded.crop((left, top, left + settings.width, top + settings.height))
+    channels = np.ascontiguousarray(np.asarray(decoded).transpose(2, 0, 1))
     # one scale and offset rescale and normalize: two passes, equal within float32 precision
     deviation = np.array(settings.std or (1.0,) * 3)
     slope = (settings.rescale or 1.0) / deviation
@@ -101,17 +102,6 @@ def pixel_values(image: bytes, settings: ImageSettings, *, name: str = "image") 
     values = channels * slope.astype(np.float32)[:, None, None]
     values += offset.astype(np.float32)[:, None, None]
     return values
-
-
-def center(rgb: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Center-crop uint8 [rows, columns, 3], padded with black if the image is smaller."""
-    rows, columns = rgb.shape[:2]
-    missing = (max(0, height - rows), max(0, width - columns))
-    before = [(more + 1) // 2 for more in missing]
-    after = [more - first for more, first in zip(missing, before, strict=True)]
-    rgb = np.pad(rgb, [*zip(before, after, strict=True), (0, 0)])
-    top, left = (rgb.shape[0] - height) // 2, (rgb.shape[1] - width) // 2
-    return rgb[top : top + height, left : left + width]
 
 
 class EncodedImages(Sequence[dict[str, np.ndarray]]):

@@ -119,7 +119,7 @@ def predict(
             chunks.append(answer_chunk(run, rows[start : start + CHUNK], size, classes, tell))
     logits = np.concatenate(chunks)
     labels = [example["label"] for example in islice(examples, len(logits))]
-    predictions, margins = map(list, zip(*classes_and_margins(logits), strict=True))
+    predictions, margins = classes_and_margins(logits)
     some = rows[:NOISE_SAMPLES]
     noise = partial(noise_of, quantized, artifacts, some, threads) if quantized else None
     return {
@@ -160,16 +160,13 @@ def answers(logits: Any, inputs: Arrays, *, classes: int) -> list[tuple[int, flo
     Raises WorkFailed as `check_logits` does.
     """
     check_logits(logits, inputs, classes=classes)
-    return classes_and_margins(logits)
+    return list(zip(*classes_and_margins(logits), strict=True))
 
 
-def classes_and_margins(logits: Any) -> list[tuple[int, float]]:
-    """Return the class and the margin of each row of checked logits."""
-    top = np.sort(logits, axis=1)[:, -2:]
-    return [
-        (int(row.argmax()), float(first - second))
-        for row, (second, first) in zip(logits, top, strict=True)
-    ]
+def classes_and_margins(logits: Any) -> tuple[list[int], list[float]]:
+    """Return the class of each row of checked logits, and the margin of each."""
+    second, first = np.sort(logits, axis=1)[:, -2:].T
+    return np.argmax(logits, axis=1).tolist(), (first - second).tolist()
 
 
 def answer_chunk(

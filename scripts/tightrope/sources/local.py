@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import packages_distributions
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
@@ -209,12 +209,7 @@ def zip_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
         for info in archive.infolist():
             mode = stat.S_IFMT(info.external_attr >> 16)
             kind = "folder" if info.is_dir() else "file" if mode in (0, stat.S_IFREG) else "other"
-
-            def read(info: zipfile.ZipInfo = info) -> bytes:
-                with archive.open(info) as stream:
-                    return stream.read(LARGEST_FILE)
-
-            yield info.filename, kind, info.file_size, read
+            yield info.filename, kind, info.file_size, partial(archive.read, info)
 
 
 def tar_members(file: Path) -> Iterator[tuple[str, str, int, Reader]]:
