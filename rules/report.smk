@@ -32,7 +32,6 @@ rule render_report:
                     "macros",
                     "deploy",
                     "trade-off",
-                    "speed-ups",
                     "answers",
                     "int8",
                     "inside",

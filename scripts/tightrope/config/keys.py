@@ -61,7 +61,6 @@ Engines: Any = msgspec.defstruct(
     "Engines",
     [(name, Precisions | UnsetType, UNSET) for name in ENGINES],
     bases=(Section,),
-    kw_only=True,
     frozen=True,
     forbid_unknown_fields=True,
 )

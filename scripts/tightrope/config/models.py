@@ -23,6 +23,34 @@ from tightrope.variants import SCHEMES
 
 Length = Annotated[int, Meta(ge=2)]
 Place = Annotated[int, Meta(ge=0)]
+# an error about a text says its form, the title
+Checkpoint = Annotated[
+    str,
+    Meta(
+        pattern="^(hub:[^@]+@.+|path:.+|package:.+|scratch:.+|onnx:.+|model:.+)$",
+        title="hub:owner/name@revision, path:folder, package:module/folder, scratch:architecture "
+        "or onnx:file.onnx",
+    ),
+]
+Data = Annotated[
+    str,
+    Meta(
+        pattern="^(hub:[^@]+@.+|files:.+|docstrings:.+|digits|random)$",
+        title="hub:owner/name[/configuration]@revision, files:pattern, docstrings:package,... or "
+        "random; of images also digits",
+    ),
+]
+Texts = Annotated[
+    str, Meta(pattern="^(files|docstrings):.+$", title="files:pattern or docstrings:package,...")
+]
+Speedup = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9]+([.][0-9]+)?x$",
+        title="a speed-up over the model that it starts `from`, such as 2x",
+    ),
+]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", title="64 hex digits in small letters")]
 
 
 class Prune(Section, frozen=True):
@@ -41,16 +69,7 @@ class Prune(Section, frozen=True):
     heads: Literal["auto"] | Count | None = None
     """Attention heads of each layer of an encoder, those of the largest weights; null is all. With
     a target, auto lets it choose them too: transformers alone does not load such a checkpoint."""
-    target: (
-        Annotated[
-            str,
-            Meta(
-                pattern="^[0-9]+([.][0-9]+)?x$",
-                title="a speed-up over the model that it starts `from`, such as 2x",
-            ),
-        ]
-        | None
-    ) = None
+    target: Speedup | None = None
     """The sizes are chosen for this speed-up."""
     parameters: Count | None = None
     """In the place of target, at most so many weights in all."""
@@ -82,15 +101,7 @@ class Distill(Section, frozen=True):
     hidden: NotNegative = 1.0
     """Weight of the distance of the last layer's states, of every token or place of an image; 0
     compares logits alone, for a teacher with other tokens."""
-    unlabelled: (
-        Annotated[
-            str,
-            Meta(
-                pattern="^(files|docstrings):.+$", title="files:pattern or docstrings:package,..."
-            ),
-        ]
-        | None
-    ) = None
+    unlabelled: Texts | None = None
     """Source of more texts, which need no label; those that occur in the data are left out."""
 
 
@@ -189,28 +200,10 @@ class QuantizationAware(Recipe, frozen=True):
 class Model(Section, frozen=True):
     """A model by its name, with its data."""
 
-    checkpoint: Annotated[
-        str,
-        Meta(
-            pattern="^(hub:[^@]+@.+|path:.+|package:.+|scratch:.+|onnx:.+|model:.+)$",
-            title=(
-                "hub:owner/name@revision, path:folder, package:module/folder, scratch:architecture "
-                "or onnx:file.onnx"
-            ),
-        ),
-    ]
+    checkpoint: Checkpoint
     """An ONNX file has its tokenizer.json or preprocessor_config.json beside it. model:name is what
     `from` stands for."""
-    data: Annotated[
-        str,
-        Meta(
-            pattern="^(hub:[^@]+@.+|files:.+|docstrings:.+|digits|random)$",
-            title=(
-                "hub:owner/name[/configuration]@revision, files:pattern, docstrings:package,... or "
-                "random; of images also digits"
-            ),
-        ),
-    ]
+    data: Data
     """Labelled examples; digits are scikit-learn's."""
     task: Annotated[str, one_of("text-classification", "image-classification")] = (
         "text-classification"
@@ -219,10 +212,7 @@ class Model(Section, frozen=True):
     from_: Word | None = msgspec.field(name="from", default=None)
     """In the place of checkpoint, another of models: its trained classifier. task, data, images,
     columns, splits, max_sequence and seed are those of that model unless they are given."""
-    checkpoint_sha256: (
-        Annotated[str, Meta(pattern="^[0-9a-f]{64}$", title="64 hex digits in small letters")]
-        | None
-    ) = None
+    checkpoint_sha256: Sha256 | None = None
     """Expected sha256 of model.safetensors or of the ONNX file."""
     images: Word | None = None
     """The folder or archive (.zip, .tar, .tar.gz), beside the table, that holds the images which a

@@ -20,12 +20,9 @@ def schema_of_keys(studies: Mapping[str, type[Section]]) -> Document:
 
 def components(studies: Mapping[str, type[Section]]) -> tuple[Document, dict[str, Document]]:
     """Return the schema of Config with those of the studies, and of each Section by its name."""
-    references, known = msgspec.json.schema_components(
-        [Config, *studies.values()], ref_template="{name}"
-    )
+    made = msgspec.json.schema_components([Config, *studies.values()], ref_template="{name}")
     # as JSON has it, with lists
-    own, *others = msgspec.json.decode(msgspec.json.encode(references))
-    known = msgspec.json.decode(msgspec.json.encode(known))
+    (own, *others), known = msgspec.json.decode(msgspec.json.encode(made))
     sections = {name: {**one, "default": {}} for name, one in zip(studies, others, strict=True)}
     known[own["$ref"]]["properties"] |= sections
     return own, known

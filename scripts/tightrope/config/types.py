@@ -4,7 +4,7 @@ A key is a field of a Section, with its default; the string below it says what i
 schema` writes docs/configuration.md and config/schemas/config.schema.yaml of them.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -34,18 +34,6 @@ def one_of(*values: str | int | None) -> Meta:
 def named(pattern: str, form: str) -> Meta:
     """Allow names of this pattern, which an error describes as `form`, as keys of a dictionary."""
     return Meta(extra_json_schema={"propertyNames": {"title": form, "pattern": pattern}})
-
-
-# of a study, as a dictionary
-OneShape = Annotated[
-    Any,
-    Meta(
-        extra_json_schema={
-            "type": ["object", "null"],
-            "additionalProperties": {"type": "integer", "minimum": 1},
-        }
-    ),
-]
 
 
 class Section(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):

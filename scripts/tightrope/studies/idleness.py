@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from tightrope.config.types import DISTINCT, OneShape, Positive
+from tightrope.config.types import DISTINCT, Positive, Shape
 from tightrope.jobs.child import Child, cpu_seconds
 from tightrope.jobs.progress import ProgressBar
 from tightrope.machine.interference import Windows
@@ -43,7 +43,7 @@ class Settings(study.Settings, frozen=True):
         10,
     )
     """Seconds; 30 calls after a pause of 0.1 s, 15 after 1 s, 7 after 10 s."""
-    shape: OneShape = None
+    shape: Shape | None = None
     """One of shapes; null, and a model without it, take the first."""
     max_seconds: Positive = 120
     """Of all calls and pauses of a variant; waiting for a quiet machine comes on top."""
@@ -81,7 +81,7 @@ class Row(study.Row, kw_only=True):
 def measure(bench: Bench, settings: Settings) -> Iterator[Call]:
     """Yield the calls after all scheduled pauses that end within `max_seconds`."""
     waiting = list(schedule(settings.pauses))
-    bench.shape = settings.shape
+    bench.shape = msgspec.to_builtins(settings.shape)
     with bench.engines([bench.shape]) as (worker,):
         bench.machine.wait()
         worker.ask("first_call", 0)
