@@ -1,6 +1,6 @@
 """Time engines in rounds with a block of calls of each, in random order.
 
-Every comparison of times is made of these rounds: a variant with its baseline (`comparison`), a
+Every comparison of times is made of these rounds: a variant with its baseline (`latency`), a
 race or a family (`race_rounds`), and engines that differ in one thing (`rounds_of`).
 """
 
