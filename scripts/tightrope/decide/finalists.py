@@ -1,4 +1,4 @@
-"""Finalists of the race of a model at one shape.
+"""Finalists of the race of a model at one shape, from the records of its variants.
 
 Variants that may be the fastest, and the best quantized variant of each engine paired with its best
 float variant.

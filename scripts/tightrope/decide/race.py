@@ -1,4 +1,4 @@
-"""Races of summary.json, and speed-ups on the scale of their rounds."""
+"""Who won each race, as summary.json has it, and speed-ups on the scale of its rounds."""
 
 import math
 import statistics
@@ -90,6 +90,66 @@ class RaceKey(NamedTuple):
     host: str | None
     device: str
     shape: Shape
+
+
+class RaceChoice(NamedTuple):
+    """The outcome of a race at one shape.
+
+    `still` are the contenders that were not beaten, `fastest` the first of them by estimate, and
+    `close` that one with those that are slower by at most `decision.equal_within`. `variant`, which
+    is chosen, has the smallest files of these. A choice is `provisional` where only disturbed
+    rounds give it.
+    """
+
+    still: list[str]
+    fastest: str | None
+    close: list[str]
+    variant: str | None
+    provisional: bool
+
+
+def race_choice(
+    record: RaceRecord, place: int, sizes: Mapping[str, int], *, accept_disturbed: bool
+) -> RaceChoice:
+    """Return the choice at the shape with index `place`; `sizes` of files are by variant."""
+    last = record.heats[-1].shapes[place]
+    still = still_in(record, last)
+    first = winner(last, still) if still else None
+    provisional = bool(still and first is None and accept_disturbed)
+    if provisional:
+        first = leader(last, still, all_rounds=True)
+    within = record.decision["equal_within"]
+    close = []
+    if first is not None:
+        others = (one for one in still if one != first)
+        leads = {one: ratio(last, first, one, all_rounds=provisional) for one in others}
+        close = [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
+    # which of them is the fastest by estimate differs from run to run; the choice must not
+    variant = min(close, key=lambda one: (sizes[one], one), default=None)
+    return RaceChoice(still, first, close, variant, provisional)
+
+
+def still_in(record: RaceRecord, shape: RacedShape) -> list[str]:
+    """Return the contenders of the last heat that were not beaten and did not fail."""
+    gone = set(shape.out) | set(record.left_out)
+    return [name for name in shape.contenders if name not in gone]
+
+
+def winner(shape: RacedShape, names: list[str]) -> str | None:
+    """Return the fastest of the remaining engines, None where other load prevents a decision.
+
+    That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
+    or more were disturbed. A single one has nobody to be compared with.
+    """
+    first = leader(shape, names)
+    if first is None or len(names) == 1 or shape.stop != TIME_LIMIT:
+        return first
+    many = [
+        2 * len(common_rounds(shape, first, name))
+        > len(common_rounds(shape, first, name, all_rounds=True))
+        for name in names
+    ]
+    return first if all(many) else None
 
 
 def race_entries(
@@ -261,63 +321,3 @@ def baseline_seconds(rows: Mapping[str, LatencyRow], baseline: str | None) -> fl
     ]
     known = [own, *beside] if own else beside
     return statistics.median(known) if known else None
-
-
-def winner(shape: RacedShape, names: list[str]) -> str | None:
-    """Return the fastest of the remaining engines, None where other load prevents a decision.
-
-    That is the case with too few undisturbed rounds, or at the time limit where half of the rounds
-    or more were disturbed. A single one has nobody to be compared with.
-    """
-    first = leader(shape, names)
-    if first is None or len(names) == 1 or shape.stop != TIME_LIMIT:
-        return first
-    many = [
-        2 * len(common_rounds(shape, first, name))
-        > len(common_rounds(shape, first, name, all_rounds=True))
-        for name in names
-    ]
-    return first if all(many) else None
-
-
-class RaceChoice(NamedTuple):
-    """The outcome of a race at one shape.
-
-    `still` are the contenders that were not beaten, `fastest` the first of them by estimate, and
-    `close` that one with those that are slower by at most `decision.equal_within`. `variant`, which
-    is chosen, has the smallest files of these. A choice is `provisional` where only disturbed
-    rounds give it.
-    """
-
-    still: list[str]
-    fastest: str | None
-    close: list[str]
-    variant: str | None
-    provisional: bool
-
-
-def race_choice(
-    record: RaceRecord, place: int, sizes: Mapping[str, int], *, accept_disturbed: bool
-) -> RaceChoice:
-    """Return the choice at the shape with index `place`; `sizes` of files are by variant."""
-    last = record.heats[-1].shapes[place]
-    still = still_in(record, last)
-    first = winner(last, still) if still else None
-    provisional = bool(still and first is None and accept_disturbed)
-    if provisional:
-        first = leader(last, still, all_rounds=True)
-    within = record.decision["equal_within"]
-    close = []
-    if first is not None:
-        others = (one for one in still if one != first)
-        leads = {one: ratio(last, first, one, all_rounds=provisional) for one in others}
-        close = [first, *(one for one, lead in leads.items() if lead and lead.value <= 1 + within)]
-    # which of them is the fastest by estimate differs from run to run; the choice must not
-    variant = min(close, key=lambda one: (sizes[one], one), default=None)
-    return RaceChoice(still, first, close, variant, provisional)
-
-
-def still_in(record: RaceRecord, shape: RacedShape) -> list[str]:
-    """Return the contenders of the last heat that were not beaten and did not fail."""
-    gone = set(shape.out) | set(record.left_out)
-    return [name for name in shape.contenders if name not in gone]

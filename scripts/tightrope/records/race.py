@@ -1,4 +1,4 @@
-"""Record of a race of finalists, its statistics, and which variant it chooses."""
+"""Record of a race of finalists, and its statistics."""
 
 import math
 from collections.abc import Iterable, Sequence
