@@ -11,8 +11,8 @@ measure_accuracy(
     job.output.record,
     model=job.wildcards.model,
     variant=job.wildcards.variant,
-    max_sequence=job.params.max_sequence,
-    max_seconds=job.params.max_seconds,
+    max_sequence=job.settings.max_sequence,
+    max_seconds=job.settings.accuracy_seconds,
     execution=Execution.of(job),
     **{name: path for name, path in job.input.items() if name in ("baseline", "quantized")},
 )

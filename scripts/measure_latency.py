@@ -10,7 +10,7 @@ measure_latency(
     Artifacts.of(job.input),
     job.input.baseline,
     job.output.record,
-    TimingSettings.of(job, job.params.latency, job.params.shapes),
+    TimingSettings.of(job, job.settings.latency, job.settings.shapes),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
     judged=dict(job.input.items()).get("judged"),

@@ -13,6 +13,6 @@ measure_profile(
     job.output.record,
     model=job.wildcards.model,
     variant=job.wildcards.variant,
-    max_sequence=job.params.max_sequence,
+    max_sequence=job.settings.max_sequence,
     execution=Execution.of(job),
 )

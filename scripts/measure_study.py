@@ -7,10 +7,10 @@ from tightrope.measure.study import measure_study
 
 job = current_job(globals())
 measure_study(
-    job.params.study,
+    job.settings.study,
     Artifacts.of(job.input),
     job.output.record,
-    TimingSettings.of(job, job.params.settings),
+    TimingSettings.of(job, job.settings.plan),
     model=job.wildcards.model,
     variant=job.wildcards.variant,
 )
