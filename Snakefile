@@ -26,7 +26,7 @@ include: "rules/report.smk"
 include: "rules/bundle.smk"
 
 
-location.declare_packs(workflow)
+declare_packs(workflow)
 
 
 envvars:

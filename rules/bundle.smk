@@ -1,6 +1,7 @@
 # What is deployed of a variant; asked for by its name, or by `make bundle`.
 rule bundle:
     input:
+        unpack(JOBS.inputs("bundle")),
         engine="artifacts/{model}/engines/{variant}/engine.json",
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         data="artifacts/{model}/splits/evaluation.json",
@@ -10,8 +11,7 @@ rule bundle:
         # the card says what the variant was chosen or rejected against, and the page the same
         summary=kept_here("reports/summary.json"),
         page=kept_here("reports/summary.html"),
-        programs=given(job_inputs.bundle_programs, SCRIPTS),
-        template=kept_here(f"{SCRIPTS}/tightrope/bundle/template/card.md"),
+        template=kept_here(f"{LOCATION.scripts}/tightrope/bundle/template/card.md"),
     output:
         bundle="artifacts/{model}/bundle/{variant}.tar.gz",
     log:
@@ -24,10 +24,7 @@ rule bundle:
         mem_mb=4000,
         runtime=10,
     params:
-        code=code_of("bundle.py"),
-        longest=of_model("max_sequence"),
-        # of requirements.txt, beside those that the engine was built with
-        libraries=versions_of("numpy", "tokenizers", "pillow"),
+        **JOBS.params("bundle"),
     script:
         "../scripts/bundle.py"
 
@@ -38,8 +35,8 @@ rule bundle_triton:
         checkpoint="artifacts/{model}/checkpoint/checkpoint.json",
         summary=kept_here("reports/summary.json"),
         page=kept_here("reports/summary.html"),
-        config=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.pbtxt.j2"),
-        readme=kept_here(f"{SCRIPTS}/tightrope/bundle/template/triton.md.j2"),
+        config=kept_here(f"{LOCATION.scripts}/tightrope/bundle/template/triton.pbtxt.j2"),
+        readme=kept_here(f"{LOCATION.scripts}/tightrope/bundle/template/triton.md.j2"),
     output:
         bundle="artifacts/{model}/bundle/{variant}.triton.tar.gz",
     log:
@@ -51,6 +48,6 @@ rule bundle_triton:
         mem_mb=4000,
         runtime=10,
     params:
-        code=code_of("bundle_triton.py"),
+        **JOBS.params("bundle_triton"),
     script:
         "../scripts/bundle_triton.py"

@@ -1,6 +1,6 @@
 rule prepare_checkpoint:
     input:
-        files=given(job_inputs.of_checkpoint, checkpoint_source.local_files),
+        unpack(JOBS.inputs("prepare_checkpoint")),
     output:
         manifest="artifacts/{model}/source/checkpoint.json",
     log:
@@ -12,12 +12,6 @@ rule prepare_checkpoint:
         mem_mb=8000,
         runtime=30,
     params:
-        code=of(job_params.checkpoint_code, SCRIPTS),
-        task=of_model("task"),
-        checkpoint=of_model("checkpoint"),
-        checkpoint_sha256=of_model("checkpoint_sha256"),
-        quantized=of_model("quantized"),
-        seed=of_model("seed"),
-        libraries=of(job_inputs.of_checkpoint, checkpoint_source.libraries),
+        **JOBS.params("prepare_checkpoint"),
     script:
         "../scripts/prepare_checkpoint.py"

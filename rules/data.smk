@@ -1,13 +1,10 @@
 # only to check that the examples are enough: as params, they would make the data stale
-SIZES = {
-    f"{split}_size": of(job_params.size_of, split)
-    for split in ("train", "evaluation", "calibration")
-}
+SIZES = {name: JOBS.setting(name) for name in ("train_size", "evaluation_size", "calibration_size")}
 
 
 rule prepare_data:
     input:
-        files=given(job_inputs.of_data, data_sources.local_files),
+        unpack(JOBS.inputs("prepare_data")),
     output:
         manifest="artifacts/{model}/data/data.json",
     log:
@@ -20,14 +17,7 @@ rule prepare_data:
         mem_mb=8000,
         runtime=30,
     params:
-        code=of(job_params.data_code, SCRIPTS),
-        task=of_model("task"),
-        data=of_model("data"),
-        images=of_model("images"),
-        columns=of_model("columns"),
-        limits=of(job_params.limits_of),
-        seed=of_model("seed"),
-        libraries=of(job_inputs.of_data, data_sources.libraries),
+        **JOBS.params("prepare_data"),
     script:
         "../scripts/prepare_data.py"
 
@@ -48,7 +38,6 @@ rule split_data:
         mem_mb=2000,
         runtime=10,
     params:
-        code=code_of("split_data.py"),
-        sizes=of(job_params.deciding_sizes),
+        **JOBS.params("split_data"),
     script:
         "../scripts/split_data.py"

@@ -17,18 +17,14 @@ rule calibrate:
         runtime=60,
         last_attempt=last_attempt,
     params:
-        code=code_of("calibrate.py"),
-        max_sequence=of_model("max_sequence"),
-        percentile=of(job_params.percentile_of),
-        threads=config["threads"],
-        libraries=encoding_with(["onnxruntime"]),
+        **JOBS.params("calibrate"),
     script:
         "../scripts/calibrate.py"
 
 
 rule quantize_onnx:
     input:
-        unpack(job_inputs.quantize_inputs),
+        unpack(JOBS.inputs("quantize_onnx")),
     output:
         onnx="artifacts/{model}/quantized/{scheme}-{calibration}.onnx",
     log:
@@ -42,9 +38,7 @@ rule quantize_onnx:
         runtime=30,
         last_attempt=last_attempt,
     params:
-        code=code_of("quantize_onnx.py"),
-        repair=of(job_params.repair_of),
-        libraries=versions_of("onnx", "onnxruntime"),
+        **JOBS.params("quantize_onnx"),
     script:
         "../scripts/quantize_onnx.py"
 
@@ -65,14 +59,10 @@ rule measure_costs:
     resources:
         mem_mb=16000,
         runtime=30,
-        constraint=CPU_CONSTRAINT,
+        constraint=JOBS.setting("constraint", device="cpu"),
         last_attempt=last_attempt,
     params:
-        code=code_of("measure_costs.py"),
-        host=PLAN.host["cpu"],
-        shapes=of(shapes.full_shapes_of_model),
-        threads=config["threads"],
-        libraries=versions_of("onnxruntime"),
+        **JOBS.params("measure_costs", device="cpu"),
     script:
         "../scripts/measure_costs.py"
 
@@ -96,12 +86,6 @@ rule search_operators:
         runtime=240,
         last_attempt=last_attempt,
     params:
-        code=code_of("search_operators.py"),
-        budget_points=config["accuracy_budget_points"],
-        smoothquant=config["search_smoothquant"],
-        sensitivity_samples=config["sensitivity_samples"],
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
-        libraries=encoding_with(["onnx", "onnxruntime"]),
+        **JOBS.params("search_operators"),
     script:
         "../scripts/search_operators.py"

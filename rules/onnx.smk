@@ -12,9 +12,7 @@ rule export_onnx:
         runtime=30,
         last_attempt=last_attempt,
     params:
-        code=code_of("export_onnx.py"),
-        threads=config["threads"],
-        libraries=versions_of("torch", "transformers", "onnx", "onnxscript"),
+        **JOBS.params("export_onnx"),
     script:
         "../scripts/export_onnx.py"
 
@@ -35,8 +33,6 @@ rule simplify_onnx:
         runtime=30,
         last_attempt=last_attempt,
     params:
-        code=code_of("simplify_onnx.py"),
-        threads=config["threads"],
-        libraries=versions_of("onnx", "onnxslim"),
+        **JOBS.params("simplify_onnx"),
     script:
         "../scripts/simplify_onnx.py"

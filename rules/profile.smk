@@ -4,17 +4,14 @@ rule measure_peaks:
     log:
         "<logs>/measure_peaks/{device}.log",
     conda:
-        environment
+        JOBS.setting("environment")
     threads: WHOLE_MACHINE
     resources:
         **PLACED,
         mem_mb=8000,
         runtime=10,
     params:
-        code=code_of("measure_peaks.py"),
-        host=host,
-        threads=config["threads"],
-        libraries=versions_of("torch"),
+        **JOBS.params("measure_peaks"),
     script:
         "../scripts/measure_peaks.py"
 
@@ -22,7 +19,7 @@ rule measure_peaks:
 # What the requests of a model take whatever the engine.
 rule measure_requests:
     input:
-        unpack(of(job_inputs.counted_inputs, PLAN.variants)),
+        unpack(JOBS.inputs("measure_requests")),
         **TIMED_MODEL,
     output:
         requests="artifacts/{model}/{device}.requests.json",
@@ -34,13 +31,10 @@ rule measure_requests:
     resources:
         mem_mb=16000,
         runtime=10,
-        constraint=constraint,
+        constraint=JOBS.setting("constraint"),
         last_attempt=last_attempt,
     params:
-        **RUN,
-        code=code_of("measure_requests.py"),
-        shapes=of(shapes.full_shapes_of_model),
-        libraries=encoding_with(["onnxruntime"]),
+        **JOBS.params("measure_requests"),
     script:
         "../scripts/measure_requests.py"
 
@@ -48,24 +42,21 @@ rule measure_requests:
 # Of the variants in profile.variants, and of any other whose file is asked for.
 rule measure_profile:
     input:
+        unpack(JOBS.inputs("measure_profile")),
         **TIMED_ENGINE,
-        requests=lambda wildcards: f"artifacts/{wildcards.model}/{place_of(wildcards)}.requests.json",
-        peaks=at_place("artifacts/machine/{}.peaks.json".format),
     output:
         record=reported("reports/{model}/{variant}.profile.json", "Profiles"),
     log:
         "<logs>/measure_profile/{model}-{variant}.log",
     conda:
-        environment
+        JOBS.setting("environment")
     threads: WHOLE_MACHINE
     resources:
         **PLACED,
         mem_mb=16000,
         runtime=30,
     params:
-        **RUN,
-        code=code_with("measure_profile.py", own_variant),
-        libraries=libraries_with(own_variant),
+        **JOBS.params("measure_profile"),
     script:
         "../scripts/measure_profile.py"
 
@@ -73,7 +64,7 @@ rule measure_profile:
 # With `explain: verify`, of each profiled variant: without each cause that a setting removes.
 rule verify_causes:
     input:
-        unpack(of(job_inputs.build_inputs)),
+        unpack(JOBS.inputs("verify_causes")),
         **TIMED_ENGINE,
         profile="reports/{model}/{variant}.profile.json",
     output:
@@ -81,14 +72,12 @@ rule verify_causes:
     log:
         "<logs>/verify_causes/{model}-{variant}.log",
     conda:
-        environment
+        JOBS.setting("environment")
     threads: WHOLE_MACHINE
     resources:
         **TIMED,
         runtime=240,
     params:
-        **RUN,
-        code=code_with("verify_causes.py", own_variant),
-        libraries=of(job_params.build_libraries),
+        **JOBS.params("verify_causes"),
     script:
         "../scripts/verify_causes.py"

@@ -1,6 +1,6 @@
 rule describe_graph:
     input:
-        unpack(of_wildcards(job_inputs.graph_inputs, SEARCHES)),
+        unpack(JOBS.inputs("describe_graph")),
     output:
         record="reports/{model}/graphs/{graph}.json",
         structure="reports/{model}/graphs/{graph}.onnx",
@@ -13,43 +13,18 @@ rule describe_graph:
         runtime=10,
         last_attempt=last_attempt,
     params:
-        code=code_of("describe_graph.py"),
-        libraries=versions_of("onnx"),
+        **JOBS.params("describe_graph"),
     script:
         "../scripts/describe_graph.py"
 
 
 rule render_report:
     input:
+        unpack(JOBS.inputs("render_report")),
         summary=kept_here("reports/summary.json"),
-        graphs=paths_of("reports/{model}/graphs/{graph}.json", GRAPHS),
-        template=kept_here(
-            collect(
-                f"{SCRIPTS}/tightrope/report/template/{{part}}.html",
-                part=[
-                    "shell",
-                    "page",
-                    "macros",
-                    "deploy",
-                    "trade-off",
-                    "answers",
-                    "int8",
-                    "inside",
-                    "study",
-                    "profile",
-                    "causes",
-                    "activations",
-                    "family",
-                    "training",
-                    "costs",
-                    "results",
-                    "not-run",
-                    "reading",
-                ],
-            )
-        ),
-        style=kept_here(f"{SCRIPTS}/tightrope/report/template/page.css"),
-        script=kept_here(f"{SCRIPTS}/tightrope/report/template/page.js"),
+        graphs=JOBS.paths("reports/{model}/graphs/{graph}.json", PLAN.graphs),
+        style=kept_here(f"{LOCATION.scripts}/tightrope/report/template/page.css"),
+        script=kept_here(f"{LOCATION.scripts}/tightrope/report/template/page.js"),
     output:
         page=report(
             kept_here(update("reports/summary.html")),
@@ -65,7 +40,6 @@ rule render_report:
         mem_mb=4000,
         runtime=10,
     params:
-        code=code_of("render_report.py"),
-        libraries=versions_of("vl-convert-python"),
+        **JOBS.params("render_report"),
     script:
         "../scripts/render_report.py"

@@ -13,23 +13,18 @@ rule measure_structures:
     resources:
         mem_mb=16000,
         runtime=240,
-        quiet_seconds=QUIET_SECONDS,
-        constraint=CPU_CONSTRAINT,
+        quiet_seconds=TIMED["quiet_seconds"],
+        constraint=JOBS.setting("constraint", device="cpu"),
         last_attempt=last_attempt,
     params:
-        code=code_with("measure_structures.py", of(pruning.variants_of, pruning.engine_of_table)),
-        host=PLAN.host["cpu"],
-        engine=of(pruning.engine_of_table),
-        max_sequence=of_model("max_sequence"),
-        threads=config["threads"],
-        libraries=of(pruning.structure_libraries, pruning.engine_of_table),
+        **JOBS.params("measure_structures", device="cpu"),
     script:
         "../scripts/measure_structures.py"
 
 
 rule choose_structure:
     input:
-        unpack(of(pruning.structure_inputs)),
+        unpack(JOBS.inputs("choose_structure")),
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
@@ -42,18 +37,10 @@ rule choose_structure:
     resources:
         mem_mb=16000,
         runtime=240,
-        quiet_seconds=QUIET_SECONDS,
-        constraint=CPU_CONSTRAINT,
+        quiet_seconds=TIMED["quiet_seconds"],
+        constraint=JOBS.setting("constraint", device="cpu"),
         last_attempt=last_attempt,
     params:
-        code=code_with("choose_structure.py", of(pruning.variants_of, pruning.engine_of_model)),
-        host=of(pruning.host_of_choice, PLAN),
-        asked=of(pruning.asked_of_model),
-        engine=of(pruning.engine_of_model),
-        labels=of_model("labels"),
-        max_sequence=of_model("max_sequence"),
-        seed=of_model("seed"),
-        threads=config["threads"],
-        libraries=of(pruning.structure_libraries, pruning.engine_of_model),
+        **JOBS.params("choose_structure"),
     script:
         "../scripts/choose_structure.py"

@@ -13,16 +13,12 @@ for study in STUDIES:
         log:
             f"<logs>/measure_{study}/{{model}}-{{variant}}.log",
         conda:
-            environment
+            JOBS.setting("environment")
         threads: WHOLE_MACHINE
         resources:
             **TIMED,
             runtime=60,
         params:
-            **RUN,
-            code=of_wildcards(job_params.study_code, SCRIPTS, study),
-            study=study,
-            settings=of(studies.study_settings, study),
-            libraries=of_wildcards(job_params.study_libraries, study),
+            **JOBS.params("measure_study", study=study),
         script:
             "../scripts/measure_study.py"

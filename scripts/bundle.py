@@ -21,6 +21,6 @@ work = partial(
     ),
     programs=[Path(path) for path in job.input.programs],
     template=Path(job.input.template),
-    longest=job.params.longest,
+    longest=job.settings.max_sequence,
 )
 run_or_stop(job.output.bundle, work, limits=Limits.of(job))

@@ -16,9 +16,9 @@ run_file_job(
         job.output.cache,
         method=job.wildcards.method,
         samples=int(job.wildcards.samples),
-        max_sequence=job.params.max_sequence,
-        percentile=job.params.percentile,
-        threads=intra_op_threads(job.params.threads),
+        max_sequence=job.settings.max_sequence,
+        percentile=job.settings.percentile,
+        threads=intra_op_threads(job.settings.threads),
         libraries=job.params.libraries,
     ),
 )

@@ -8,6 +8,6 @@ from tightrope.machine.cores import intra_op_threads
 from tightrope.onnx.export import export_onnx
 
 job = current_job(globals())
-threads = intra_op_threads(job.params.threads)
+threads = intra_op_threads(job.settings.threads)
 work = partial(export_onnx, job.input.checkpoint, job.output.onnx, threads=threads)
 run_file_job(job, "not exported", work)

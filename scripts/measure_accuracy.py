@@ -9,8 +9,8 @@ job = current_job(globals())
 measure_accuracy(
     Artifacts.of(job),
     job.output.record,
-    max_sequence=job.params.max_sequence,
-    max_seconds=job.params.max_seconds,
+    max_sequence=job.settings.max_sequence,
+    max_seconds=job.settings.accuracy_seconds,
     execution=Execution.of(job),
     **{name: path for name, path in job.input.items() if name in ("baseline", "quantized")},
 )

@@ -14,9 +14,9 @@ run_file_job(
         job.input.onnx,
         job.input.quantized,
         job.output.costs,
-        shapes=job.params.shapes,
-        host=job.params.host,
-        threads=intra_op_threads(job.params.threads),
+        shapes=job.settings.shapes,
+        host=job.settings.host,
+        threads=intra_op_threads(job.settings.threads),
         libraries=job.params.libraries,
     ),
 )

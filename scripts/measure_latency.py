@@ -10,6 +10,6 @@ measure_latency(
     Artifacts.of(job),
     job.input.baseline,
     job.output.record,
-    TimingSettings.of(job, job.params.latency, job.params.shapes),
+    TimingSettings.of(job, job.settings.latency, job.settings.shapes),
     judged=dict(job.input.items()).get("judged"),
 )

@@ -14,6 +14,6 @@ run_file_job(
     lambda: measure_peaks(
         job.output.peaks,
         device=device_of(job.wildcards.device),
-        threads=intra_op_threads(job.params.threads),
+        threads=intra_op_threads(job.settings.threads),
     ),
 )

@@ -11,6 +11,6 @@ measure_profile(
     job.input.requests,
     job.input.peaks,
     job.output.record,
-    max_sequence=job.params.max_sequence,
+    max_sequence=job.settings.max_sequence,
     execution=Execution.of(job),
 )

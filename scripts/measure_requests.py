@@ -15,8 +15,8 @@ run_file_job(
         job.input.data,
         dict(job.input.items()).get("onnx"),
         job.output.requests,
-        shapes=job.params.shapes,
-        max_sequence=job.params.max_sequence,
-        threads=intra_op_threads(job.params.threads),
+        shapes=job.settings.shapes,
+        max_sequence=job.settings.max_sequence,
+        threads=intra_op_threads(job.settings.threads),
     ),
 )

@@ -11,6 +11,6 @@ measure_structures(
     Path(job.input.checkpoint),
     Path(job.input.timing),
     job.output.structures,
-    TimingSettings.of(job, job.params.engine, [job.params.engine["shape"]]),
-    host=job.params.host,
+    TimingSettings.of(job, job.settings.engine, [job.settings.engine["shape"]]),
+    host=job.settings.host,
 )

@@ -7,8 +7,8 @@ from tightrope.measure.study import measure_study
 
 job = current_job(globals())
 measure_study(
-    job.params.study,
+    job.settings.study,
     Artifacts.of(job),
     job.output.record,
-    TimingSettings.of(job, job.params.settings),
+    TimingSettings.of(job, job.settings.plan),
 )

@@ -10,10 +10,10 @@ job = current_job(globals())
 prepare = partial(
     prepare_checkpoint,
     job.output.manifest,
-    source=job.params.checkpoint,
-    expected_sha256=job.params.checkpoint_sha256,
-    seed=job.params.seed,
-    task=job.params.task,
-    quantized=job.params.quantized,
+    source=job.settings.checkpoint,
+    expected_sha256=job.settings.checkpoint_sha256,
+    seed=job.settings.seed,
+    task=job.settings.task,
+    quantized=job.settings.quantized,
 )
-run_or_stop(job.params.checkpoint, prepare, limits=Limits.of(job))
+run_or_stop(job.settings.checkpoint, prepare, limits=Limits.of(job))

@@ -12,23 +12,23 @@ job = current_job(globals())
 prepare = partial(
     prepare_data,
     job.output.manifest,
-    source=job.params.data,
-    columns=job.params.columns,
+    source=job.settings.data,
+    columns=job.settings.columns,
     sizes=sizes_of(job.resources),
-    limits=job.params.limits,
-    seed=job.params.seed,
-    task=job.params.task,
-    images=job.params.images,
+    limits=job.settings.limits,
+    seed=job.settings.seed,
+    task=job.settings.task,
+    images=job.settings.images,
 )
 image = "without image or label, or no images by their names"
 reasons = {
-    "empty": image if job.params.task == IMAGE else "without text or label",
+    "empty": image if job.settings.task == IMAGE else "without text or label",
     "equal": "equal to another",
     "contradictory": "with two labels",
     "in_evaluation": "of evaluation too",
 }
-counts = run_or_stop(job.params.data, prepare, limits=Limits.of(job))
+counts = run_or_stop(job.settings.data, prepare, limits=Limits.of(job))
 for part, found in counts.items():
     if words := [f"{found[name]} {why}" for name, why in reasons.items() if found[name]]:
         rows = f"{found['rows']} rows" + f" of {part}" * (part != POOL)
-        print(f"{job.params.data}: {rows}, left out are {', '.join(words)}", file=job.terminal)
+        print(f"{job.settings.data}: {rows}, left out are {', '.join(words)}", file=job.terminal)

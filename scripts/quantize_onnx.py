@@ -14,7 +14,7 @@ run_file_job(
         job.input.calibration,
         job.output.onnx,
         scheme=job.wildcards.scheme,
-        repair=found_by_search(search) if search else job.params.repair,
+        repair=found_by_search(search) if search else job.settings.repair,
         may_stay_in_float=search is not None,  # the engine then fails with that reason
     ),
 )

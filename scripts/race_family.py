@@ -9,7 +9,7 @@ from tightrope.variants import device_of
 job = current_job(globals())
 race_family(
     job.output.record,
-    TimingSettings.of(job, job.params.latency, job.params.shapes),
+    TimingSettings.of(job, job.settings.latency, job.settings.shapes),
     RaceSettings.of(job),
     root=job.wildcards.model,
     device=device_of(job.wildcards.device),

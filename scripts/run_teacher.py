@@ -9,8 +9,8 @@ from tightrope.training.teaching import TeacherSettings, write_teacher_outputs
 
 job = current_job(globals())
 settings = TeacherSettings(
-    **job.params.request,
-    threads=intra_op_threads(job.params.threads),
+    **job.settings.request,
+    threads=intra_op_threads(job.settings.threads),
     device="cuda" if job.resources.gpu else "cpu",
 )
 run = partial(

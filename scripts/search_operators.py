@@ -9,11 +9,11 @@ job = current_job(globals())
 search = Search(
     **dict(job.input.items()),
     scheme=job.wildcards.scheme,
-    smoothquant=job.params.smoothquant,
-    budget_points=job.params.budget_points,
-    sensitivity_samples=job.params.sensitivity_samples,
-    max_sequence=job.params.max_sequence,
-    threads=intra_op_threads(job.params.threads),
+    smoothquant=job.settings.search_smoothquant,
+    budget_points=job.settings.budget_points,
+    sensitivity_samples=job.settings.sensitivity_samples,
+    max_sequence=job.settings.max_sequence,
+    threads=intra_op_threads(job.settings.threads),
     libraries=job.params.libraries,
 )
 run_file_job(job, "not searched", lambda: search_operators(search, job.output.search))

@@ -14,6 +14,6 @@ simplify = partial(
     job.input.checkpoint,
     job.input.data,
     job.output.onnx,
-    threads=intra_op_threads(job.params.threads),
+    threads=intra_op_threads(job.settings.threads),
 )
 run_file_job(job, "not simplified", simplify)

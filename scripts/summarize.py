@@ -9,7 +9,7 @@ from tightrope.summary.runs import Inputs, Settings, step_digests
 from tightrope.summary.summarize import summarize
 
 job = current_job(globals())
-settings = {**dict(job.params.items()), "code": step_digests()}
+settings = {**dict(job.settings.items()), "code": step_digests()}
 work = partial(
     summarize,
     Inputs(**dict(job.input.items())),

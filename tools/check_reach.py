@@ -1,7 +1,7 @@
 """Refuse code that `tightrope.artifacts.reach` cannot follow: definitions found by a text.
 
 `make lint` runs it. What is loaded by name is allowed in the functions below, and is listed for the
-digests in `tightrope/plan/job_params.py`.
+digests in `tightrope/plan/jobs.py`.
 """
 
 import ast

@@ -53,9 +53,11 @@ def test_every_rule_has_a_log_an_environment_a_digest_of_its_code_and_resources(
 
 
 def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(rules) -> None:
-    keep = {"train_model", *(f"build_{engine}" for engine in ENGINES)}
-    named = {name: str(dict(rule.params.items()).get("state", "")) for name, rule in rules.items()}
-    assert {name for name, state in named.items() if "{model}/work/" in state} == keep
+    for engine, spec in ENGINES.items():
+        device, (precision, *_) = next(iter(spec.precisions.items()))
+        settings = dict(rules[f"build_{engine}"].params.items())["settings"]
+        found = settings({"model": MODEL, "device": device, "rest": precision})
+        assert found["state"] == f"artifacts/{MODEL}/work/{engine}"
 
 
 def test_the_report_reads_every_part_of_its_template(fresh: Project) -> None:

@@ -147,13 +147,13 @@ class RaceSettings:
     @classmethod
     def of(cls, job: Any) -> Self:
         """Return the settings of a job, see `tightrope.jobs.job.current_job`."""
-        params = job.params
+        settings = job.settings
         return cls(
-            baseline=params.baseline,
-            decision=params.decision,
-            budget=params.budget_points / 100,
-            accept_disturbed=params.accept_disturbed,
-            goal=dict(params.items()).get("goal"),
+            baseline=settings.baseline,
+            decision=settings.decision,
+            budget=settings.budget_points / 100,
+            accept_disturbed=settings.accept_disturbed,
+            goal=dict(settings.items()).get("goal"),
         )
 
 

@@ -129,11 +129,11 @@ def run_build(job: Any) -> None:
     Inputs besides `source` are the samples for the engine's own statistics.
     """
     build_engine(
-        job.params.variant,
+        job.settings.variant,
         job.input.source,
         job.output.manifest,
         execution=Execution.of(job),
-        options=job.params.options,
+        options=job.settings.options,
         samples={name: path for name, path in job.input.items() if name != "source"},
-        state=job.params.state,
+        state=job.settings.state,
     )

@@ -30,7 +30,7 @@ def require_node(job: Any) -> None:
         # where the outputs are: below the prefix of a module
         output = Path(next(path for _, path in job.output.items()))
         made = (above.parent for above in output.parents if above.name in FOLDERS)
-        require_host(job.params.host, next(made, Path()) / REGISTRY)
+        require_host(job.settings.host, next(made, Path()) / REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Execution:
         Raises TightropeError where this machine does not match the host key of the job.
         """
         require_node(job)
-        threads = intra_op_threads(job.params.threads)
-        name = name_in(job.params.host)
+        threads = intra_op_threads(job.settings.threads)
+        name = name_in(job.settings.host)
         return cls(threads, Limits.of(job), job.params.libraries, name)
 
     def host(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from tightrope.errors import TightropeError
 def current_job(namespace: dict[str, Any]) -> Any:
     """Return the job in `namespace`, else parse one from argv.
 
+    `job.settings` has the values of `job.params.settings` as attributes, and `items()`.
     File descriptors 1 and 2 are redirected to the job's log, which keeps output of native code;
     `job.terminal` is a text stream to the former descriptor 2. A TightropeError ends the script
     with one line; other errors keep their traceback. SIGTERM ends it like `sys.exit`, so that
@@ -26,6 +27,7 @@ def current_job(namespace: dict[str, Any]) -> Any:
     among the outputs written when the script ends.
     """
     job = namespace.get("snakemake") or job_from_words(sys.argv[1:])
+    job.settings = Section(**dict(job.params.items()).get("settings", {}))
     job.terminal = os.fdopen(os.dup(2), "w", buffering=1)
     if job.log:
         # what it wrote before it ended stays

@@ -56,11 +56,11 @@ class TimingSettings:
         return cls(
             plan=plan,
             quiet_seconds=job.resources.quiet_seconds,
-            max_sequence=job.params.max_sequence,
+            max_sequence=job.settings.max_sequence,
             execution=Execution.of(job),
             terminal=job.terminal,
             shapes=[*shapes],
-            streams=dict(job.params.items()).get("streams", ()),
+            streams=dict(job.settings.items()).get("streams", ()),
             run=OF_RUN,
         )
 

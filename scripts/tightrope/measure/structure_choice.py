@@ -175,28 +175,28 @@ def write_structure(
 
 def run_choice(job: Any) -> None:
     """Write the structure of a job, see `tightrope.jobs.job.current_job`."""
-    params, inputs = job.params, dict(job.input.items())
+    settings, inputs = job.settings, dict(job.input.items())
     analyse = partial(
         analysis,
         inputs["source"],
         inputs["data"],
-        names=params.labels,
-        sequence=params.max_sequence,
-        seed=params.seed,
-        threads=intra_op_threads(params.threads),
+        names=settings.labels,
+        sequence=settings.max_sequence,
+        seed=settings.seed,
+        threads=intra_op_threads(settings.threads),
     )
     target = job.output.structure
-    if params.engine is None:
+    if settings.engine is None:
         limits = Limits.of(job)
-        limit, heads = params.asked["parameters"], params.asked.get("heads", False)
+        limit, heads = settings.asked["parameters"], settings.asked.get("heads", False)
         return choose_by_parameters(target, analyse, limit, limits=limits, fewer_heads=heads)
     choose_by_latency(
         target,
         analyse,
-        params.asked["speedup"],
-        TimingSettings.of(job, params.engine, [params.engine["shape"]]),
+        settings.asked["speedup"],
+        TimingSettings.of(job, settings.engine, [settings.engine["shape"]]),
         table=inputs["table"],
         checkpoint=Path(inputs["checkpoint"]),
         timing=Path(inputs["timing"]),
-        host=params.host,
+        host=settings.host,
     )

@@ -399,9 +399,9 @@ class Changes(Struct, frozen=True):
         """Return the changes of a job, see `tightrope.jobs.job.current_job`."""
         chosen = dict(job.input.items()).get("structure")
         if chosen is None:
-            return cls(job.params.activation, job.params.prune)
+            return cls(job.settings.activation, job.settings.prune)
         document = read_artifact(chosen, Chosen)
-        return cls(job.params.activation, document["prune"], document["target"])
+        return cls(job.settings.activation, document["prune"], document["target"])
 
     def facts(self) -> dict[str, Any]:
         """Return what the manifest of the changed model says of this, without lists of neurons."""

@@ -6,7 +6,6 @@ from tightrope.data import source as data_sources
 from tightrope.errors import ConfigError
 from tightrope.plan.families import OF_DATA
 from tightrope.plan.hosts import Document
-from tightrope.plan.job_inputs import encoding_libraries
 from tightrope.plan.shapes import is_of_images
 from tightrope.variants import is_onnx
 
@@ -44,9 +43,9 @@ def check_distillation(config: Document) -> None:
             raise ConfigError(f"{place}: {str(error).removeprefix(f'{source}: ')}") from None
 
 
-def taught_inputs(config: Document, wildcards: Any) -> dict[str, str]:
+def taught_inputs(config: Document, name: str) -> dict[str, str]:
     """Return the outputs of the teacher that a model learns from, empty without."""
-    name, models = wildcards.model, config["models"]
+    models = config["models"]
     distill = models[name]["distill"]
     if distill is None:
         return {}
@@ -73,13 +72,13 @@ def asked_by(config: Document, student: str) -> str:
     return what + (STATES if model["distill"]["hidden"] > 0 else "")
 
 
-def teacher_inputs(config: Document, wildcards: Any) -> dict[str, Any]:
+def teacher_inputs(config: Document, model: str, asked: str) -> dict[str, Any]:
     """Return the teacher's checkpoint, the examples, and unlabelled texts.
 
     Only where there are unlabelled texts, the splits are named in which they must not occur.
     """
-    folder, distill = f"artifacts/{wildcards.model}/splits", own_request(config, wildcards)
-    teacher = distill["from"] if distill else wildcards.model
+    folder, distill = f"artifacts/{model}/splits", own_request(config, model, asked)
+    teacher = distill["from"] if distill else model
     inputs = {
         "teacher": f"artifacts/{teacher}/checkpoint/checkpoint.json",
         "data": f"{folder}/train.json",
@@ -92,17 +91,15 @@ def teacher_inputs(config: Document, wildcards: Any) -> dict[str, Any]:
     }
 
 
-def own_request(config: Document, wildcards: Any) -> Document:
+def own_request(config: Document, model: str, asked: str) -> Document:
     """Return `distill` of a student with examples of its own, empty for those of its teacher."""
-    if wildcards.asked != STUDENT:
-        return {}
-    return dict(config["models"][wildcards.model]["distill"])
+    return dict(config["models"][model]["distill"]) if asked == STUDENT else {}
 
 
-def teacher_request(config: Document, wildcards: Any) -> Document:
+def teacher_request(config: Document, name: str, asked: str) -> Document:
     """Return what a teacher is asked for: not how its student weighs it."""
-    name, distill = wildcards.model, own_request(config, wildcards)
-    asked = asked_by(config, name) if distill else wildcards.asked
+    distill = own_request(config, name, asked)
+    asked = asked_by(config, name) if distill else asked
     what = asked.removesuffix(STATES)
     model = config["models"][name]
     return {
@@ -113,10 +110,3 @@ def teacher_request(config: Document, wildcards: Any) -> Document:
         "column": model["columns"]["text"],
         "seed": model["seed"],
     }
-
-
-def teacher_libraries(config: Document, wildcards: Any) -> dict[str, str | None]:
-    """Return the versions of what runs a teacher, and of what unlabelled texts come from."""
-    source = own_request(config, wildcards).get("unlabelled")
-    texts = {} if source is None else data_sources.libraries(source)
-    return encoding_libraries(config, ["torch", "transformers"], wildcards) | texts

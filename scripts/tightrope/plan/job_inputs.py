@@ -1,25 +1,21 @@
-"""Input files of rules that depend on the model or the variant, and the quantized ONNX files."""
+"""The files of a model and of its variants, by the jobs that make and read them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
-from tightrope.artifacts.provenance import library_versions
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import saturates
 from tightrope.plan.hosts import Document, Jobs, known_machine, planning_host
-from tightrope.plan.shapes import is_of_images
-from tightrope.records.profile import PREFIX
-from tightrope.variants import AUTO, CALIBRATION, GIVEN, QUANTIZED, SCHEMES, Variant, either, parse
+from tightrope.variants import AUTO, CALIBRATION, GIVEN, SCHEMES, Variant, either
 
 EXPORTED, SIMPLIFIED, OF_INT8 = "exported", "simplified", "quantized"
 # a graph is named by its stage, or by the name of a quantized ONNX file
 GRAPH = rf"{EXPORTED}|{SIMPLIFIED}|(?:{either(SCHEMES)})-{CALIBRATION}(?:-auto)?"
 ONNX_FILES = {EXPORTED: "model.onnx", SIMPLIFIED: "model.simplified.onnx"}
-# the programs of bundles, of which every one has these
+# the programs of bundles
 FOLDER = "tightrope/bundle/programs"
-PROGRAMS = ("predict", "verify", "machine", "buckets")
 
 
 def data_source(config: Document, model: str) -> dict[str, Any]:
@@ -28,32 +24,14 @@ def data_source(config: Document, model: str) -> dict[str, Any]:
     return {"source": keys["data"], "task": keys["task"], "images": keys["images"]}
 
 
-def of_data(config: Document, function: Callable[..., Any], wildcards: Any) -> Any:
-    """Return what a function of `data_sources`, such as `local_files`, says of a model's data."""
-    return function(**data_source(config, wildcards.model))
+def paths(path: str, rows: Iterable[str | tuple[Any, ...]]) -> list[str]:
+    """Return the path for each row, whose values take the places of its wildcards in their order.
 
-
-def of_checkpoint(config: Document, function: Callable[[str], Any], wildcards: Any) -> Any:
-    """Return what a function of `checkpoint_source` says of a model's checkpoint."""
-    return function(config["models"][wildcards.model]["checkpoint"])
-
-
-def training_examples(config: Document, wildcards: Any) -> str:
-    """Return the train split, or data.json with its labels for a checkpoint that learns nothing.
-
-    Random weights have no tokenizer: theirs is made of the train split.
+    A row of one value is that value. Unlike `collect` it is not called where a job parses the
+    Snakefile.
     """
-    model, folder = config["models"][wildcards.model], f"artifacts/{wildcards.model}"
-    learns = model["train"] or model.get("qat") or model["checkpoint"].startswith("scratch:")
-    return f"{folder}/splits/train.json" if learns else f"{folder}/data/data.json"
-
-
-def of_build(
-    config: Document, function: Callable[[Document, str, Variant], Any], engine: str, wildcards: Any
-) -> Any:
-    """Return what the function says of the variant that a build rule of that engine builds."""
-    variant = parse(f"{wildcards.device}-{engine}-{wildcards.rest}")
-    return function(config, wildcards.model, variant)
+    pattern = re.sub(r"\{\w+\}", "{}", path)
+    return [pattern.format(*([row] if isinstance(row, str) else row)) for row in rows]
 
 
 def engine_inputs(config: Document, model: str, variant: Variant) -> dict[str, str]:
@@ -84,12 +62,6 @@ def engine_inputs(config: Document, model: str, variant: Variant) -> dict[str, s
     }
 
 
-def build_inputs(config: Document, wildcards: Any) -> dict[str, str]:
-    """Return the inputs of the build of the variant of the wildcards, their names with a prefix."""
-    found = engine_inputs(config, wildcards.model, parse(wildcards.variant))
-    return {f"{PREFIX}{name}": path for name, path in found.items()}
-
-
 def engine_manifest(model: str, variant: Variant) -> str:
     """Return the engine.json of a variant."""
     return f"artifacts/{model}/engines/{variant}/engine.json"
@@ -108,19 +80,6 @@ def reduces_range(config: Document, variant: Variant) -> bool:
         machine = known_machine(config, variant, planning_host())
         return machine is not None and saturates(machine)
     return bool(asked)
-
-
-def quantize_inputs(wildcards: Any) -> dict[str, str]:
-    """Return the inputs of the quantization rule, for a mixed model with its float operators."""
-    folder, calibration = f"artifacts/{wildcards.model}", wildcards.calibration
-    method, samples, *repair = calibration.split("-")
-    inputs = {
-        "onnx": f"{folder}/model.simplified.onnx",
-        "calibration": f"{folder}/calibration/{method}-{samples}.json",
-    }
-    if repair == ["auto"]:
-        inputs["search"] = f"{folder}/search/{wildcards.scheme}-{method}-{samples}.json"
-    return inputs
 
 
 def int8_files(config: Document, model: str, variant: Variant) -> list[str]:
@@ -149,50 +108,6 @@ def from_checkpoint(config: Document, engine: str) -> bool:
     return (route == "pytorch") if route else ENGINES[engine].source == "checkpoint"
 
 
-def encoding_libraries(
-    config: Document, names: Sequence[str], wildcards: Any
-) -> dict[str, str | None]:
-    """Return installed versions of `names` and of the library that encodes the model's examples."""
-    encoder = "pillow" if is_of_images(config, wildcards.model) else "tokenizers"
-    return library_versions(*names, encoder)
-
-
-def judged_input(wildcards: Any) -> dict[str, str]:
-    """Return the record of accuracy that precedes the times of a quantized variant.
-
-    Examples that are added change none of its times.
-    """
-    from snakemake.io import ancient
-
-    if parse(wildcards.variant).precision not in QUANTIZED:
-        return {}
-    return {"judged": ancient(f"reports/{wildcards.model}/{wildcards.variant}.accuracy.json")}
-
-
-def counted_inputs(
-    config: Document, variants: Mapping[tuple[str, str], Iterable[Variant]], wildcards: Any
-) -> dict[str, str]:
-    """Return the simplified ONNX whose operations are counted, where a planned variant reads it."""
-    model = wildcards.model
-    own = variants.get((model, wildcards.device), ())
-    if any(v.calibration or not from_checkpoint(config, v.engine) for v in own):
-        return {"onnx": f"artifacts/{model}/model.simplified.onnx"}
-    return {}
-
-
-def collapse_inputs(
-    config: Document, baselines: Mapping[str, Mapping[str, str]], wildcards: Any
-) -> dict[str, str]:
-    """Return what shows that a quantized variant has collapsed: its baseline, and its Q/DQ file."""
-    model, variant = wildcards.model, parse(wildcards.variant)
-    if variant.precision not in QUANTIZED:
-        return {}
-    found = {"baseline": f"reports/{model}/{baselines[model][variant.place]}.accuracy.json"}
-    if variant.scheme is not None:
-        found["quantized"] = quantized_onnx(config, model, variant)
-    return found
-
-
 def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
     """Return the quantized ONNX of `variant`, for int8-auto the one mixed by the search."""
     mixed = "-auto" if variant.precision == AUTO else ""
@@ -200,14 +115,12 @@ def quantized_onnx(config: Document, model: str, variant: Variant) -> str:
     return f"artifacts/{model}/quantized/{name}.onnx"
 
 
-def prepared_files(config: Document, jobs: Jobs, wildcards: Any = None) -> list[str]:
+def prepared_files(config: Document, jobs: Jobs) -> list[str]:
     """Return the files that hold the seconds, those of all variants without duplicates."""
     return list(dict.fromkeys(path for job in jobs for path in files_of(config, *job)))
 
 
-def prepared(
-    config: Document, jobs: Jobs, wildcards: Any = None
-) -> dict[str, dict[str, list[int]]]:
+def prepared(config: Document, jobs: Jobs) -> dict[str, dict[str, list[int]]]:
     """Return which of `prepared_files` are those of each model and variant, none in float."""
     places = {path: place for place, path in enumerate(prepared_files(config, jobs))}
     found: dict[str, dict[str, list[int]]] = {}
@@ -268,29 +181,3 @@ def searches_of(config: Document, jobs: Jobs) -> list[tuple[str, str, str]]:
             and (calibration := variant.calibration)
         )
     )
-
-
-def graph_inputs(searches: list[tuple[str, str, str]], wildcards: Any) -> dict[str, str]:
-    """Return the ONNX file of a graph, and with int8-auto the costs of its operators.
-
-    Costs belong to a scheme and to operator names, which do not change after simplification.
-    """
-    model, graph = wildcards.model, wildcards.graph
-    folder = f"artifacts/{model}"
-    onnx = f"{folder}/{ONNX_FILES.get(graph, f'quantized/{graph}.onnx')}"
-    measured = [
-        f"{scheme}-{calibration}"
-        for name, scheme, calibration in searches
-        if name == model and (graph == SIMPLIFIED or graph.startswith(f"{scheme}-"))
-    ]
-    measured.sort(key=lambda name: not re.match(rf"{name}(-|$)", graph))
-    costs = {"costs": f"{folder}/costs/{measured[0]}.json"} if measured else {}
-    return {"onnx": onnx, **costs}
-
-
-def bundle_programs(config: Document, scripts: str, wildcards: Any) -> list[str]:
-    """Return the programs for an engine and a task; for an engine that has none, the others."""
-    engine = parse(wildcards.variant).engine
-    names = [*PROGRAMS, "images" if is_of_images(config, wildcards.model) else "texts"]
-    names += [f"engines/{engine}"] if ENGINES[engine].bundled else []
-    return [f"{scripts}/{FOLDER}/{name}.py" for name in names]

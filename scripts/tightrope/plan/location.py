@@ -7,7 +7,7 @@ the packs of folders, see `tightrope.artifacts.packs`.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -67,17 +67,14 @@ class Location:
         """Return where a file of `artifacts/` or `reports/` is."""
         return f"{self.prefix}{path}"
 
-    def given(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any] | list[str]:
-        """Return the inputs that `function` returns, so that the user's stay where they are.
+    def given(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return inputs of which the user's stay where they are.
 
         Those that are made here keep their path, to which Snakemake adds the prefix.
         """
-        found: dict[str, Any] | list[str] = function(*arguments)
         if not self.prefix and not self.stored:
-            return found
-        if isinstance(found, dict):
-            return {name: self.kept(paths) for name, paths in found.items()}
-        return [self.kept(path) for path in found]
+            return inputs
+        return {name: self.kept(paths) for name, paths in inputs.items()}
 
     def kept(self, paths: Any) -> Any:
         """Return a path, or a list of paths; a user's is absolute, and is not in storage."""

@@ -1,10 +1,14 @@
 """The plan of jobs from the configuration, and what their rules ask of it."""
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tightrope.data.splits import SPLITS
 from tightrope.engine_table import ENGINES
 from tightrope.machine.host import numerics_fingerprint
+from tightrope.plan.distillation import ASKED
 from tightrope.plan.families import Family, compared, families, references
 from tightrope.plan.hosts import (
     Document,
@@ -16,27 +20,38 @@ from tightrope.plan.hosts import (
     runs_here,
 )
 from tightrope.plan.job_inputs import (
+    GRAPH,
     ONNX_FILES,
     engine_manifest,
     from_checkpoint,
     graphs_of,
     int8_files,
+    paths,
     searches_of,
 )
 from tightrope.plan.studies import measured_trainings, profiled, requested
 from tightrope.plan.variants import configured, only_emulated
-from tightrope.plan.wildcards import paths
 from tightrope.records.record import TRAINING
 from tightrope.signature import IMAGE
 from tightrope.studies.table import STUDIES
-from tightrope.variants import Variant, baseline, device_of, host_of, is_onnx, parse
+from tightrope.variants import (
+    CALIBRATION,
+    METHODS,
+    SCHEMES,
+    Variant,
+    baseline,
+    device_of,
+    host_of,
+    is_onnx,
+)
 
 
 class Plan(NamedTuple):
     """Planned builds and measurements, variants that cannot run here, and host keys.
 
     `jobs` has each model with each variant that can run, `variants` the same by model and place (a
-    device, or a device of one of `hosts`), `measured` those that have more records, by the suffix
+    device, or a device of one of `hosts`), `graphs` what the report draws and `searches` those of
+    int8-auto, see `job_inputs`. `measured` are those that have more records, by the suffix
     of the record: `profile` where operators are timed too, `causes` without the causes of their
     time, `activation` paired with the same variant of the model's reference in `references`,
     and each study. `families` are the models of each family by root and place, `training`
@@ -49,6 +64,8 @@ class Plan(NamedTuple):
     models: list[str]
     jobs: Jobs
     variants: dict[tuple[str, str], list[Variant]]
+    graphs: list[tuple[str, str]]
+    searches: list[tuple[str, str, str]]
     measured: dict[str, Jobs]
     references: dict[str, str]
     families: dict[Family, list[str]]
@@ -83,6 +100,8 @@ def make_plan(
         models=[model for model in config["models"] if model not in failed],
         jobs=jobs,
         variants=by_place(jobs),
+        graphs=graphs_of(config, jobs),
+        searches=searches_of(config, jobs),
         measured={
             "profile": timed,
             "causes": verified,
@@ -131,46 +150,9 @@ def unavailable_reason(
     return planned_on()["compiler"] if engine.compiler else None
 
 
-def raced(plan: Plan, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each variant of the model on the device of the wildcards."""
-    model, device = wildcards.model, wildcards.device
-    return [path.format(model=model, variant=one) for one in plan.variants.get((model, device), ())]
-
-
-def of_family(plan: Plan, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each variant of the family of the wildcards."""
-    return [
-        path.format(model=model, variant=variant)
-        for model in of_members(plan, "{model}", wildcards)
-        for variant in plan.variants[model, wildcards.device]
-    ]
-
-
-def of_members(plan: Plan, path: str, wildcards: Any) -> list[str]:
-    """Return `path` for each model of the family of the wildcards."""
-    device = wildcards.device
-    return [path.format(model=one, device=device) for one in plan.families[wildcards.model, device]]
-
-
-def own_variant(wildcards: Any) -> tuple[str]:
-    """Return the variant of the wildcards."""
-    return (wildcards.variant,)
-
-
-def with_baseline(plan: Plan, wildcards: Any) -> tuple[str, str]:
-    """Return a variant and its baseline, which for the baseline is itself."""
-    place = parse(wildcards.variant).place
-    return wildcards.variant, plan.baselines[wildcards.model][place]
-
-
-def baseline_engine(plan: Plan, wildcards: Any) -> str:
-    """Return the engine.json of a variant's baseline."""
-    return engine_manifest(wildcards.model, parse(with_baseline(plan, wildcards)[1]))
-
-
-def reference_engine(plan: Plan, wildcards: Any) -> str:
-    """Return the engine.json of the same variant of the model's reference."""
-    return engine_manifest(plan.references[wildcards.model], parse(wildcards.variant))
+def raced(plan: Plan, models: Iterable[str], place: str) -> Jobs:
+    """Return the variants of these models at a place."""
+    return [(model, one) for model in models for one in plan.variants.get((model, place), ())]
 
 
 def by_place(jobs: Jobs) -> dict[tuple[str, str], list[Variant]]:
@@ -186,6 +168,41 @@ def variant_suffixes(plan: Plan) -> set[str]:
     planned = [one for _, one in plan.jobs]
     built = planned + [one.quantized_as for one in planned if one.quantized_as]
     return {one.rest for one in built}
+
+
+def constraints(config: Document, plan: Plan) -> dict[str, str]:
+    """Return what the wildcards of all rules match."""
+    return {
+        "model": one_of(config["models"]),
+        "variant": one_of({str(variant) for _, variant in plan.jobs}),
+        "device": one_of(plan.host),
+        "rest": one_of(variant_suffixes(plan)),
+        "scheme": one_of(SCHEMES),
+        "split": one_of(SPLITS),
+        "graph": GRAPH,
+        "calibration": CALIBRATION,
+        "method": one_of(METHODS),
+        "samples": "[1-9][0-9]*",
+        "asked": ASKED,
+        "structures": "[a-z0-9_-]+",
+    }
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression for any of `names`, the longest that it can match first.
+
+    What several of them begin with is in it once: Snakemake scans it for each path of each job,
+    and the names of thousands of variants are a long text.
+    """
+    known = sorted({*names})
+    if len(known) < 2:
+        return "".join(map(re.escape, known))
+    start = os.path.commonprefix(known)  # noqa: RUF071 of names, not of paths
+    rests: dict[str, list[str]] = {}
+    for name in known:
+        rests.setdefault(name[len(start) :][:1], []).append(name[len(start) :])
+    shorter = "?" if rests.pop("", None) else ""
+    return f"{re.escape(start)}(?:{'|'.join(map(one_of, rests.values()))}){shorter}"
 
 
 def records(plan: Plan) -> dict[tuple[str, str], list[str]]:
@@ -221,9 +238,9 @@ def failing_files(config: Document, plan: Plan) -> list[str]:
     shared += [f"artifacts/machine/{place}.peaks.json" for _, place in places]
     return [
         *(path for job in plan.jobs for path in int8_files(config, *job)),
-        *paths(costs, searches_of(config, plan.jobs), None),
+        *paths(costs, plan.searches),
         *dict.fromkeys(shared),
         *(path for files in records(plan).values() for path in files),
         *(f"artifacts/{model}/{name}" for model in plan.models for name in ONNX_FILES.values()),
-        *paths(graphs, graphs_of(config, plan.jobs), None),
+        *paths(graphs, plan.graphs),
     ]

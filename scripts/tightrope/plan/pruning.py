@@ -1,15 +1,10 @@
 """Models that are pruned: to given sizes, or to a target of speed or parameters."""
 
-from collections.abc import Callable
-from typing import Any
-
-from tightrope.artifacts.provenance import library_versions
 from tightrope.config.parents import FROM
 from tightrope.errors import ConfigError
 from tightrope.plan.hosts import Document, planning_host
 from tightrope.plan.job_inputs import from_checkpoint
-from tightrope.plan.job_params import engine_libraries, engine_options
-from tightrope.plan.plan import Plan
+from tightrope.plan.job_params import engine_options
 from tightrope.plan.shapes import OF_IMAGES, OF_TEXTS, TOKENS, is_of_images, shapes_of
 from tightrope.plan.variants import only_emulated
 from tightrope.signature import BATCH, SEQUENCE
@@ -20,9 +15,6 @@ AIMS, OF_SPEEDUP, HEADS = ("target", "parameters"), ("at", "engine"), "heads"
 SIZES = ("layers", "intermediate", HEADS)
 # of HEADS: a target chooses them too
 AUTO = "auto"
-# libraries that shape the ONNX file of a structure
-EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
-EngineOf = Callable[[Document, Any], Document | None]
 
 
 def speedup_of(model: Document) -> float | None:
@@ -99,57 +91,56 @@ def check_speedup(config: Document, name: str) -> None:
         raise ConfigError(f"{place}.engine = {model['prune']['engine']}: {reason}; take another")
 
 
-def prune_of_model(config: Document, wildcards: Any) -> Document:
+def prune_of_model(config: Document, model: str) -> Document:
     """Return the sizes that `prune` gives, without the keys of a target; `heads` where asked."""
-    prune = config["models"][wildcards.model]["prune"]
+    prune = config["models"][model]["prune"]
     given = {name: None if prune[name] == AUTO else prune[name] for name in SIZES}
     return {name: size for name, size in given.items() if name != HEADS or size is not None}
 
 
-def structure_of_model(config: Document, wildcards: Any) -> dict[str, str]:
+def structure_of_model(config: Document, model: str) -> dict[str, str]:
     """Return the chosen structure as an input, where the model is pruned to a target."""
-    prune = config["models"][wildcards.model]["prune"]
+    prune = config["models"][model]["prune"]
     targeted = any(prune[aim] is not None for aim in AIMS)
-    return {"structure": f"artifacts/{wildcards.model}/structure.json"} if targeted else {}
+    return {"structure": f"artifacts/{model}/structure.json"} if targeted else {}
 
 
-def structure_inputs(config: Document, wildcards: Any) -> dict[str, str]:
+def structure_inputs(config: Document, name: str) -> dict[str, str]:
     """Return the inputs of the choice for a target of latency: what is measured of the parent."""
-    model = config["models"][wildcards.model]
+    model = config["models"][name]
     if speedup_of(model) is None:
         return {}
     folder = f"artifacts/{model['from']}"
     return {
-        "table": f"{folder}/structures/{table_name(config, wildcards.model)}.json",
+        "table": f"{folder}/structures/{table_name(config, name)}.json",
         "checkpoint": f"{folder}/checkpoint/checkpoint.json",
         "timing": f"{folder}/splits/timing.json",
     }
 
 
-def asked_of_model(config: Document, wildcards: Any) -> Document:
+def asked_of_model(config: Document, name: str) -> Document:
     """Return what a model is pruned to: `speedup` or `parameters`, and `heads` if these may go."""
-    model = config["models"][wildcards.model]
+    model = config["models"][name]
     speedup = speedup_of(model)
     heads = {HEADS: True} if chooses_heads(model) else {}
     aim = {"parameters": model["prune"]["parameters"]} if speedup is None else {"speedup": speedup}
     return aim | heads
 
 
-def engine_of_model(config: Document, wildcards: Any) -> Document | None:
+def engine_of_choice(config: Document, model: str) -> Document | None:
     """Return the engine that a model's target is measured with, None for one of parameters."""
-    if speedup_of(config["models"][wildcards.model]) is None:
-        return None
-    return timed_engine(config, wildcards.model)
+    aims_at_speed = speedup_of(config["models"][model]) is not None
+    return timed_engine(config, model) if aims_at_speed else None
 
 
-def engine_of_table(config: Document, wildcards: Any) -> Document:
+def engine_of_table(config: Document, parent: str, table: str) -> Document:
     """Return the engine of a table of latencies: that of the first model whose target reads it."""
     return next(
         timed_engine(config, name)
         for name, model in config["models"].items()
-        if model["from"] == wildcards.model
+        if model["from"] == parent
         and speedup_of(model) is not None
-        and table_name(config, name) == wildcards.structures
+        and table_name(config, name) == table
     )
 
 
@@ -166,23 +157,3 @@ def timed_engine(config: Document, model: str) -> Document:
     source = "checkpoint" if from_checkpoint(config, variant.engine) else "onnx"
     heads = {HEADS: True} if chooses_heads(config["models"][model]) else {}
     return {"variant": str(variant), "options": options, "source": source, "shape": shape, **heads}
-
-
-def variants_of(config: Document, engine_of: EngineOf, wildcards: Any) -> list[str]:
-    """Return the variant that a job of structures runs, none for a choice by parameters."""
-    engine = engine_of(config, wildcards)
-    return [engine["variant"]] if engine else []
-
-
-def structure_libraries(
-    config: Document, engine_of: EngineOf, wildcards: Any
-) -> dict[str, str | None]:
-    """Return installed versions of what judges importance, and of what shapes and runs engines."""
-    variants = variants_of(config, engine_of, wildcards)
-    own = library_versions(*EXPORT) if variants else library_versions("torch", "transformers")
-    return own | engine_libraries(*variants)
-
-
-def host_of_choice(config: Document, plan: Plan, wildcards: Any) -> str | None:
-    """Return the host key of a choice that is measured, None for one by parameters."""
-    return plan.host["cpu"] if engine_of_model(config, wildcards) else None

@@ -24,26 +24,21 @@ def shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
     return [shape for shape in config["shapes"] if set(sizes) <= set(shape)]
 
 
-def shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
-    """Return the measured shapes of the model."""
-    return shapes_of(config, wildcards.model)
-
-
-def sizes_in_words(config: dict[str, Any], wildcards: Any) -> str:
+def sizes_in_words(config: dict[str, Any], model: str) -> str:
     """Return the measured sizes of the model for a resource: `64 128` tokens, or `224x224`."""
-    sizes = OF_IMAGES if is_of_images(config, wildcards.model) else OF_TEXTS
-    shapes = shapes_of(config, wildcards.model)
+    sizes = OF_IMAGES if is_of_images(config, model) else OF_TEXTS
+    shapes = shapes_of(config, model)
     return " ".join(dict.fromkeys("x".join(str(one[size]) for size in sizes) for one in shapes))
 
 
-def full_shapes_of_model(config: dict[str, Any], wildcards: Any) -> list[dict[str, int]]:
+def full_shapes_of(config: dict[str, Any], model: str) -> list[dict[str, int]]:
     """Return the measured shapes of the model as if full, without `tokens`, each once.
 
     An operator computes padding like any other token.
     """
     return distinct(
         {name: size for name, size in shape.items() if name != TOKENS}
-        for shape in shapes_of(config, wildcards.model)
+        for shape in shapes_of(config, model)
     )
 
 

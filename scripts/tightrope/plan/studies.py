@@ -1,7 +1,5 @@
 """Measurements that the configuration asks for: their jobs, settings and checks."""
 
-from typing import Any
-
 from tightrope.checkpoint import source as checkpoint_source
 from tightrope.engine_table import ENGINES
 from tightrope.errors import ConfigError
@@ -40,9 +38,9 @@ def measured_trainings(config: Document) -> list[str]:
     ]
 
 
-def recipe_to_measure(config: Document, wildcards: Any) -> Document:
+def recipe_to_measure(config: Document, model: str) -> Document:
     """Return the recipe without the keys that its measurement sets itself, such as `epochs`."""
-    return without(config["models"][wildcards.model]["train"], *SET_BY_MEASUREMENT)
+    return without(config["models"][model]["train"], *SET_BY_MEASUREMENT)
 
 
 def without(settings: Document, *keys: str) -> Document:
@@ -50,15 +48,15 @@ def without(settings: Document, *keys: str) -> Document:
     return {key: value for key, value in settings.items() if key not in keys}
 
 
-def study_settings(config: Document, name: str, wildcards: Any) -> Document:
+def study_settings(config: Document, name: str, model: str) -> Document:
     """Return the settings of a study for a model, for images without those of texts.
 
     A `shape` is the one that is named, or the first of a model that is not measured at it.
     """
-    images = is_of_images(config, wildcards.model)
+    images = is_of_images(config, model)
     found = without(config[name], "variants", *OF_TEXTS if images else ())
     if "shape" in found:
-        known = shapes_of(config, wildcards.model)
+        known = shapes_of(config, model)
         found["shape"] = found["shape"] if found["shape"] in known else known[0]
     return found
 

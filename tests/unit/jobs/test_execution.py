@@ -28,7 +28,8 @@ def job(host: str = OTHER, output: str = "a.json", last_attempt: int = 1, **inpu
     return SimpleNamespace(
         input=Section(**inputs),
         output=Section(made=output),
-        params=SimpleNamespace(host=host, threads=1, libraries={"onnx": "1"}),
+        params=SimpleNamespace(libraries={"onnx": "1"}),
+        settings=SimpleNamespace(host=host, threads=1),
         resources=SimpleNamespace(mem_mb=64000, runtime=1, last_attempt=last_attempt),
     )
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from configured import configured, refused
 from tightrope.plan.distillation import ASKED, taught_inputs, teacher_inputs, teacher_request
 
 TEACHER = "artifacts/large/checkpoint/checkpoint.json"
-SMALL = SimpleNamespace(model="small", asked="student")
 Keys = Callable[..., dict[str, Any]]
 
 
@@ -39,15 +37,15 @@ def test_a_student_with_other_examples_has_outputs_of_its_own(keys: Keys, tmp_pa
     config = configured(**keys(splits={"train": 7, "evaluation": 4}))
     own = {"teacher": "artifacts/small/teacher/student/outputs.json"}
     inputs = {"teacher": TEACHER, "data": "artifacts/small/splits/train.json"}
-    assert taught_inputs(config, SMALL) == own
-    assert taught_inputs(config, SimpleNamespace(model="large")) == {}
-    assert teacher_inputs(config, SMALL) == inputs
+    assert taught_inputs(config, "small") == own
+    assert taught_inputs(config, "large") == {}
+    assert teacher_inputs(config, "small", "student") == inputs
     # texts without labels are inputs, and the splits in which they must not occur
     config = configured(**keys({"unlabelled": f"files:{tmp_path}/notes.csv"}))
-    assert taught_inputs(config, SMALL) == own
+    assert taught_inputs(config, "small") == own
     held_out = [f"artifacts/small/splits/{split}.json" for split in ("calibration", "evaluation")]
     more = {"splits": held_out, "tables": [f"{tmp_path}/notes.csv"]}
-    assert teacher_inputs(config, SMALL) == inputs | more
+    assert teacher_inputs(config, "small", "student") == inputs | more
 
 
 @pytest.mark.parametrize(
@@ -61,11 +59,10 @@ def test_a_student_with_other_examples_has_outputs_of_its_own(keys: Keys, tmp_pa
 def test_students_with_the_examples_of_their_teacher_share_its_outputs(keys, distill, train, asked):
     config = configured(**keys(distill, train=train))
     path = f"artifacts/large/teacher/{asked}/outputs.json"
-    assert taught_inputs(config, SMALL) == {"teacher": path}
-    wildcards = SimpleNamespace(model="large", asked=asked)
+    assert taught_inputs(config, "small") == {"teacher": path}
     inputs = {"teacher": TEACHER, "data": "artifacts/large/splits/train.json"}
-    assert teacher_inputs(config, wildcards) == inputs
-    request = teacher_request(config, wildcards)
+    assert teacher_inputs(config, "large", asked) == inputs
+    request = teacher_request(config, "large", asked)
     assert (request["teacher"], request["unlabelled"]) == ("large", None)
     assert request["sequence"] == (32 if train else 64)
     assert request["hidden"] == asked.endswith("-states")

@@ -70,4 +70,4 @@ def test_a_goal_changes_the_race_where_the_fastest_may_not_be_chosen() -> None:
     ):
         keys = ("minimize", "shape", "p99_ms", "memory_mb", "accuracy_points")
         expected = raced and {**dict.fromkeys(keys), **raced}
-        assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC), None) == expected
+        assert goal_of_race(configured(**MEASURED, goal=goal, traffic=TRAFFIC)) == expected

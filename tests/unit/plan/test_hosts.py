@@ -5,14 +5,13 @@ from typing import Any
 import hosts as machines
 import pytest
 from configured import MODEL, configured, refused
-from snakemake.iocontainers import Wildcards
+from planned_jobs import job_of
 from tightrope.errors import ConfigError
 from tightrope.machine.host import describe_host
-from tightrope.plan import wildcards
 from tightrope.plan.hosts import constraint_of, prices_of, require_nodes
 from tightrope.plan.job_inputs import engine_inputs
 from tightrope.plan.job_params import engine_options
-from tightrope.plan.plan import Plan, baseline_engine, make_plan, raced, records
+from tightrope.plan.plan import Plan, make_plan, raced, records
 from tightrope.variants import parse
 
 GENOA = {"constraint": "zen4", "isa": ["avx2", "avx512f", "avx512_vnni", "avx512_bf16"]}
@@ -23,7 +22,6 @@ ASKED: dict[str, Any] = {
     **{"hosts": {"genoa": GENOA, "rome": ROME, "h100": H100}, "models": {"m": MODEL}},
     **{"engines": {**ON_CPU, "tensorrt": ["fp16"]}, "calibration": {"samples": [64]}},
 }
-TRAINING = Wildcards(fromdict={"model": "m"})
 
 
 def whole(**changes: Any) -> dict[str, Any]:
@@ -43,23 +41,14 @@ def names_of(plan: Plan) -> list[str]:
     return [str(variant) for _, variant in plan.jobs]
 
 
-def of(variant: str) -> Wildcards:
-    return Wildcards(fromdict={"model": "m", "variant": variant})
-
-
-def at(place: str) -> Wildcards:
-    return Wildcards(fromdict={"model": "m", "device": place})
-
-
 def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> None:
     plan = plan_of(config)
     names = names_of(plan)
     assert {name.partition("-")[0] for name in names} == {"cpu@genoa", "cpu@rome", "cuda@h100"}
     assert {"cpu@rome-pytorch-fp32", "cuda@h100-tensorrt-fp16"} <= {*names}
-    assert baseline_engine(plan, of("cpu@rome-onnxruntime-fp32")) == (
-        "artifacts/m/engines/cpu@rome-pytorch-fp32/engine.json"
-    )
-    finalists = raced(plan, "{variant}", at("cpu@genoa"))
+    job = job_of(config, plan, model="m", variant="cpu@rome-onnxruntime-fp32")
+    assert str(job.baseline) == "cpu@rome-pytorch-fp32"
+    finalists = [str(variant) for _, variant in raced(plan, ["m"], "cpu@genoa")]
     assert finalists == [name for name in names if name.startswith("cpu@genoa-")]
     assert "reports/m/cpu@rome.race.json" in records(plan)["m", "cpu@rome-pytorch-fp32"]
     # what is done once for all hosts is done on the first that has the device
@@ -67,7 +56,7 @@ def test_each_host_has_its_variants_and_the_first_what_is_done_once(config) -> N
     assert plan.host["cpu"] == plan.host["cpu@genoa"]
     assert plan.host["cuda"] == plan.host["cuda@h100"]
     model = {"m": {**config["models"]["m"], "train": {"device": "auto"}}}
-    assert wildcards.place_of({**config, "models": model}, TRAINING) == "cuda"
+    assert job_of({**config, "models": model}, model="m").place == "cuda"
     only = {**config, "hosts": {"h100": config["hosts"]["h100"]}}
     assert plan_of(only).host["cpu"] == "cuda@h100"
     assert constraint_of(only, None, "cpu") == "h100"
@@ -94,9 +83,9 @@ def test_what_a_precision_needs_is_looked_up_in_the_instructions_of_each_host(co
 
 
 def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str, Any]) -> None:
-    plan, variant = plan_of(config), of("cpu@genoa-onnxruntime-fp32")
-    place = wildcards.place_of(config, variant)
-    assert place == wildcards.place_of(config, at("cpu@genoa")) == "cpu@genoa"
+    plan = plan_of(config)
+    place = job_of(config, model="m", variant="cpu@genoa-onnxruntime-fp32").place
+    assert place == job_of(config, model="m", device="cpu@genoa").place == "cpu@genoa"
     key = "cpu@genoa avx2 avx512f avx512_vnni avx512_bf16"
     assert (plan.host[place], plan.numerics[place]) == (key, key)
     assert plan.host["cuda@h100"] == "cuda@h100"
@@ -121,7 +110,7 @@ def test_a_job_is_sent_to_nodes_of_its_host_and_fails_on_others(config: dict[str
 def test_a_model_is_trained_where_its_variants_are(device, devices, found) -> None:
     model = {"train": device and {"device": device}}
     where = {"host": "auto", "hosts": {}, "devices": devices, "models": {"m": model}}
-    assert wildcards.place_of(where, TRAINING) == found
+    assert job_of(where, model="m").place == found
 
 
 def test_the_price_of_a_host_stands_with_it() -> None:

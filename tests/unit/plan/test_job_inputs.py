@@ -5,7 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from planned_jobs import job_of
 from tightrope.plan import job_inputs
+from tightrope.plan.inputs import graph_files, training_examples
 from tightrope.variants import parse
 
 FOLDER = "artifacts/m"
@@ -56,9 +58,7 @@ def test_a_checkpoint_that_is_not_trained_depends_on_no_split() -> None:
         ("onnx:mine.onnx", None, "data/data.json"),
     ):
         config = {"models": {"m": {"checkpoint": checkpoint, "train": recipe}}}
-        assert (
-            job_inputs.training_examples(config, SimpleNamespace(model="m")) == f"{FOLDER}/{read}"
-        )
+        assert training_examples(job_of(config, model="m")) == {"data": f"{FOLDER}/{read}"}
 
 
 PLAIN = [f"{FOLDER}/calibration/minmax-64.tsv", f"{FOLDER}/quantized/u8s8-minmax-64.tsv"]
@@ -130,7 +130,6 @@ def test_a_picture_has_costs_where_its_operators_are_timed() -> None:
     ):
         inputs = {"onnx": f"artifacts/{model}/{file}"}
         inputs |= {"costs": "artifacts/a/costs/u8s8-minmax-8.json"} if has_costs else {}
-        searches = [("a", "u8s8", "minmax-8")]
-        assert (
-            job_inputs.graph_inputs(searches, SimpleNamespace(model=model, graph=graph)) == inputs
-        )
+        plan = SimpleNamespace(searches=[("a", "u8s8", "minmax-8")])
+        job = job_of({"models": {}}, plan, model=model, graph=graph)
+        assert graph_files(job) == inputs

@@ -8,11 +8,12 @@ import pytest
 import torch
 import yaml
 from configured import CONFIG, MODEL, configured
-from snakemake.iocontainers import Wildcards
+from planned_jobs import job_of
 from tightrope.engine_table import ENGINES
-from tightrope.plan import job_inputs, job_params
+from tightrope.plan import inputs, job_inputs, job_params, jobs
 from tightrope.plan import plan as planning
 from tightrope.plan.config_checks import checked
+from tightrope.plan.location import Location
 from tightrope.signature import IMAGE
 from tightrope.variants import UNQUANTIZED, parse
 
@@ -60,11 +61,6 @@ def reasons_of(plan: planning.Plan, model: str) -> dict[str, str]:
     return {variant: reason for name, variant, reason in plan.unavailable if name == model}
 
 
-def job(model: str, variant: str) -> Wildcards:
-    """The wildcards of a job that measures a variant."""
-    return Wildcards(fromdict={"model": model, "variant": variant})
-
-
 def options_of(config: dict[str, Any], variant: str, model: str = "m") -> dict[str, Any]:
     return job_params.engine_options(config, model, parse(variant))
 
@@ -83,10 +79,8 @@ def test_each_model_has_a_job_for_every_variant_that_its_source_allows(config) -
     for model, baseline in (("m", own), ("n", onnx)):
         both = {"cpu": baseline, "cuda": baseline.replace("cpu", "cuda")}
         assert plan.baselines[model] == both
-        wildcards = job(model, "cpu-openvino-fp32")
-        assert planning.with_baseline(plan, wildcards) == ("cpu-openvino-fp32", baseline)
-        engine = f"artifacts/{model}/engines/{baseline}/engine.json"
-        assert planning.baseline_engine(plan, wildcards) == engine
+        job = job_of(config, plan, model=model, variant="cpu-openvino-fp32")
+        assert jobs.ROWS["measure_latency"].loads(job) == (job.variant, parse(baseline))
     # also where an engine that takes either is built from the checkpoint
     config["openvino"]["route"] = "pytorch"
     assert jobs_of(plan_of(config), "m") == jobs_of(plan, "m")
@@ -187,9 +181,8 @@ def test_a_latency_does_not_hold_what_changes_no_number_that_is_there(config) ->
     # streams are a setting of latency on a GPU and of no build
     built = options_of(config, "cuda-tensorrt-fp16")
     config["cuda"]["streams"] = [2, 4]
-    found = [
-        job_params.streams_of(config, job("m", f"{one}-pytorch-fp32")) for one in ("cuda", "cpu")
-    ]
+    timed = [job_of(config, variant=f"{one}-pytorch-fp32") for one in ("cuda", "cpu")]
+    found = [jobs.value_of("streams", job) for job in timed]
     assert found == [[2, 4], []]
     assert options_of(config, "cuda-tensorrt-fp16") == built
 
@@ -220,9 +213,9 @@ def test_what_may_collapse_is_judged_before_it_is_timed(config: dict[str, Any]) 
     config["engines"]["pytorch"] = ["bf16", "int8-dynamic"]
     plan, found = plan_of(config), {}
     for model, variant in plan.jobs:
-        own = job(model, str(variant))
-        judged = job_inputs.judged_input(own).get("judged")
-        beside = job_inputs.collapse_inputs(config, plan.baselines, own)
+        own = job_of(config, plan, model=model, variant=str(variant))
+        judged = inputs.judged(own).get("judged")
+        beside = inputs.collapse(own)
         assert bool(judged) == bool(beside)
         if model == "m" and judged:
             assert judged.flags == {"ancient": True}
@@ -246,8 +239,8 @@ def test_each_int8_auto_variant_has_its_search_in_the_scheme_of_this_host(config
     names = [(model, f"minmax-{count}") for model in "mn" for count in (32, 64)]
     assert job_inputs.searches_of(config, jobs) == [(model, scheme, name) for model, name in names]
     assert {*names} < {*job_inputs.caches_of(jobs)}
-    place = {"model": "n", "scheme": scheme, "calibration": "minmax-64-auto"}
-    quantized = job_inputs.quantize_inputs(Wildcards(fromdict=place))
+    own = job_of(config, model="n", scheme=scheme, calibration="minmax-64-auto")
+    quantized = inputs.quantizing(own)
     assert quantized["search"] == f"artifacts/n/search/{scheme}-minmax-64.json"
 
 
@@ -303,7 +296,10 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
     for engine in ENGINES:
         if ENGINES[engine].source == "checkpoint":
             assert job_params.libraries_of(config, engine) == ENGINES[engine].libraries
-    both = job_params.engine_libraries("cpu-tvm-fp32", "cpu-pytorch-fp32")
+    plan = plan_of(config)
+    table = jobs.Table(config, plan, Location("."), None)
+    libraries = table.params("measure_latency")["libraries"]
+    both = libraries({"model": "m", "variant": "cpu-tvm-fp32"})
     assert set(both) == {"torch", "transformers", "apache-tvm"}
 
 
@@ -319,9 +315,11 @@ def test_the_libraries_of_an_engine_are_its_own_and_those_that_convert_it(config
 )
 def test_a_profile_reads_the_onnx_file_only_where_another_job_does(config, engines, reads) -> None:
     config["engines"] = engines
-    variants = planning.by_place([one for one in plan_of(config).jobs if one[0] == "m"])
-    places = [Wildcards(fromdict={"model": model, "device": "cpu"}) for model in ("m", "n")]
-    found = [job_inputs.counted_inputs(config, variants, place) for place in places]
+    plan = plan_of(config)
+    plan = plan._replace(variants=planning.by_place([one for one in plan.jobs if one[0] == "m"]))
+    found = [
+        inputs.counted(job_of(config, plan, model=model, device="cpu")) for model in ("m", "n")
+    ]
     assert found == [{"onnx": "artifacts/m/model.simplified.onnx"} if reads else {}, {}]
 
 
@@ -338,7 +336,7 @@ def test_splits_depend_on_no_size_that_does_not_move_them() -> None:
         ((None, 1500), {"train": None, "evaluation": 2048}),
         ((5121, None), {"train": 8192, "evaluation": None}),
     ):
-        assert job_params.limits_of(sized(*sizes), Wildcards(fromdict={"model": "m"})) == limits
+        assert job_params.limits_of(sized(*sizes), "m") == limits
     for train, split, names in (
         (100, "train", {"train"}),
         (None, "train", {"train", "calibration", "evaluation"}),
@@ -346,5 +344,4 @@ def test_splits_depend_on_no_size_that_does_not_move_them() -> None:
         (100, "evaluation", {"evaluation"}),
         (None, "timing", set()),
     ):
-        wildcards = Wildcards(fromdict={"model": "m", "split": split})
-        assert set(job_params.deciding_sizes(sized(train, 50), wildcards)) == names
+        assert set(job_params.deciding_sizes(sized(train, 50), "m", split)) == names

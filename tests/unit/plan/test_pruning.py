@@ -1,6 +1,5 @@
 """Targets of pruning: what is planned for them, and what is refused."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ LARGE: dict[str, Any] = {"checkpoint": "scratch:bert?max_position_embeddings=64"
 SHAPES = [{"batch": 2, "sequence": 16}, {"batch": 1, "sequence": 32}]
 IMAGES = {"task": "image-classification", "checkpoint": "scratch:convnext", "data": "digits"}
 PICTURE = {"batch": 1, "height": 16, "width": 16}
-NAMES = SimpleNamespace(model="small")
 TABLE = "onnxruntime-fp32-2x16"
 PLACE = "config: models.small.prune"
 
@@ -33,10 +31,13 @@ def family(prune: dict[str, Any], parent: dict[str, Any] = LARGE) -> dict[str, A
 def test_a_speed_up_reads_a_table_of_the_parent_parameters_need_none(prune, table, asked) -> None:
     config = configured(**family(prune))
     structure = {"structure": "artifacts/small/structure.json"}
-    assert pruning.structure_of_model(config, NAMES) == structure
-    assert pruning.asked_of_model(config, NAMES) == asked
-    assert pruning.prune_of_model(config, NAMES) == {"layers": None, "intermediate": None}
-    inputs, engine = pruning.structure_inputs(config, NAMES), pruning.engine_of_model(config, NAMES)
+    assert pruning.structure_of_model(config, "small") == structure
+    assert pruning.asked_of_model(config, "small") == asked
+    assert pruning.prune_of_model(config, "small") == {"layers": None, "intermediate": None}
+    inputs, engine = (
+        pruning.structure_inputs(config, "small"),
+        pruning.engine_of_choice(config, "small"),
+    )
     if table is None:
         assert (inputs, engine) == ({}, None)
         return
@@ -53,18 +54,17 @@ def test_sizes_without_a_target_plan_nothing_and_engines_the_shape_of_it() -> No
     sizes = {"layers": None, "intermediate": None}
     for prune in ({"layers": 2}, {"heads": 1}):
         config = configured(**family(prune))
-        assert pruning.structure_of_model(config, NAMES) == {}
-        assert pruning.prune_of_model(config, NAMES) == {**sizes, **prune}
+        assert pruning.structure_of_model(config, "small") == {}
+        assert pruning.prune_of_model(config, "small") == {**sizes, **prune}
     at = {"batch": 4, "sequence": 64}
     config = configured(**family({"target": "2x", "at": at, "engine": "openvino-fp32"}))
-    table = SimpleNamespace(model="large", structures="openvino-fp32-4x64")
-    engine = pruning.engine_of_table(config, table)
-    assert engine == pruning.engine_of_model(config, NAMES)
+    engine = pruning.engine_of_table(config, "large", "openvino-fp32-4x64")
+    assert engine == pruning.engine_of_choice(config, "small")
     assert engine["options"]["buckets"] == {"batch": [4], "sequence": [64]}
     images = configured(**family({"target": "2x", "engine": "pytorch-fp32"}, IMAGES))
-    table = pruning.structure_inputs(images, NAMES)["table"]
+    table = pruning.structure_inputs(images, "small")["table"]
     assert table == "artifacts/large/structures/pytorch-fp32-1x16x16.json"
-    engine = pruning.engine_of_model(images, NAMES)
+    engine = pruning.engine_of_choice(images, "small")
     assert (engine["source"], engine["shape"]) == ("checkpoint", PICTURE)
 
 

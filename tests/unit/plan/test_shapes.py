@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from configured import configured, refused
-from snakemake.iocontainers import Wildcards
 from tightrope.plan import shapes as plan_shapes
 from tightrope.plan.job_params import engine_options
 from tightrope.plan.plan import make_plan
@@ -17,7 +16,6 @@ IMAGES |= {"data": "random"}
 MODELS = {"digits": IMAGES, "words": {"checkpoint": "scratch:bert", "data": "random"}}
 OF_IMAGES = [{"batch": 1, "height": 32, "width": 32}, {"batch": 12, "height": 32, "width": 32}]
 BOTH = [*OF_IMAGES, {"batch": 4, "sequence": 64}]
-WORDS = Wildcards(fromdict={"model": "words"})
 
 
 def whole(**keys: Any) -> dict[str, Any]:
@@ -75,8 +73,8 @@ def test_traffic_is_of_texts_and_of_images_which_are_not_padded() -> None:
     config = whole(engines={"openvino": ["fp32"]}, traffic=asked, devices=["cpu"])
     planned = [(model, str(variant)) for model, variant in make_plan(config).measured["traffic"]]
     assert planned == [(model, name) for model in MODELS for name in names]
-    words = study_settings(config, "traffic", WORDS)
-    digits = study_settings(config, "traffic", Wildcards(fromdict={"model": "digits"}))
+    words = study_settings(config, "traffic", "words")
+    digits = study_settings(config, "traffic", "digits")
     assert (words["padding"], words["buckets"]) == (["fixed"], 4)
     assert digits == {name: words[name] for name in digits}
     assert set(words) - set(digits) == {"padding", "buckets"}
@@ -95,6 +93,6 @@ def test_a_padded_shape_is_measured_apart_and_makes_the_engines_of_the_full_one(
         assert settings_of(padded, "words") == settings_of(full, "words")
     for variant in map(parse, ("cuda-tensorrt-fp16", "cuda-onnxruntime-fp16")):
         assert engine_options(padded, "words", variant) == engine_options(full, "words", variant)
-    assert plan_shapes.full_shapes_of_model(padded, WORDS) == FULL
+    assert plan_shapes.full_shapes_of(padded, "words") == FULL
     tokens = [{**PADDED, "tokens": number} for number in (16, 32)]
     assert plan_shapes.shapes_of(of_texts(tokens), "words") == tokens

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from configured import configured, refused
-from snakemake.iocontainers import Wildcards
 from tightrope.plan import studies
 from tightrope.plan.plan import make_plan, records
 
@@ -17,7 +16,6 @@ ASKED: dict[str, Any] = {
     **{"models": {"tiny": MODEL, "other": MODEL}, "shapes": SHAPES, "emulated": True},
     **{"devices": ["cpu"], "engines": {"openvino": ["fp32"], "pytorch": ["fp32"]}, **SIZES},
 }
-TINY = Wildcards(fromdict={"model": "tiny"})
 IMAGE = {"batch": 1, "height": 8, "width": 8}
 OF_IMAGES = {"tiny": {"task": "image-classification"}}
 
@@ -35,19 +33,19 @@ def test_each_model_with_the_variant_has_a_record_and_by_default_there_is_none(k
 def test_the_variants_are_no_setting_of_a_job_the_shape_is() -> None:
     asked = {**ASKED["throughput"], "variants": [OPENVINO], "p99_ms": 50}
     config = configured(**{**ASKED, "throughput": asked, "idleness": {"pauses": 2}})
-    assert studies.study_settings(config, "throughput", TINY) == {
+    assert studies.study_settings(config, "throughput", "tiny") == {
         **{"batches": [1, 4], "sequence": 32, "instances": "auto", "threads": "auto"},
         **{"p99_ms": 50, "seconds": 2.0, "max_seconds": 300},
     }
-    found = studies.study_settings(config, "idleness", TINY)
+    found = studies.study_settings(config, "idleness", "tiny")
     assert found == {"pauses": [2], "shape": SHAPES[0], "max_seconds": 120}
     images = {"models": OF_IMAGES, "throughput": {"variants": [], "sequence": 32, "batches": [1]}}
-    assert studies.study_settings(images, "throughput", TINY) == {"batches": [1]}
+    assert studies.study_settings(images, "throughput", "tiny") == {"batches": [1]}
     # pauses are measured at the named shape or the first of the model
     named = configured(**ASKED, idleness={"shape": {"sequence": 32, "batch": 1}})
-    assert studies.study_settings(named, "idleness", TINY)["shape"] == SHAPES[1]
+    assert studies.study_settings(named, "idleness", "tiny")["shape"] == SHAPES[1]
     images = {**named, "models": OF_IMAGES, "shapes": [*SHAPES, IMAGE]}
-    assert studies.study_settings(images, "idleness", TINY)["shape"] == IMAGE
+    assert studies.study_settings(images, "idleness", "tiny")["shape"] == IMAGE
 
 
 def test_what_is_wrong_is_said_in_one_line() -> None:
@@ -100,5 +98,5 @@ def test_models_with_a_recipe_are_measured_but_no_students(epochs: int, measured
     config = {"training": {"epochs": epochs}, "models": models}
     assert studies.measured_trainings(config) == measured
     # a change of what the measurement sets itself reruns none
-    own = studies.recipe_to_measure(config, Wildcards(fromdict={"model": "trained"}))
+    own = studies.recipe_to_measure(config, "trained")
     assert own == {"device": "auto", "batch": 8}

@@ -1,36 +1,33 @@
 """What wildcards match, functions of them, and how the time to plan grows with the variants."""
 
-import inspect
 import re
 import time
 import timeit
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tightrope.plan.families import compared, families
-from tightrope.plan.job_inputs import graphs_of
-from tightrope.plan.plan import Plan, by_place, of_family, raced, records
-from tightrope.plan.wildcards import of_model, of_wildcards, one_of, paths
+from tightrope.plan.job_inputs import graphs_of, paths
+from tightrope.plan.jobs import Table
+from tightrope.plan.location import Location
+from tightrope.plan.plan import Plan, by_place, one_of, raced, records
 from tightrope.studies.table import STUDIES
 from tightrope.variants import Variant, parse
 
 
-def test_patterns_have_beginnings_once_and_bound_functions_a_signature() -> None:
+def test_patterns_have_beginnings_once_and_settings_are_of_the_model() -> None:
     assert re.match(one_of(["int8", "int8-auto"]), "int8-auto-minmax-8").group() == "int8-auto"
     names = [f"cpu-int8-{count}-r{number}" for count in (16, 32) for number in "01"]
     assert one_of(names) == r"cpu\-int8\-(?:16\-r(?:0|1)|32\-r(?:0|1))"
     assert one_of([]) == ""
-    bound = of_wildcards(of_model, {"models": {"m": {"seed": 3}}}, "seed")
-    assert bound(SimpleNamespace(model="m")) == 3
-    assert list(inspect.signature(bound).parameters) == ["wildcards"]
-    assert inspect.signature(bound) is inspect.signature(bound)
+    setting = Table({"models": {"m": {"seed": 3}}}, None, Location("."), None).setting("seed")
+    assert setting({"model": "m"}) == 3
     jobs = [("m", parse("cpu-pytorch-fp32")), ("n", parse("cpu-openvino-bf16"))]
     found = ["m/cpu-pytorch-fp32.json", "n/cpu-openvino-bf16.json"]
-    assert paths("{model}/{variant}.json", jobs, None) == found
-    assert paths("{model}/{device}.json", by_place(jobs), None) == ["m/cpu.json", "n/cpu.json"]
-    assert paths("{model}.json", ["m", "n"], None) == ["m.json", "n.json"]
-    assert paths("{model}/{variant}.json", [], None) == []
+    assert paths("{model}/{variant}.json", jobs) == found
+    assert paths("{model}/{device}.json", by_place(jobs)) == ["m/cpu.json", "n/cpu.json"]
+    assert paths("{model}.json", ["m", "n"]) == ["m.json", "n.json"]
+    assert paths("{model}/{variant}.json", []) == []
 
 
 REPAIRS = 20
@@ -50,17 +47,15 @@ def many(models: int) -> tuple[dict[str, Any], Plan]:
     return config, Plan(**{**dict.fromkeys(Plan._fields), **own})
 
 
-def at(model: str, place: str) -> SimpleNamespace:
-    return SimpleNamespace(model=model, device=place)
-
-
 STEPS = {
     "compared": lambda config, plan: compared(config, plan.jobs),
     "records": lambda config, plan: records(plan),
     "graphs": lambda config, plan: graphs_of(config, plan.jobs),
     "families": lambda config, plan: families(config, plan.jobs),
-    "members": lambda config, plan: [of_family(plan, "", at(*one)) for one in plan.families],
-    "races": lambda config, plan: [raced(plan, "{variant}", at(*one)) for one in plan.variants],
+    "members": lambda config, plan: [
+        raced(plan, models, place) for (_, place), models in plan.families.items()
+    ],
+    "races": lambda config, plan: [raced(plan, [model], place) for model, place in plan.variants],
 }
 
 
