@@ -13,7 +13,7 @@ from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.statistics import Interval
-from tightrope.summary.measured import Entry, Shape
+from tightrope.summary.measured import Entry, Shape, same
 from tightrope.summary.results import Result
 
 Remeasure = Callable[[Report, Report, Sequence[RowKey]], Mapping[RowKey, Interval | str]]
@@ -228,9 +228,7 @@ def uses(result: Result, library: str) -> bool:
 def settings_of(result: Result) -> dict[str, Any]:
     """Return settings of a variant; options of its engine by their place in the configuration."""
     options = {f"{result.engine}.{name}": one for name, one in (result.options or {}).items()}
-    return {
-        name: getattr(result, name) for name in ("threads", "baseline", "calibration")
-    } | options
+    return same(result, "threads", "baseline", "calibration") | options
 
 
 def takes(result: Result, step: str) -> bool:
