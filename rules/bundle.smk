@@ -11,7 +11,7 @@ rule bundle:
         # the card says what the variant was chosen or rejected against, and the page the same
         summary=kept_here("reports/summary.json"),
         page=kept_here("reports/summary.html"),
-        template=kept_here(f"{LOCATION.scripts}/tightrope/bundle/template/card.md"),
+        template=kept_here(f"{LOCATION.scripts}/tightrope/bundle/template/card.md.j2"),
     output:
         bundle="artifacts/{model}/bundle/{variant}.tar.gz",
     log:

@@ -23,7 +23,7 @@ from tiny_model import EXECUTION, LIMITS, LONGEST, TinyModel, artifacts_of
 
 MODEL, THREADS = "tiny", 2
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-TEMPLATE = SCRIPTS / "tightrope/bundle/template/card.md"
+TEMPLATE = SCRIPTS / "tightrope/bundle/template/card.md.j2"
 
 
 def measured(

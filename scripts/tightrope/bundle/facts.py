@@ -106,11 +106,12 @@ def interval(shape: TimedShape, row: LatencyRow) -> dict[str, Any] | None:
 def card(subject: Subject, facts: Mapping[str, Any], template: Path) -> str:
     """Return the text of README.md, from `facts` of bundle.json and the summary."""
     values = {
+        **vars(subject),
+        "accuracy": subject.result.accuracy,
         "facts": facts,
         "model": subject.summary.models[subject.model],
         "packages": imported(subject.variant.engine, subject.checkpoint["task"]),
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "subject": subject,
         "why": why,
     }
     return rendered(template, values, **FILTERS)

@@ -78,14 +78,14 @@ def accuracy_change(old: Report, new: Report, key: Key, unchanged: bool) -> Accu
     possible = (one and 0 <= one.top1 <= 1 and one.samples > 0 for one in (before, after))
     if not (all(possible) and before and after):
         return replace(change, reason="no accuracy in both")
+    both = before, after
     try:
-        source, (count, flips) = RECORDS, from_records(old, new, key, [before, after])
+        source, (count, flips) = RECORDS, from_records(old, new, key, both)
     except TightropeError as no_records:
         try:
-            source, count = FLIPS, before.samples
-            flips = from_flips(old, new, key, [before, after], unchanged)
+            source, count, flips = FLIPS, before.samples, from_flips(old, new, key, both, unchanged)
         except TightropeError as no_flips:
-            return totals(change, before, after, f"{no_records}; {no_flips}")
+            return totals(change, both, f"{no_records}; {no_flips}")
     gained = sum(one.new == one.label for one in flips)
     lost = sum(one.old == one.label for one in flips)
     delta, p = paired_difference(gained, lost, count), mcnemar_p_value(gained, lost)
@@ -99,10 +99,7 @@ def from_records(
 
     Raises TightropeError where a summary has none beside it, or they are of other examples.
     """
-    before, after = (
-        record_of(report, key, accuracy)
-        for report, accuracy in zip((old, new), accuracies, strict=True)
-    )
+    before, after = map(record_of, (old, new), (key, key), accuracies)
     if before.data_sha256 != after.data_sha256 or not before.labels:
         raise TightropeError("their accuracy records are of other examples")
     entry = new.document.models.get(key.model)
@@ -161,22 +158,20 @@ def from_flips(
     if [len(one) for one in lists] != [before.flips, after.flips]:
         raise TightropeError("a summary does not list all flips")
     flips = []
-    for index in sorted({*lists[0], *lists[1]}):
-        one = lists[1].get(index) or lists[0][index]
+    for index, one in sorted((lists[0] | lists[1]).items()):
         # the baseline gives the answers that are not listed
         answers = [ones[index].prediction if index in ones else one.baseline for ones in lists]
         flips.append(Flip(index, one.text, one.label, *answers))
     return [one for one in flips if one.old != one.new]
 
 
-def totals(change: AccuracyChange, old: Accuracy, new: Accuracy, why: str) -> AccuracyChange:
+def totals(change: AccuracyChange, accuracies: Sequence[Accuracy], why: str) -> AccuracyChange:
     """Return the change of two accuracies as of independent samples.
 
     The interval is method 10 of Newcombe (1998), "Interval estimation for the difference between
     independent proportions", from those of Wilson.
     """
-    counts = [(round(one.top1 * one.samples), one.samples) for one in (old, new)]
-    before, after = (share(*one) for one in counts)
+    before, after = (share(round(one.top1 * one.samples), one.samples) for one in accuracies)
     value = after.value - before.value
     below = math.hypot(after.value - after.low, before.high - before.value)
     above = math.hypot(after.high - after.value, before.value - before.low)

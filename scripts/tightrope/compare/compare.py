@@ -227,9 +227,7 @@ def uses(result: Result, library: str) -> bool:
 def settings_of(result: Result) -> dict[str, Any]:
     """Return settings of a variant; options of its engine by their place in the configuration."""
     options = {f"{result.engine}.{name}": one for name, one in (result.options or {}).items()}
-    return {
-        name: getattr(result, name) for name in ("threads", "baseline", "calibration")
-    } | options
+    return same(result, "threads", "baseline", "calibration") | options
 
 
 def takes(result: Result, step: str) -> bool:
