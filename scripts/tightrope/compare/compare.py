@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from tightrope.compare.accuracy import AccuracyChange, accuracy_changes
 from tightrope.compare.read import Key, Report, RowKey, with_calibrations_of
 from tightrope.compare.speed import SpeedChange, speed_changes, with_remeasured
-from tightrope.decide.result import Entry, Result, Shape
+from tightrope.decide.result import Entry, Result, Shape, same
 from tightrope.engine_table import ENGINES
 from tightrope.errors import TightropeError
 from tightrope.statistics import Interval
