@@ -232,5 +232,5 @@ def test_the_page_has_the_chart_its_table_and_what_failed() -> None:
     assert "needs 4 cores, there are 2" in section and "out of &lt;memory&gt;" in section
     assert "killed &lt;b&gt;by&lt;/b&gt; SIGKILL" in section
     # its link stands where it stands on the page
-    assert found.html.index('"#throughput">Throughput</a>') < found.html.index('"#results">All')
+    assert found.html.index('"#throughput">Throughput</a>') < found.html.index('"#costs">Size')
     assert "No point has a number." in section and "1 row of throughput" in found.html
