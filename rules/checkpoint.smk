@@ -5,7 +5,7 @@ rule prepare_checkpoint:
         manifest="artifacts/{model}/source/checkpoint.json",
     log:
         "<logs>/prepare_checkpoint/{model}.log",
-    localrule: STORED
+    localrule: LOCATION.stored
     conda:
         "../envs/cpu.yaml"
     resources:

@@ -1,5 +1,4 @@
 import os
-import re
 import sys
 from functools import partial
 
@@ -23,10 +22,9 @@ from tightrope.terminal.ended import EndedJobs
 LOCATION = or_exit(Location.of, workflow, PROJECT)
 # the report before this run, which a file server with another clock may date later than its begin
 REPORT_BEFORE = file_state("reports/summary.html")
-# by --default-storage-provider: the files of the user and the reports stay here
-STORED = LOCATION.stored
-# with storage alone: before a path that is `local` Snakemake does not put the prefix of a module
-kept_here = local if STORED else lambda path: path
+# with --default-storage-provider the files of the user and the reports stay here; only there, as
+# Snakemake puts no prefix of a module before a path that is `local`
+kept_here = local if LOCATION.stored else lambda path: path
 # at least --cores: with more --cores than CPUs, two measurements would otherwise run in parallel
 WHOLE_MACHINE = max(os.cpu_count(), workflow.resource_settings.cores or 1)
 
@@ -48,6 +46,8 @@ PLACED = {name: JOBS.setting(name) for name in ("gpu", "constraint")}
 PLACED |= {"last_attempt": last_attempt}
 # a resource, not a setting: changing how long a job may wait makes no record stale
 TIMED = {**PLACED, "mem_mb": 16000, "quiet_seconds": config["latency"]["quiet_seconds"]}
+# of those whose times are of a CPU
+ON_CPU = {"constraint": JOBS.setting("constraint", device="cpu"), "last_attempt": last_attempt}
 # inputs of what times a model, or an engine of it
 TIMED_MODEL = {
     "checkpoint": "artifacts/{model}/checkpoint/checkpoint.json",
@@ -61,7 +61,7 @@ def reported(path, category, caption=None):
     labels = {name: f"{{{name}}}" for name in ("model", "variant", "device")}
     return report(
         path,
-        caption=f"captions/{caption or re.split('[./]', path)[-2]}.rst",
+        caption=f"captions/{caption or path.split('.')[-2]}.rst",
         category=category,
         labels={name: label for name, label in labels.items() if label in path},
     )

@@ -1,5 +1,5 @@
 # only to check that the examples are enough: as params, they would make the data stale
-SIZES = {name: JOBS.setting(name) for name in ("train_size", "evaluation_size", "calibration_size")}
+SIZES = {name: JOBS.setting(name) for name in jobs.SIZES}
 
 
 rule prepare_data:
@@ -9,7 +9,7 @@ rule prepare_data:
         manifest="artifacts/{model}/data/data.json",
     log:
         "<logs>/prepare_data/{model}.log",
-    localrule: STORED
+    localrule: LOCATION.stored
     conda:
         "../envs/cpu.yaml"
     resources:

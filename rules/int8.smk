@@ -57,10 +57,9 @@ rule measure_costs:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
     resources:
+        **ON_CPU,
         mem_mb=16000,
         runtime=30,
-        constraint=JOBS.setting("constraint", device="cpu"),
-        last_attempt=last_attempt,
     params:
         **JOBS.params("measure_costs", device="cpu"),
     script:

@@ -23,8 +23,6 @@ rule render_report:
         unpack(JOBS.inputs("render_report")),
         summary=kept_here("reports/summary.json"),
         graphs=JOBS.paths("reports/{model}/graphs/{graph}.json", PLAN.graphs),
-        style=kept_here(f"{LOCATION.scripts}/tightrope/report/template/page.css"),
-        script=kept_here(f"{LOCATION.scripts}/tightrope/report/template/page.js"),
     output:
         page=report(
             kept_here(update("reports/summary.html")),

@@ -11,11 +11,10 @@ rule measure_structures:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
     resources:
+        **ON_CPU,
         mem_mb=16000,
         runtime=240,
         quiet_seconds=TIMED["quiet_seconds"],
-        constraint=JOBS.setting("constraint", device="cpu"),
-        last_attempt=last_attempt,
     params:
         **JOBS.params("measure_structures", device="cpu"),
     script:
@@ -35,11 +34,10 @@ rule choose_structure:
         "../envs/cpu.yaml"
     threads: WHOLE_MACHINE
     resources:
+        **ON_CPU,
         mem_mb=16000,
         runtime=240,
         quiet_seconds=TIMED["quiet_seconds"],
-        constraint=JOBS.setting("constraint", device="cpu"),
-        last_attempt=last_attempt,
     params:
         **JOBS.params("choose_structure"),
     script:

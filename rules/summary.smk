@@ -22,10 +22,7 @@ rule summarize:
         ),
         training=JOBS.paths("reports/{model}/training.json", PLAN.training),
         checkpoints=JOBS.paths("artifacts/{model}/checkpoint/checkpoint.json", PLAN.models),
-        splits=JOBS.paths(
-            "artifacts/{model}/splits/{split}.json",
-            [(model, split) for model in PLAN.models for split in SPLITS],
-        ),
+        splits=collect("artifacts/{model}/splits/{split}.json", model=PLAN.models, split=SPLITS),
     # the last report stays until the new one takes its place
     output:
         json=kept_here(update("reports/summary.json")),

@@ -48,7 +48,7 @@ rule measure_training:
         source="artifacts/{model}/source/checkpoint.json",
         data="artifacts/{model}/splits/train.json",
     output:
-        record=reported("reports/{model}/training.json", "Training"),
+        record=reported("reports/{model}/training.json", "Training", "training"),
     log:
         "<logs>/measure_training/{model}.log",
     conda:

@@ -102,10 +102,11 @@ def graph_files(job: Job) -> dict[str, str]:
     return {"onnx": onnx, **costs}
 
 
-def report_template(job: Job) -> dict[str, list[str]]:
-    """Return the parts of the page's template."""
+def report_template(job: Job) -> dict[str, str | list[str]]:
+    """Return the parts of the page's template, its style sheet and its script."""
     folder = Path(job.location.scripts, "tightrope/report/template")
-    return {"template": [str(path) for path in sorted(folder.glob("*.html"))]}
+    parts = [str(path) for path in sorted(folder.glob("*.html"))]
+    return {"template": parts, "style": f"{folder}/page.css", "script": f"{folder}/page.js"}
 
 
 def bundle_programs(job: Job) -> dict[str, list[str]]:

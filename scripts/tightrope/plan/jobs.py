@@ -16,7 +16,7 @@ from tightrope.engine_table import ENGINES
 from tightrope.plan import distillation, hosts, inputs, job_inputs, job_params, pruning, reports
 from tightrope.plan.hosts import Document, Jobs
 from tightrope.plan.job import Job
-from tightrope.plan.job_inputs import engine_manifest
+from tightrope.plan.job_inputs import engine_inputs, engine_manifest
 from tightrope.plan.location import Location
 from tightrope.plan.plan import Plan, raced
 from tightrope.plan.shapes import full_shapes_of, shapes_of, sizes_in_words
@@ -30,6 +30,8 @@ versions = cache(library_versions)
 ENVIRONMENTS = {"cpu": "../envs/cpu.yaml", "cuda": "../envs/gpu.yaml"}
 # stands for the library that encodes the examples of a model
 ENCODER = "encoder"
+# resources that say how many examples of a split are asked for
+SIZES = ("train_size", "evaluation_size", "calibration_size")
 # libraries that shape the ONNX file of a structure, and those that train
 EXPORT = ("torch", "transformers", "onnx", "onnxscript", "onnxslim")
 TRAINING = ("torch", "transformers", "safetensors", ENCODER)
@@ -158,16 +160,6 @@ def of(function: Callable[..., Any], *names: str) -> Get:
     return lambda job: function(job.config, job.model, *[job.names[name] for name in names])
 
 
-def of_variant(function: Callable[..., Any]) -> Get:
-    """Return the function of the configuration, the model and the variant, for a job."""
-    return lambda job: function(job.config, job.model, job.variant)
-
-
-def own(job: Job) -> tuple[Variant]:
-    """Return the variant of a job."""
-    return (job.variant,)
-
-
 def of_race(job: Job) -> Jobs:
     """Return the variants of its model at its place."""
     return raced(job.plan, [job.model], job.place)
@@ -223,7 +215,7 @@ SETTINGS: dict[str, Get] = {
     "host": lambda job: job.plan.host[job.place],
     "latency": of(job_params.latency_of_model),
     "limits": of(job_params.limits_of),
-    "options": of_variant(job_params.engine_options),
+    "options": lambda job: job_params.engine_options(job.config, job.model, job.variant),
     "overrides": lambda job: reports.overrides(job.workflow),
     "percentile": of(job_params.percentile_of, "method"),
     "plan": lambda job: study_settings(job.config, job.names["study"], job.model),
@@ -238,7 +230,7 @@ SETTINGS: dict[str, Get] = {
     "streams": lambda job: job.config["cuda"]["streams"] if job.variant.device == "cuda" else [],
     "study": lambda job: job.names["study"],
     "variant": lambda job: str(job.variant),
-    **{f"{one}_size": partial(split_size, one) for one in ("train", "evaluation", "calibration")},
+    **{name: partial(split_size, name.removesuffix("_size")) for name in SIZES},
 }
 # of some rules
 NUMERICS: dict[str, Get] = {"host": lambda job: job.plan.numerics[job.place]}
@@ -306,7 +298,7 @@ ROWS: dict[str, Row] = {
             **NUMERICS,
             "state": lambda job: job.location.made(f"{job.folder}/work/{job.variant.engine}"),
         },
-        inputs=[of_variant(job_inputs.engine_inputs)],
+        inputs=[lambda job: engine_inputs(job.config, job.model, job.variant)],
         entries=lambda job: [f"tightrope/engines/{job.variant.engine}.py:build"],
         versions=build_libraries,
     ),
@@ -319,14 +311,14 @@ ROWS: dict[str, Row] = {
         (*RUN, "shapes", "latency"),
         own={"streams": lambda job: []},
         inputs=[inputs.judged, inputs.reference],
-        loads=own,
+        loads=lambda job: [job.variant],
         script="measure_latency",
     ),
     "measure_accuracy": Row(
         ("max_sequence", "accuracy_seconds", "threads"),
         own=NUMERICS,
         inputs=[inputs.collapse],
-        loads=own,
+        loads=lambda job: [job.variant],
     ),
     "race_finalists": Row(
         RACE,
@@ -338,7 +330,7 @@ ROWS: dict[str, Row] = {
     ),
     "measure_study": Row(
         (*RUN, "study", "plan"),
-        loads=own,
+        loads=lambda job: [job.variant],
         entries=lambda job: [
             f"tightrope/studies/{job.names['study']}.py:{name}" for name in ("measure", "Settings")
         ],
@@ -347,10 +339,17 @@ ROWS: dict[str, Row] = {
     "measure_peaks": Row(("host", "threads"), ("torch",)),
     "measure_requests": Row(RUN, ("onnxruntime", ENCODER), [inputs.counted], own=FULL_SHAPES),
     "measure_profile": Row(
-        RUN, inputs=[inputs.profile], loads=own, calls=("load", "operator_times", "layer_times")
+        RUN,
+        inputs=[inputs.profile],
+        loads=lambda job: [job.variant],
+        calls=("load", "operator_times", "layer_times"),
     ),
     "verify_causes": Row(
-        RUN, inputs=[inputs.causes], loads=own, calls=("load", "build"), versions=build_libraries
+        RUN,
+        inputs=[inputs.causes],
+        loads=lambda job: [job.variant],
+        calls=("load", "build"),
+        versions=build_libraries,
     ),
     "summarize": Row(
         (
