@@ -16,7 +16,6 @@ rule bundle:
         bundle="artifacts/{model}/bundle/{variant}.tar.gz",
     log:
         "<logs>/bundle/{model}-{variant}.log",
-    # where the report is
     localrule: True
     conda:
         "../envs/cpu.yaml"

@@ -37,7 +37,6 @@ ENDED_JOBS = EndedJobs(workflow)
 plugin.start_terminal(workflow, config["models"], ENDED_JOBS, module=LOCATION.module)
 begin.begin_with_dag(workflow, config, PLAN, LOCATION)
 
-os.environ.setdefault(hosts.ATTEMPTS, "1")
 cores.let_threads_sleep()
 
 last_attempt = partial(hosts.last_attempt, workflow)

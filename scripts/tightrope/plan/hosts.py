@@ -141,7 +141,11 @@ def names_of(variants: list[Variant]) -> list[str]:
 
 
 def pass_on(*, main: bool) -> None:
-    """In the main process, keep this machine for the processes of jobs; they keep what they got."""
+    """In the main process, keep this machine for the processes of jobs; they keep what they got.
+
+    A job whose executor does not count its attempts is at the first.
+    """
+    os.environ.setdefault(ATTEMPTS, "1")
     if main or VARIABLE not in os.environ:
         os.environ[VARIABLE] = json.dumps(this_machine())
 
