@@ -1,4 +1,4 @@
-"""Refuse code that `tightrope.artifacts.reach` cannot follow: definitions found by a text.
+"""Refuse code that `tightrope.artifacts.provenance` cannot follow: definitions found by a text.
 
 `make lint` runs it. What is loaded by name is allowed in the functions below, and is listed for the
 digests in `tightrope/plan/jobs.py`.

@@ -198,7 +198,7 @@ def minutes(options: argparse.Namespace) -> None:
     """What differs from minute to minute: the same comparisons over and over, loaded anew.
 
     `followed` is how much of the spread of the two engines' own times the ratio has, beyond what
-    the pairs of one comparison show: see `machine_speed.DRIFT_SHARE`.
+    the pairs of one comparison show: see `records.latency.DRIFT_SHARE`.
     """
     threads = physical_cores()
     files = (MODEL / "checkpoint/checkpoint.json", MODEL / "splits/timing.json")

@@ -1,7 +1,7 @@
 """The engines: what each can do and needs, which the SPEC in its module says.
 
-A SPEC is read without importing its module, which imports a runtime. What a job is given of one
-stands in its params, so a changed SPEC makes nothing stale but what gets other params.
+A SPEC is read without importing its module, which imports a runtime, so it is in no digest: what a
+job reads of one stands in its params (`plan/jobs.py`), and another SPEC makes only that stale.
 """
 
 import re

@@ -72,7 +72,7 @@ def test_the_decision_fills_the_first_screen_and_the_rest_is_folded(visit):
     assert page.evaluate("document.documentElement.scrollHeight") < 5000
     titles = page.locator("section > details > summary")
     assert all(one.is_visible() for one in titles.all())
-    assert titles.filter(has_text="INT8 pays in onnxruntime (2.61").count() == 1
+    assert titles.filter(has_text="INT8 pays in onnxruntime of minilm-docstrings (").count() == 1
     assert not page.locator("#int8 table").first.is_visible()
 
 
@@ -113,7 +113,7 @@ def test_a_click_sorts_and_a_second_one_turns_the_order(visit):
         assert page.locator("#sorted").text_content() == f"Sorted by Speed-up, {order}"
 
 
-def test_words_filter_the_rows_and_the_address_leads_to_the_same_rows(visit):
+def test_words_filter_the_rows_and_the_address_leads_to_the_same_rows(visit, report):
     page = visit()
     page.get_by_role("searchbox").press_sequentially("OpenVINO  kept")
     rows = page.locator("table.sortable tbody tr:visible")
@@ -124,6 +124,14 @@ def test_words_filter_the_rows_and_the_address_leads_to_the_same_rows(visit):
     page.reload()
     page.locator("#shown:not(:empty)").wait_for()
     assert rows.all_inner_texts() == texts
+    # a link leads away from them, and an address that is no text leads nowhere
+    page.get_by_role("link", name="INT8").first.click()
+    assert page.evaluate("location.hash") == "#int8"
+    page.goto(report.as_uri() + "#results?100%")
+    page.reload()
+    page.locator("html[data-charts=light]").wait_for()
+    assert rows.count() == 0 or page.locator("#shown").inner_text() != ""
+    assert page.seen["messages"] == []
 
 
 def test_page_and_charts_change_with_the_colour_scheme(visit):
@@ -171,8 +179,9 @@ def test_the_right_answer_has_another_colour_and_a_mark(visit, scheme):
 
 
 def test_print_shows_the_reasons_and_the_whole_table(visit):
-    page = visit(1050)
+    page = visit(1050, unfolded=False)
     page.emulate_media(media="print")
+    assert page.locator("#int8 table").first.is_visible()
     reasons = page.locator(".remarks li")
     assert reasons.count() > 9
     assert all(reasons.nth(index).is_visible() for index in range(reasons.count()))

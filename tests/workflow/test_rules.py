@@ -42,7 +42,7 @@ def test_every_rule_has_a_log_an_environment_a_digest_of_its_code_and_resources(
     for name, rule in rules.items():
         assert str(rule.log[0]).startswith(f"artifacts/logs/{name}/"), name
         params, resources = dict(rule.params.items()), rule.resources
-        assert params["code"], name
+        assert set(params) == {"code", "settings", "libraries"}, name
         assert resources["mem_mb"].value > 0 and resources["runtime"].value > 0, name
         environment, gpus = rule.conda_env, resources.get("gpu")
         chosen = callable(environment)
@@ -58,6 +58,20 @@ def test_what_an_engine_keeps_for_its_next_builds_is_named_by_its_rule(rules) ->
         settings = dict(rules[f"build_{engine}"].params.items())["settings"]
         found = settings({"model": MODEL, "device": device, "rest": precision})
         assert found["state"] == f"artifacts/{MODEL}/work/{engine}"
+    settings = dict(rules["train_model"].params.items())["settings"]
+    assert settings({"model": MODEL})["state"] == f"artifacts/{MODEL}/work/training"
+
+
+def test_each_job_has_the_digest_of_its_own_script_and_what_it_reads_of_a_spec(unrun) -> None:
+    with planned(unrun.folder) as workflow:
+        jobs = {job.rule.name: job for job in workflow.dag.jobs if job.params.get("code")}
+    codes: dict[str, set[str]] = {}
+    for name, job in jobs.items():
+        codes.setdefault(job.params["code"], set()).add(Path(job.rule.script).stem)
+        assert re.fullmatch("[0-9a-f]{8,}", job.params["code"]), name
+    assert all(len(scripts) == 1 for scripts in codes.values())
+    colours = jobs["render_report"].params["settings"]["colours"]
+    assert colours == {engine: spec.colour for engine, spec in ENGINES.items()}
 
 
 def test_the_report_reads_every_part_of_its_template(fresh: Project) -> None:

@@ -111,7 +111,7 @@ class Columns(Section, frozen=True):
     text: str = "text"
     image: str = "image"
     label: str = "label"
-    """Their names."""
+    """The name of the column that holds it."""
 
 
 class Splits(Section, frozen=True):

@@ -1,4 +1,4 @@
-"""The variant for a goal at each shape, with its reasons in words."""
+"""The variant for a goal at each shape, with its reasons."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,8 +25,6 @@ from tightrope.decide.bounds import (
 from tightrope.decide.recommend import Recommendation, Rejected, measured_places, shapes_of
 from tightrope.decide.result import Entry, Reason, Result, Shape, StudyEntry, same
 
-# a bound that costs less than this is said to cost nothing
-NOTHING = 0.0005
 # what a race of calls decides: a cost is time per inference times a constant
 TIMED = ("latency", "cost")
 

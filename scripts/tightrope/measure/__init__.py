@@ -5,7 +5,7 @@
 - `latency`: a variant paired with its baseline
 - `rounds`: the loop that times engines side by side
 - `timed_engine`: one engine in a child process, and how its calls are timed
-- `race`, `race_candidates`, `race_rounds`: the finalists of a model, chosen and timed together
+- `race`, `race_rounds`: the finalists of a model, timed together
 - `family`: a model and those that start from it
 - `study`: hands an engine to a study
 - `profile`, `profile_inputs`, `model_work`: where the time of a call goes, and what bounds it

@@ -360,8 +360,19 @@ ROWS: dict[str, Row] = {
         [lambda job: {"prepared": job_inputs.prepared_files(job.config, job.plan.jobs)}],
     ),
     "describe_graph": Row((), ("onnx",), [inputs.graph_files]),
-    "render_report": Row((), ("vl-convert-python",), [inputs.report_template]),
-    # of requirements.txt, beside those that the engine was built with
-    "bundle": Row(("max_sequence",), ("numpy", "tokenizers", "pillow"), [inputs.bundle_programs]),
-    "bundle_triton": Row(),
+    "render_report": Row(
+        libraries=("vl-convert-python",),
+        inputs=[inputs.report_template],
+        own={"colours": lambda job: {name: one.colour for name, one in ENGINES.items()}},
+    ),
+    # libraries of requirements.txt, beside those that the engine was built with
+    "bundle": Row(
+        ("max_sequence",),
+        ("numpy", "tokenizers", "pillow"),
+        [inputs.bundle_programs],
+        own={"bundled": lambda job: ENGINES[job.variant.engine].bundled},
+    ),
+    "bundle_triton": Row(
+        own={"instructions": lambda job: ENGINES[job.variant.engine].instructions}
+    ),
 }

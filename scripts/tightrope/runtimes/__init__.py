@@ -1,1 +1,1 @@
-"""Code that engines share, per runtime library."""
+"""Code that several engines share."""

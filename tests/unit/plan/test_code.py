@@ -33,6 +33,9 @@ GROUPS = {
 }
 # These must not be reached by a job that trains, builds or measures.
 NOT_FOR_WORK = ("bundle", "compare", "plan", "report", "summary", "terminal")
+READING = {f"tightrope.config.{name}" for name in ("keys", "models", "read", "schema")}
+# a race chooses who races, and its winner
+CHOOSING = {f"tightrope.decide.{name}" for name in ("finalists", "race", "result")}
 PRESENTING = ("bundle", "describe", "render", "summarize")
 # A definition below a package or in a module, and the jobs that make their files again when it
 # changes: scripts, and what they load by name for an engine, a source or a recipe.
@@ -194,6 +197,10 @@ def test_no_work_can_reach_what_presents_decides_or_reads_the_configuration(reac
         if not job.startswith(PRESENTING):
             packages = {module.split(".")[1] for module, _ in found if "." in module}
             assert not packages & set(NOT_FOR_WORK), job
+            modules = {module for module, _ in found}
+            assert not modules & READING, job
+            deciding = {one for one in modules if one.startswith("tightrope.decide.")}
+            assert deciding <= (CHOOSING if job.startswith("race_") else set()), job
 
 
 def test_every_kind_of_checkpoint_and_of_data_is_known_here() -> None:

@@ -447,6 +447,18 @@ def test_a_provisional_choice_has_a_banner_above_the_decision_with_the_command(s
         assert remedy in text
 
 
+def test_the_next_best_keeps_the_accuracy(summary):
+    """A race also has the best quantized variant of an engine where its accuracy is dropped."""
+    (first, *_), (race, *_) = summary["recommendations"], summary["races"]
+    others = [one["other"] for one in race["ratios"] if one["variant"] == first["variant"]]
+    told = judged(summary)["picks"][0]["next"]["variant"]
+    assert told in others
+    for result in summary["results"]:
+        if (result["model"], result["variant"]) == (MODEL, told):
+            result["accuracy"]["verdict"] = "dropped"
+    assert judged(summary)["picks"][0]["next"]["variant"] not in (told, first["variant"])
+
+
 def test_a_disturbed_row_draws_no_mark(summary):
     name = "cpu-openvino-bf16"
     disturb(summary, name)

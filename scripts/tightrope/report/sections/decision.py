@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.decide.recommend import Recommendation
+from tightrope.decide.recommend import Recommendation, unkept
 from tightrope.decide.result import LatencyRow, Result, Shape
 from tightrope.report.sections.steadiness import remarks
 from tightrope.report.style.numbers import milliseconds, points, ratio, ratio_interval, shape_label
@@ -36,6 +36,7 @@ def pick(
     baselines = model.baselines if model else {}
     baseline = at_place(baselines, result.device, result.host) if result else None
     before = next((one.at(shape) for one in own if one.variant == baseline), None)
+    fit = {one.variant for one in own if unkept(one) is None}
     return {
         **asdict(recommendation),
         "undecided": [pair for pair in undecided if pair[1]],
@@ -43,20 +44,23 @@ def pick(
         "row": row or UNKNOWN,
         "baseline": baseline,
         "before_s": before.paired_s if before else None,
-        "next": next_best(summary, recommendation),
+        "next": next_best(summary, recommendation, fit),
         "noise": next((remark.reasons for remark in told if remark.word == "noisy"), []),
     }
 
 
-def next_best(summary: Summary, chosen: Recommendation) -> dict[str, str] | None:
-    """Return the variant whose time in the race is nearest to the chosen one's, and the ratio."""
+def next_best(summary: Summary, chosen: Recommendation, fit: set[str]) -> dict[str, str] | None:
+    """Return the second of the race among variants that are `fit`, and the ratio of the times.
+
+    None for a choice for a goal, which compares something else than times.
+    """
     place = (chosen.model, chosen.host, chosen.shape)
     ratios = [
         one
         for race in summary.races
-        if (race.model, race.host, race.shape) == place
+        if (race.model, race.host, race.shape) == place and chosen.why.code != "goal"
         for one in race.ratios
-        if one.variant == chosen.variant and one.ratio is not None
+        if one.variant == chosen.variant and one.other in fit and one.ratio is not None
     ]
     if not ratios:
         return None
@@ -66,10 +70,14 @@ def next_best(summary: Summary, chosen: Recommendation) -> dict[str, str] | None
 
 
 def gained(picks: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the first choice that is no baseline gains, as the end of a sentence."""
-    for one in picks:
+    """Return what the first choice that is no baseline gains, as the end of a sentence.
+
+    Empty where the choices are those of several hosts.
+    """
+    for one in picks if len({one["host"] for one in picks}) == 1 else ():
         row, accuracy = one["row"], one["result"] and one["result"].accuracy
-        if not row.speedup or not one["before_s"] or one["variant"] == one["baseline"]:
+        known = row.speedup and row.speedup.ratio and one["before_s"]
+        if not known or one["variant"] == one["baseline"]:
             continue
         before, after = milliseconds(one["before_s"]), milliseconds(row.paired_s)
         words = f": {ratio(row.speedup)} as fast as {one['baseline']}, "

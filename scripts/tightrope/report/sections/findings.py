@@ -52,10 +52,21 @@ def findings(
 
 
 def quantizing(entries: Sequence[Quantization]) -> str:
-    """Return in which engines quantizing pays, each at its best shape."""
+    """Return in which engines quantizing pays, each at its best shape, with the device and model.
+
+    These are left out where there is one.
+    """
+    places = grouped(((one.engine, one.device, one.model), one) for one in entries)
+    several = [len({key[index] for key in places}) > 1 for index in range(3)]
     told: dict[str, list[str]] = {}
-    for engine, own in grouped((one.engine, one) for one in entries).items():
-        best = min(own, key=lambda one: VERDICTS.index(one.verdict))
-        words = f"{engine} ({ratio(best.speedup) or 'not timed'})"
-        told.setdefault(best.verdict, []).append(words)
+    for key, own in places.items():
+        best = min(own, key=lambda one: (VERDICTS.index(one.verdict), -factor(one)))
+        named = [part for part, many in zip(key[1:], several[1:], strict=True) if many]
+        place = " of ".join([" on ".join([key[0], *named[: several[1]]]), *named[several[1] :]])
+        told.setdefault(best.verdict, []).append(f"{place} ({ratio(best.speedup) or 'not timed'})")
     return "; ".join(f"{WORDS[word]} {', '.join(told[word])}" for word in VERDICTS if word in told)
+
+
+def factor(entry: Quantization) -> float:
+    """Return how many times as fast as in float, 0 where it was not timed."""
+    return (entry.speedup.ratio if entry.speedup else None) or 0.0

@@ -1,6 +1,6 @@
 """Steadiness of the measurements: remarks on each row, and what NVML told of the GPU."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tightrope.decide.result import Gpu, LatencyRow, Result
@@ -8,8 +8,6 @@ from tightrope.machine.interference import SLOWDOWNS
 from tightrope.report.style.numbers import plural, whole
 from tightrope.report.tables import grouped
 from tightrope.summary.document import Summary, disturbed, remeasure_command
-
-Record = Mapping[str, Any]
 
 
 class Remark(NamedTuple):

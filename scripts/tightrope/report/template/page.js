@@ -33,11 +33,11 @@ function drawAnew() {
 
 function reveal() {
   const [id, wanted] = location.hash.slice(1).split("?");
-  if (wanted && filter) filter.value = decodeURIComponent(wanted);
+  if (filter) filter.value = new URLSearchParams(`words=${wanted ?? ""}`).get("words") || filter.value;
   if (filter?.value) filterRows();
   const folded = document.getElementById(id);
   for (let one = folded; one; one = one.parentElement) {
-    const part = one === folded && one.matches("section") ? one.querySelector("details") : one;
+    const part = one === folded && one.matches("section") ? one.querySelector(":scope > details") : one;
     if (part?.matches("details")) part.open = true;
   }
   folded?.scrollIntoView();
@@ -84,7 +84,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// The words of the filter stand in the address too: it leads to the same rows.
+// Words that are typed stand in the address too: it leads to the same rows.
 function filterRows() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = [...document.querySelector("table.sortable").tBodies[0].rows];
@@ -94,7 +94,9 @@ function filterRows() {
   }
   const shown = rows.filter((row) => !row.hidden).length;
   document.getElementById("shown").textContent = `${shown} of ${rows.length}`;
-  const wanted = words.length ? `?${encodeURIComponent(filter.value)}` : "";
-  history.replaceState(null, "", `#results${wanted}`);
 }
-filter?.addEventListener("input", filterRows);
+filter?.addEventListener("input", () => {
+  filterRows();
+  const wanted = filter.value.trim() && `?${encodeURIComponent(filter.value)}`;
+  history.replaceState(null, "", `#results${wanted}`);
+});
