@@ -346,6 +346,7 @@ ROWS: dict[str, Row] = {
     ),
     "verify_causes": Row(
         RUN,
+        own={"precisions": lambda job: ENGINES[job.variant.engine].precisions},
         inputs=[inputs.causes],
         loads=lambda job: [job.variant],
         calls=("load", "build"),

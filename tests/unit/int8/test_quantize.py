@@ -84,7 +84,7 @@ def test_both_inputs_of_weighted_operators_round(graphs: dict[str, Graph], schem
 
 
 def test_weights_are_right_to_half_a_step(tiny: TinyModel, graphs: dict[str, Graph]) -> None:
-    """Those of TensorRT's files: tests/unit/runtimes/tensorrt/test_typed_onnx.py."""
+    """Those of TensorRT's files: tests/unit/engines/tensorrt/test_typed_onnx.py."""
     graph, floats = graphs["u8s8"], constants_of(load_onnx(tiny.simplified))
     for node in graph.in_eight_bits():
         dequantize = graph.makers[node.input[1]]
